@@ -1,0 +1,84 @@
+# `make` lists the targets. A machine needs Python 3.11 or newer and its venv module; the rest comes with the locks.
+#
+#     make test PYTHON=python3.12             another Python, for a new .venv
+#     make test PYTEST_FLAGS='-k spill -x'    more for pytest
+
+# `true`, because make throws away what a command says that ends with "not found".
+PYTHON ?= $(firstword $(shell for each in python3.11 python3; do \
+	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$each"; done; true))
+PYTEST_FLAGS ?=
+LOCK_FLAGS ?=
+UV_VERSION := 0.13.8
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+LOCKS := requirements.lock requirements-dev.lock
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install test test-fast lint ruff pyright layers format bench-memory lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Everything from the locks, and nothing else: a change of a lock makes the environment anew.
+$(VENV)/locked: $(LOCKS)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and neither python3.11 nor python3 is one." \
+		"Name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is not Python 3.11 or newer. Name another: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet --require-hashes --no-deps $(LOCKS:%=-r %)
+	@touch $@
+
+# The project itself, as a link to this directory. Its build backend is in the lock, so this needs no network.
+$(VENV)/installed: $(VENV)/locked pyproject.toml
+	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable .
+	$(PIP) check
+	@touch $@
+
+install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
+
+test: install  ## all tests: what must hold before a change lands
+	$(BIN)/python -m pytest --hypothesis-profile=ci $(PYTEST_FLAGS)
+
+test-fast: install  ## the tests that are not marked slow, in under ten seconds
+	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_FLAGS)
+
+lint: ruff pyright layers  ## ruff, pyright and the layers of the code (with -k: all of them, even if one fails)
+
+ruff: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+pyright: install  # the setting: or it asks the network whether there is a newer one
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+layers: install
+	$(BIN)/lint-imports
+
+format: install  ## put the code into the form that lint wants, as far as that goes by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-memory: install  ## how fast the memory is, and how well it finds
+	$(BIN)/python -m tests.bench.bench_memory
+
+# Hashes of every platform's files, no index address. Pins stay where they are unless pyproject.toml moves them;
+# `make lock LOCK_FLAGS=--upgrade` moves all. The second lock holds only what the first does not.
+lock:  ## renew the locks from pyproject.toml
+	@set -eu; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	$(PYTHON) -m venv "$$tools"; "$$tools/bin/pip" install --quiet uv==$(UV_VERSION); \
+	compile() { "$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
+	compile pyproject.toml -o requirements.lock; \
+	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
+	compile pyproject.toml --group dev -c requirements.lock $$runtime -o requirements-dev.lock
+
+clean:  ## remove what the targets here have made
+	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,190 @@
+"""The archival tier: facts with key, tags and the time in which they were true; found by words and by meaning.
+
+Nothing is overwritten. A fact with the same key supersedes the one that is current; the old one keeps its interval and
+is found with `as_of`. A fact that is stated to have been true only before the current one began joins the past instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pager.blocks import clean
+from pager.clock import Clock, Moment, span_end, span_start, to_micros
+from pager.errors import NotFound, Refused
+from pager.ledger import Ledger
+from pager.meaning import Meaning
+from pager.pages import Pages
+from pager.search import excerpt, fused, match_query
+from pager.store import SqliteStore
+from pager.types import Fact, Hit, read_page_id
+
+CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
+CANDIDATES = 64
+MOST_TAGGED = 5000  # facts with a tag up to this number are all scored
+TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
+
+
+class Archival:
+    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, pages: Pages, meaning: Meaning | None) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self._pages = pages
+        self.meaning = meaning
+
+    # writing
+
+    def archive(
+        self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str, neighbours: int
+    ) -> Fact:  # fmt: skip
+        text, key, tags = _checked(text, key, tags)
+        # A neighbour is looked for before the transaction: embedding takes longer than everything else.
+        vector = self.meaning.embed(text) if self.meaning else None
+        now = self._clock.now()
+        start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
+        with self._store.transaction():
+            number = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
+            self._store.archive.index_words(number, text)
+            if vector is not None and self.meaning:
+                self.meaning.store(number, vector)
+        near: list[tuple[int, float]] = []
+        if vector is not None and self.meaning and neighbours:
+            near = self.meaning.near(vector, 2 * neighbours + 1)
+        return replace(self.fact(number), neighbours=self._neighbours(number, near)[:neighbours])
+
+    def _store_version(
+        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *, stated: bool
+    ) -> int:  # fmt: skip
+        """The row, and what it does to the other versions of its key."""
+        archive, step = self._store.archive, self._store.conversation.last_step()
+        current, later = self._timeline(key, start, stated=stated) if key is not None else (None, None)
+        begin = to_micros(start)
+        if later is not None:
+            # Stated to be true only before something else began: it joins the past, the present stays.
+            until = to_micros(later.valid_from)
+            number = archive.append(
+                text, key, tags, begin, until, to_micros(now), actor, step, stated=stated, superseded_by=later.number
+            )
+        else:
+            if current is not None:
+                archive.release_key(current.number)
+            number = archive.append(
+                text, key, tags, begin, None, to_micros(now), actor, step,
+                stated=stated, supersedes=current and current.number,
+            )  # fmt: skip
+        self._ledger.write("archive", f"f{number}", actor=actor, tokens=0, key=key, tags=list(tags))
+        if current is not None and later is None:
+            archive.supersede(current.number, number, max(begin, to_micros(current.valid_from)))
+            self._ledger.write("supersede", f"f{current.number}", actor=actor, by=f"f{number}", key=key)
+            self._pages.follow(current.number, number, f"superseded by f{number}")
+        return number
+
+    def _timeline(self, key: str, start: datetime, *, stated: bool) -> tuple[Fact | None, Fact | None]:
+        """The current version of a key, and the version before whose stated beginning a new one ends."""
+        versions = [(f, known) for f, known in self._store.archive.versions(key) if f.forgotten is None]
+        current = next((fact for fact, _ in versions if fact.superseded_by is None), None)
+        after = [fact for fact, known in versions if known and stated and fact.valid_from > start]
+        return current, after[0] if after else None
+
+    def forget(self, page_id: str, reason: str, actor: str) -> Fact:
+        fact = self._named(page_id)
+        if fact.forgotten is not None:
+            raise Refused(f"{fact.id} was forgotten already: {fact.forgotten}")
+        now = self._clock.now()
+        until = min(now, fact.valid_until) if fact.valid_until else max(now, fact.valid_from)
+        with self._store.transaction():
+            self._store.archive.forget(fact.number, str(clean(reason)), to_micros(until))
+            self._ledger.write("forget", fact.id, reason=str(clean(reason)), actor=actor)
+            self._pages.follow(fact.number, None, "forgotten")
+        return self.fact(fact.number)
+
+    # reading
+
+    def fact(self, number: int) -> Fact:
+        fact = self._store.archive.fact(number)
+        if fact is None:
+            raise NotFound(f"there is no fact f{number}; search_archive finds facts by words and by meaning.")
+        return fact
+
+    def _named(self, page_id: str) -> Fact:
+        kind, number = read_page_id(page_id)
+        if kind != "f":
+            raise Refused(f"{page_id!r} is not a fact; only facts (f12) can be forgotten.")
+        fact = self.fact(number)
+        if fact.purged:
+            raise NotFound(f"the fact {fact.id} was purged; its text is gone for good.")
+        return fact
+
+    def search(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str], actor: str) -> list[Hit]:
+        """What `find` finds, noted: the facts as used, the search in the ledger."""
+        hits = self.find(query, limit=limit, as_of=as_of, tags=tags)
+        with self._store.transaction():
+            numbers = [int(hit.page_id[1:]) for hit in hits]
+            self._store.archive.used(numbers, to_micros(self._clock.now()))
+            self._ledger.searched("archive", query, hits, actor, tags=list(tags))
+        return hits
+
+    def find(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str]) -> list[Hit]:
+        query = str(clean(query))
+        if limit < 1:
+            raise Refused(f"limit is {limit}; ask for at least 1.")
+        at = to_micros(self._moment(as_of))
+        matching = match_query(query)
+        rankings = {
+            "words": self._store.archive.match(matching, CANDIDATES, at, tags) if matching else [],
+            "meaning": self._by_meaning(query, at, tags, limit),
+        }
+        found = fused(rankings)[:limit]
+        facts = self._store.archive.facts([number for number, _, _ in found])
+        return [self._hit(facts[number], score, parts, query) for number, score, parts in found]
+
+    def _moment(self, as_of: Moment | None) -> datetime:
+        """`as_of` a day means its end: what held when the day was over."""
+        if as_of is None:
+            return self._clock.now()
+        start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
+        return end if end == start else min(end, max(start, self._clock.now()))
+
+    def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        if self.meaning is None or not query.strip():
+            return []
+        vector = self.meaning.embed(query)
+        if vector is None:
+            return []
+        if tags:
+            tagged = self._store.archive.tagged(tags, at, MOST_TAGGED)
+            return self.meaning.among(tagged, vector)[:CANDIDATES]
+        wanted, total = max(CANDIDATES, limit), self._store.archive.count_vectors()
+        while True:
+            near = self.meaning.near(vector, wanted)
+            valid = self._store.archive.true_at([number for number, _ in near], at, ())
+            if len(valid) >= min(limit, total) or wanted >= total:
+                return [hit for hit in near if hit[0] in valid][: max(CANDIDATES, limit)]
+            wanted *= 4
+
+    def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
+        close = {found: cosine for found, cosine in near if found != number and cosine >= CLOSE}
+        valid = self._store.archive.true_at(list(close), to_micros(self._clock.now()), ())
+        facts = self._store.archive.facts(sorted(valid))
+        ordered = sorted(valid, key=lambda found: -close[found])
+        return tuple(self._hit(facts[found], close[found], {"meaning": close[found]}, "") for found in ordered)
+
+    def _hit(self, fact: Fact, score: float, parts: dict[str, float], query: str) -> Hit:
+        return Hit(
+            fact.id, excerpt(fact.text, query, TEXT_SHOWN), fact.at, score, parts, fact.actor, fact.tags,
+            fact.valid_from, fact.valid_until,
+        )  # fmt: skip
+
+
+def _checked(text: str, key: str | None, tags: Sequence[str]) -> tuple[str, str | None, list[str]]:
+    if not text.strip():
+        raise Refused("a fact needs a text; to end one use forget.")
+    if isinstance(tags, str):
+        raise Refused(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
+    if key is not None and not key.strip():
+        raise Refused("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
+    if any(not tag.strip() for tag in tags):
+        raise Refused("a tag is empty; leave it out.")
+    return str(clean(text)), None if key is None else str(clean(key)).strip(), [str(clean(tag)).strip() for tag in tags]

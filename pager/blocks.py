@@ -1,0 +1,157 @@
+"""Content blocks of the Messages API, as plain dicts: what text they hold, and how they are made smaller.
+
+Pure. A block that this file does not know is carried as it came and counted by its JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from pager import markup
+from pager.types import Json
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def dump(value: Any) -> str:
+    """JSON as it is stored: compact, and the same bytes for the same value in the same order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def clean(value: Any) -> Any:
+    """`value` without lone surrogates, which no encoding can carry, in every string it holds."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {clean(key): clean(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(item) for item in cast("Sequence[Any]", value)]
+    return value
+
+
+def as_blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Json]:
+    """A message's content as a list of blocks, cleaned; `cache_control` is ours to set and is taken out."""
+    if isinstance(content, str):
+        return [text_block(_SURROGATES.sub("\ufffd", content))]
+    return [{k: v for k, v in cast(Json, clean(block)).items() if k != "cache_control"} for block in content]
+
+
+def text_block(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def is_blank(block: Json) -> bool:
+    return block.get("type") == "text" and not str(block.get("text", "")).strip()
+
+
+def result_content(block: Json) -> list[Json]:
+    """What stands inside a tool_result, always as a list."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return [text_block(content)] if content else []
+    return cast("list[Json]", content or [])
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string inside `value`, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from strings(item)
+
+
+def text_of(block: Json) -> str:
+    """What a person would read in it: the text of a page, and what is indexed for search."""
+    kind = block.get("type")
+    if kind == "text":
+        return str(block["text"])
+    if kind == "tool_result":
+        return "\n".join(filter(None, map(text_of, result_content(block))))
+    if kind == "tool_use":
+        return f"{block.get('name', '')} {json.dumps(block.get('input', {}), ensure_ascii=False)}"
+    if kind in THINKING:
+        return str(block.get("thinking", ""))
+    if kind == "document":
+        source = cast(Json, block.get("source") or {})
+        body = str(source.get("data", "")) if source.get("type") == "text" else ""
+        return "\n".join(filter(None, (str(block.get("title") or ""), str(block.get("context") or ""), body)))
+    if kind == "image":
+        return ""
+    return "\n".join(strings({k: v for k, v in block.items() if k not in ("type", "id", "tool_use_id")}))
+
+
+def countable(block: Json) -> str:
+    """The characters of a block that a tokenizer will see, all but media. Names of fields count, by JSON."""
+    kind = block.get("type")
+    if kind == "text":
+        return str(block["text"])
+    if kind == "tool_result":
+        return "\n".join(map(countable, result_content(block)))
+    if kind == "thinking":
+        return f"{block.get('thinking', '')}{block.get('signature', '')}"
+    if kind == "tool_use":
+        return f"{block.get('name', '')} {dump(block.get('input', {}))}"
+    if is_media(block):
+        return "".join(str(block.get(name) or "") for name in ("title", "context"))
+    return dump(block)
+
+
+def is_media(block: Json) -> bool:
+    """An image, or a document that is not plain text."""
+    if block.get("type") == "image":
+        return True
+    source = cast(Json, block.get("source") or {})
+    return block.get("type") == "document" and source.get("type") in ("base64", "url", "file")
+
+
+def media_in(block: Json) -> Iterator[Json]:
+    if is_media(block):
+        yield block
+    elif block.get("type") == "tool_result":
+        for inner in result_content(block):
+            yield from media_in(inner)
+
+
+def disarmed(block: Json) -> Json:
+    """A block from a user or a tool with our own markup made harmless; the same object when there is none."""
+    kind = block.get("type")
+    if kind == "text":
+        text = markup.disarm(block["text"])
+        return block if text == block["text"] else {**block, "text": text}
+    if kind == "tool_result" and block.get("content"):
+        inner = [disarmed(item) for item in result_content(block)]
+        return block if inner == result_content(block) else {**block, "content": inner}
+    return block
+
+
+Shorten = Callable[[str], str]
+
+
+def shortened(block: Json, shorten: Shorten) -> Json:
+    """`block` with its text put through `shorten`: whole for what was said, string by string for a tool's input."""
+    kind = block.get("type")
+    if kind == "text":
+        return {**block, "text": shorten(block["text"])}
+    if kind == "tool_result":
+        return {**block, "content": [text_block(shorten(text_of(block)))]}
+    if kind == "tool_use":
+        return {**block, "input": _each_string(block.get("input", {}), shorten)}
+    return text_block(shorten(text_of(block)))
+
+
+def _each_string(value: Any, shorten: Shorten) -> Any:
+    if isinstance(value, str):
+        return shorten(value)
+    if isinstance(value, Mapping):
+        return {key: _each_string(item, shorten) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_each_string(item, shorten) for item in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,126 @@
+"""What has to happen before the next request leaves. Pure: sizes and limits in, a plan out.
+
+The plan is one of three: *append* (send as it is), *notify* (tell the agent that the window fills), *renew* (open a
+new epoch: the oldest closed steps leave, and what is still too large is spilled). It never asks for two epochs, never
+lets an open step or the last one leave, and never parts a step from the one that goes on where it paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pager.limits import Limits
+
+FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
+
+
+@dataclass(frozen=True, slots=True)
+class PartSize:
+    """A part as a new epoch would carry it; `spillable` is false for what cannot be made smaller."""
+
+    part: int
+    tokens: int
+    spillable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StepSize:
+    """A step as a new epoch would carry it. A step that `stays` is carried wherever it stands (a request)."""
+
+    step: int
+    parts: Sequence[PartSize]
+    closed: bool
+    continues: bool = False
+    stays: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Everything the plan depends on. `now` is the next request as it stands; `fixed` what a new epoch starts with."""
+
+    now: int
+    fixed: int
+    steps: Sequence[StepSize]
+    noticed: bool = False
+    renew: str = ""  # a reason why the epoch must end, whatever its size
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    action: Literal["append", "notify", "renew"]
+    leaving: tuple[int, ...] = ()
+    spill: Mapping[int, int] = field(default_factory=dict[int, int])  # part -> tokens it may keep
+    unannounced: bool = False
+    reason: str = ""
+    shortage: int = 0  # tokens by which it still does not fit; then nothing can be made smaller
+
+
+def needs_sizes(now: int, limits: Limits, *, noticed: bool, renew: str) -> bool:
+    """Whether `plan` could answer anything but *append*: most turns need no sizes at all."""
+    return bool(renew) or now >= limits.of_usable(limits.evict_at) or (
+        not noticed and now >= limits.of_usable(limits.notify_at)
+    )  # fmt: skip
+
+
+def plan(sizes: Sizes, limits: Limits) -> Plan:
+    over = sizes.now >= limits.of_usable(limits.evict_at)
+    if not over and not sizes.renew:
+        if not sizes.noticed and sizes.now >= limits.of_usable(limits.notify_at):
+            return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
+        return Plan("append")
+    if over and not sizes.renew and not sizes.noticed:
+        # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
+        if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
+            return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
+        return _renew(sizes, limits, "evict", unannounced=True)
+    return _renew(sizes, limits, sizes.renew or "evict")
+
+
+def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
+    """The oldest steps that have to leave until `target` is met, or all that may."""
+    total = sizes.fixed + sum(step.tokens for step in sizes.steps)
+    gone: list[int] = []
+    count = 0  # how many of the oldest steps leave: a cut stands only where the next step does not go on
+    for index, step in enumerate(sizes.steps[:-1]):
+        if total <= target or not step.closed:
+            break
+        gone.append(step.step)
+        if not step.stays:
+            total -= step.tokens
+        if not sizes.steps[index + 1].continues:
+            count = len(gone)
+    return tuple(gone[:count])
+
+
+def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
+    fresh = sizes.fixed + sum(step.tokens for step in sizes.steps)
+    gone: tuple[int, ...] = ()
+    if fresh >= limits.of_usable(limits.evict_at) or reason == "evict":
+        gone = leaving(sizes, limits.of_usable(limits.evict_to))
+    left = set(gone)
+    kept = [part for step in sizes.steps if step.stays or step.step not in left for part in step.parts]
+    total = sizes.fixed + sum(part.tokens for part in kept)
+    spill: dict[int, int] = {}
+    if total > limits.usable_tokens:
+        spill, total = spilled(kept, total, limits.of_usable(limits.evict_at), limits.max_part_tokens)
+    return Plan("renew", gone, spill, unannounced, reason, max(0, total - limits.usable_tokens))
+
+
+def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:
+    """Lower the largest parts to one common level until `target` is met; the new total.
+
+    The level halves from `ceiling`, so that the largest give first and small parts are never touched.
+    """
+    level = ceiling
+    while True:
+        cut = {part.part: level for part in parts if part.spillable and part.tokens > max(level, FLOOR_TOKENS)}
+        saved = sum(part.tokens - max(level, FLOOR_TOKENS) for part in parts if part.part in cut)
+        if total - saved <= target or level == 0:
+            return cut, total - saved
+        level = level // 2 if level >= 2 * FLOOR_TOKENS else 0

@@ -1,0 +1,92 @@
+"""An fsck: do the laws hold in what is on disk, and do the two stores agree? With `fix`, what can be made again is.
+
+Mended can be: the word index, missing vectors, the vector index, used_tokens of core blocks. A broken law of the
+conversation itself is reported and left as it is: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pager import tokens, window, words
+from pager.embedder import EmbedderUnavailable
+from pager.errors import PagerError
+from pager.limits import Limits
+from pager.meaning import Meaning
+from pager.prompt import rebuild
+from pager.store import SqliteStore
+from pager.types import Problem
+
+VECTOR_LENGTH_ERROR = 1e-2
+
+
+def check(store: SqliteStore, limits: Limits, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
+    damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
+    if damage:
+        return damage  # what a damaged file says about anything else is worth nothing
+    found = [Problem(law, text) for law, text in store.upkeep.audit()]
+    found += _words(store, fix=fix)
+    found += _core(store, limits)
+    found += _last_request(store)
+    if meaning is not None:
+        found += _vectors(store, meaning, fix=fix)
+        found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
+    return found
+
+
+def _words(store: SqliteStore, *, fix: bool) -> list[Problem]:
+    missing = store.upkeep.words_missing()
+    if missing and fix:
+        words.rebuild(store)
+    return [Problem("words", text, fix) for text in missing]
+
+
+def _core(store: SqliteStore, limits: Limits) -> list[Problem]:
+    found: list[Problem] = []
+    blocks = store.core.blocks()
+    for block in blocks:
+        if block.used_tokens != tokens.total(block.value):
+            found.append(
+                Problem("core", f"{block.name} says it holds {block.used_tokens} tokens and holds another number")
+            )
+        if block.used_tokens > block.limit_tokens:
+            found.append(
+                Problem("law 11", f"the block {block.name} holds {block.used_tokens} of {block.limit_tokens} tokens")
+            )
+    used = sum(block.used_tokens for block in blocks)
+    if used > limits.core_tokens:
+        found.append(Problem("law 11", f"core holds {used} of {limits.core_tokens} tokens"))
+    return found
+
+
+def _last_request(store: SqliteStore) -> list[Problem]:
+    """The newest answered request can be made again, and no call in it lacks its result."""
+    step = store.prompt.last_answered()
+    if step is None:
+        return []
+    try:
+        unpaired = window.unpaired(rebuild(store, step)["messages"])
+    except (PagerError, KeyError, IndexError, ValueError) as error:
+        return [Problem("law 10", f"the request of s{step} cannot be made again: {error!r}")]
+    return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
+
+
+def _vectors(store: SqliteStore, meaning: Meaning, *, fix: bool) -> list[Problem]:
+    wrong = [f"f{fact}" for fact in store.archive.wrong_vectors(meaning.dimension)]
+    missing = len(store.archive.without_vector(1_000_000))
+    found = [Problem("vectors", f"of another dimension: {', '.join(wrong[:5])}", fix)] if wrong else []
+    if missing:
+        found.append(Problem("vectors", f"{missing} facts have no vector and are found by words only", fix))
+    if fix and found:
+        for fact in store.archive.wrong_vectors(meaning.dimension):
+            store.upkeep.drop_vector(fact)
+        _until_done(meaning.catch_up)
+    return found
+
+
+def _until_done(step: Callable[[], int]) -> None:
+    try:
+        while step():
+            pass
+    except EmbedderUnavailable:
+        return  # without an embedder they stay as they are, and the next check says so again

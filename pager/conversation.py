@@ -1,0 +1,271 @@
+"""The recall tier's writing side: user messages, replies, tool results, and turns recorded from elsewhere.
+
+Every append is committed when the call returns, exactly as it came; what the prompt carries of it (disarmed, spilled,
+without blank text) is decided here once. `view` is the prompt in memory and follows each commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from pager import blocks, markup, replies, sizing, words
+from pager.blocks import clean
+from pager.clock import Clock, Moment, span_start, to_micros
+from pager.counter import Counter
+from pager.errors import CallsOpen, NotFound, Refused
+from pager.ledger import Ledger
+from pager.limits import Limits
+from pager.store import SqliteStore
+from pager.types import Answered, Json, Part, PartKind, Slot, Step
+from pager.view import View
+
+Content = str | Sequence[Mapping[str, Any]]
+RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
+
+
+class Present(Protocol):
+    """What the conversation has to know of the prompt: its view, its limits, and the counter of its model."""
+
+    @property
+    def view(self) -> View: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def counter(self) -> Counter: ...
+
+
+class Conversation:
+    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, present: Present) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self._present = present
+
+    # user messages
+
+    def append_user(self, content: Content, *, name: str | None, at: Moment | None, recalled: Sequence[str]) -> int:
+        self.refuse_if_open()
+        view, moment = self._present.view, self._moment(at)
+        with self._store.transaction():
+            last = self._store.conversation.last_live()
+            turn = last["turn"] if last and not last["ends_turn"] else None
+            number = self._store.conversation.append_step("user", "user", moment, turn=turn, name=name)
+            step = Step(number, "user", turn or number, moment, [], [])
+            for block in blocks.as_blocks(content) or [blocks.text_block("")]:
+                form = blocks.text_block(markup.NO_TEXT) if blocks.is_blank(block) else blocks.disarmed(block)
+                step.parts.append(self._append(number, "said", "user", block, form, moment, searchable=True, name=name))
+            if recalled:
+                block = blocks.text_block(markup.recalled(recalled))
+                step.parts.append(self._append(number, "recalled", "user", block, block, moment))
+            self._store.prompt.enter(f"s{number}", "step", number)
+        view.steps.append(step)
+        return number
+
+    def refuse_if_open(self) -> None:
+        """A user message may not come between a call and its result, nor into a paused reply."""
+        last = self._present.view.last
+        if last is None or last.closed:
+            return
+        if last.open_calls:
+            raise CallsOpen(
+                f"the tool calls {', '.join(last.open_calls)} wait for their results; give them with append_result first."
+            )
+        raise CallsOpen(
+            "the last reply paused; send request() again and append the reply that goes on before anything else."
+        )
+
+    def _append(
+        self, step: int, kind: PartKind, slot: Slot, block: Json, form: Json | None, at: int, *,
+        searchable: bool = False, name: str | None = None, may_spill: bool = True,
+    ) -> Part:  # fmt: skip
+        """A part as it came and as it is carried; too large a one is spilled."""
+        table = self._store.conversation
+        text = blocks.text_of(block) if searchable else ""
+        number = table.append_part(step, kind, slot, block, at, searchable=bool(text))
+        if text:
+            table.index_words(number, words.indexed(text, name))
+        limit, counter = self._present.limits.max_part_tokens, self._present.counter
+        if form is not None and may_spill and sizing.too_large(form, limit, counter):
+            form = sizing.spill(block, f"x{number}", int(limit * sizing.PREVIEW_SHARE), counter)
+            self._ledger.write("spill", f"x{number}", reason=f"larger than {limit} tokens", step_id=f"s{step}")
+        if form != block:
+            view = self._present.view
+            table.reform(number, view.epoch.id if view.epoch else 0, form)
+        counts = sizing.count(form) if form is not None else sizing.Counts()
+        table.size(number, counts)
+        return Part(number, kind, slot, form, counts)
+
+    def append_aside(self, kind: PartKind, text: str, how: str = "") -> None:
+        """A notice, an update: behind what was said in the last step, which was not sent yet."""
+        view, block = self._present.view, blocks.text_block(text)
+        step = view.steps[-1]
+        slot: Slot = "user" if step.kind == "user" else "result"
+        with self._store.transaction():
+            part = self._append(step.id, kind, slot, block, block, to_micros(self._clock.now()), may_spill=False)
+        step.parts.append(part)
+
+    # replies
+
+    def append_reply(self, reply: replies.Reply, request: Answered) -> Step:
+        """The model's reply, raw and carried, with the request that it answered. `request.step` is not known yet."""
+        view, now = self._present.view, to_micros(self._clock.now())
+        last = view.last
+        if last is None or last.open_calls or last.ends_turn:
+            raise Refused("there is nothing to reply to: append a user message or the open tool results first.")
+        table = self._store.conversation
+        carried = replies.carry(
+            reply, taken=table.call_exists, step_hint=table.last_step() + 1, cuts_before=self._cuts_before(last.turn)
+        )
+        with self._store.transaction():
+            number = table.append_step(
+                "assistant", "assistant", now, turn=last.turn, stop_reason=reply.stop_reason,
+                continues=last.stop_reason == "pause_turn", ends_turn=carried.ends_turn,
+            )  # fmt: skip
+            step = Step(
+                number, "assistant", last.turn, now, [], list(carried.call_ids.values()),
+                last.stop_reason == "pause_turn", carried.ends_turn, "pause_turn" if carried.paused else reply.stop_reason,
+            )  # fmt: skip
+            self._append_reply_parts(step, reply, carried)
+            answered = Answered(
+                number,
+                request.epoch,
+                request.through_part,
+                request.mark_part,
+                request.model,
+                request.estimate,
+                reply.usage,
+            )
+            self._store.prompt.answered(answered, now)
+            if carried.cut_call:
+                step.open_calls.remove(carried.cut_call)
+                step.parts.append(
+                    self._append_result(number, carried.cut_call, replies.CUT_CALL, True, searchable=False)
+                )
+            if not carried.drop:
+                self._store.prompt.enter(f"s{number}", "step", number)
+            else:
+                self._drop(step, carried)
+        if not carried.drop:
+            view.steps.append(step)
+        elif carried.drop_request:
+            view.replace_steps([kept for kept in view.steps if kept.turn != step.turn])
+        if carried.drop and view.steps:
+            view.steps[-1].ends_turn = True
+        view.rest_on(answered)
+        return step
+
+    def _append_reply_parts(self, step: Step, reply: replies.Reply, carried: replies.Carried) -> None:
+        for index, (block, form) in enumerate(zip(reply.blocks, carried.forms, strict=True)):
+            spoken = block.get("type") not in blocks.THINKING and not blocks.is_blank(block)
+            part = self._append(
+                step.id, "said", "reply", block, form, step.at, searchable=spoken and "text" in block, may_spill=False
+            )
+            step.parts.append(part)
+            if index in carried.call_ids:
+                self._store.conversation.append_call(carried.call_ids[index], step.id, part.id)
+
+    def _drop(self, step: Step, carried: replies.Carried) -> None:
+        """The reply stays on disk and out of the prompt; a refused one takes its whole turn along."""
+        self._ledger.write("drop", f"s{step.id}", reason=carried.drop)
+        if not carried.drop_request:
+            return
+        for resident in self._present.view.steps:
+            if resident.turn == step.turn:
+                self._store.prompt.leave(f"s{resident.id}", "step", step.id, carried.drop)
+                self._store.prompt.release([resident.id], step.id, carried.drop)
+                self._ledger.write("drop", f"s{resident.id}", reason=carried.drop)
+        if self._store.prompt.is_resident(f"s{step.turn}") == "request":
+            # The request stands in the preamble, which nothing changes but a new epoch.
+            self._store.prompt.end_epoch(step.id)
+            self._present.view.epoch_lives = False
+
+    def _cuts_before(self, turn: int) -> int:
+        """How many replies in a row, just now, were cut in a tool call."""
+        count = 0
+        for step in reversed(self._present.view.steps):
+            if step.turn != turn or step.kind != "assistant" or step.stop_reason not in replies.CUT_STOPS:
+                break
+            count += 1
+        return count
+
+    # tool calls
+
+    def begin_call(self, call_id: str) -> None:
+        self._step_of(call_id)
+        with self._store.transaction():
+            self._store.conversation.begin_call(call_id, to_micros(self._clock.now()))
+
+    def hold_call(self, call_id: str) -> None:
+        self._step_of(call_id)
+        with self._store.transaction():
+            self._store.conversation.hold_call(call_id)
+
+    def _step_of(self, call_id: str) -> Step:
+        """The step in which a call is open: the last one, or none."""
+        last = self._present.view.last
+        if last is not None and call_id in last.open_calls:
+            return last
+        waiting = ", ".join(last.open_calls) if last else ""
+        state = "was answered already" if self._store.conversation.call_exists(call_id) else "was never made"
+        raise NotFound(f"the call {call_id!r} {state}; " + (f"open are {waiting}." if waiting else "no call is open."))
+
+    def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
+        last = self._step_of(call_id)
+        with self._store.transaction():
+            part = self._append_result(last.id, call_id, content, is_error, searchable=not memory_tool)
+        last.open_calls.remove(call_id)
+        last.parts.append(part)
+
+    def _append_result(self, step: int, call_id: str, content: Content, is_error: bool, *, searchable: bool) -> Part:
+        block: Json = {"type": "tool_result", "tool_use_id": call_id}
+        inner = blocks.as_blocks(content) if content else []
+        spoken = [item for item in inner if not blocks.is_blank(item)]
+        if inner:
+            block["content"] = inner
+        if is_error:
+            block["is_error"] = True
+        form = {key: value for key, value in block.items() if key != "content"}
+        if spoken:
+            form["content"] = spoken
+        now = to_micros(self._clock.now())
+        # What a memory tool answers is bounded by the tool itself, and is never spilled again.
+        part = self._append(
+            step, "said", "result", block, blocks.disarmed(form), now, searchable=searchable, may_spill=searchable
+        )
+        self._store.conversation.answer_call(call_id, part.id)
+        return part
+
+    # turns from elsewhere
+
+    def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
+        moment = self._moment(at)
+        if not role.strip():
+            raise Refused("the role is empty; say who spoke, such as 'user' or 'assistant'.")
+        with self._store.transaction():
+            number = self._store.conversation.append_step("record", role, moment, name=name, session=session)
+            block = cast(Json, clean(blocks.text_block(text)))
+            part = self._store.conversation.append_part(
+                number, "said", "user", block, moment, searchable=bool(text.strip())
+            )
+            if text.strip():
+                self._store.conversation.index_words(part, words.indexed(block["text"], name))
+        return number
+
+    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
+        """All of them or, when one is wrong, none; the error says which."""
+        numbers: list[int] = []
+        with self._store.transaction():
+            for index, turn in enumerate(turns):
+                unknown = set(turn) - RECORD_FIELDS
+                if unknown or not isinstance(turn.get("role"), str) or not isinstance(turn.get("text"), str):
+                    raise Refused(
+                        f"turn {index} needs the texts role and text, and may have at, name and session"
+                        + (f"; unknown: {', '.join(sorted(unknown))}." if unknown else f"; it is {dict(turn)!r:.200}.")
+                    )
+                at, name, session = turn.get("at"), turn.get("name"), turn.get("session")
+                numbers.append(self.record(turn["role"], turn["text"], at=at, name=name, session=session))
+        return numbers
+
+    def _moment(self, at: Moment | None) -> int:
+        return to_micros(self._clock.now() if at is None else span_start(at, self._clock.zone))

@@ -1,0 +1,184 @@
+"""The core tier: named blocks that are always in the prompt, each with a limit, and one limit over all.
+
+Every change is a new version. A change that the agent did not make itself is `unseen` until the prompt has told it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pager import markup, tokens
+from pager.blocks import clean
+from pager.clock import Clock
+from pager.errors import NotFound, Refused
+from pager.ledger import Ledger
+from pager.store import SqliteStore
+from pager.types import Block, BlockSpec
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+def appended(value: str, text: str) -> str:
+    """`value` with `text` as a new last line."""
+    return f"{value}\n{text}" if value else text
+
+
+def replaced(block: Block, old_text: str, new_text: str) -> str:
+    """The block's value with the one place of `old_text` exchanged; an empty `new_text` deletes it."""
+    if not old_text:
+        raise Refused(f"old_text is empty; give the exact text in {block.name!r} to replace, or use core_append.")
+    places = block.value.count(old_text)
+    if places == 0:
+        raise Refused(f"{old_text!r} does not stand in the block {block.name!r}, which reads:\n{block.value}")
+    if places > 1:
+        raise Refused(
+            f"{old_text!r} stands {places} times in the block {block.name!r}; give more of the text around the one you mean. "
+            f"It reads:\n{block.value}"
+        )
+    start = block.value.index(old_text)
+    before, after = block.value[:start], block.value[start + len(old_text) :]
+    if not new_text and before.endswith("\n") and (after.startswith("\n") or not after):
+        before = before[:-1]  # deleting a whole line takes its line break with it
+    elif not new_text and not before and after.startswith("\n"):
+        after = after[1:]
+    return before + new_text + after
+
+
+class Core:
+    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, limit_tokens: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self.limit_tokens = limit_tokens
+
+    def blocks(self) -> list[Block]:
+        return self._store.core.blocks()
+
+    def block(self, name: str) -> Block:
+        found = self._store.core.block(name)
+        if found is None or found[0].retired:
+            names = ", ".join(block.name for block in self.blocks())
+            raise NotFound(
+                f"there is no core block {name!r}; " + (f"there are: {names}." if names else "there is none.")
+            )
+        return found[0]
+
+    def append(self, name: str, text: str, actor: str) -> Block:
+        block = self.block(name)
+        return self._edit(block, appended(block.value, clean(text)), actor, f"append: {text}")
+
+    def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
+        block = self.block(name)
+        value = replaced(block, clean(old_text), clean(new_text))
+        return self._edit(block, value, actor, f"replace: {old_text} -> {new_text}")
+
+    def remove(self, name: str, text: str, actor: str) -> Block:
+        """Take a text out of a block because it goes somewhere else."""
+        return self.replace(name, text, "", actor)
+
+    def _edit(self, block: Block, value: str, actor: str, reason: str) -> Block:
+        if block.read_only:
+            way = f"change {block.file}" if block.file else "only its configuration changes it"
+            raise Refused(f"the block {block.name!r} is read-only; {way}. Use another block, or the archive.")
+        return self._write(replace(block, value=value), actor, reason)
+
+    def _write(self, block: Block, actor: str, reason: str) -> Block:
+        """A new version, if it keeps the limits and differs from the newest."""
+        used = tokens.total(block.value)
+        block = replace(block, used_tokens=used, actor=actor, at=self._clock.now())
+        known = self._store.core.block(block.name)
+        if known and _same(known[0], block):
+            return known[0]
+        self._check_limits(block)
+        place = known[1] if known and not known[0].retired else self._store.core.last_place() + 1
+        with self._store.transaction():
+            step = self._store.conversation.last_step()
+            self._store.core.append(block, step, place, unseen=actor != "agent")
+            self._ledger.write("core", reason=reason[:500], actor=actor, tokens=used, block=block.name)
+        return self.block(block.name)
+
+    def _check_limits(self, block: Block) -> None:
+        if not _NAME.fullmatch(block.name):
+            raise Refused(
+                f"{block.name!r} is no name for a core block; use letters, digits, _ and -, beginning with a letter, at most 64."
+            )
+        if block.used_tokens > block.limit_tokens:
+            raise Refused(
+                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. Shorten it with "
+                "core_replace, or move text to the archive with page_out."
+            )
+        others = sum(other.used_tokens for other in self.blocks() if other.name != block.name)
+        if others + block.used_tokens > self.limit_tokens:
+            raise Refused(
+                f"core would hold {others + block.used_tokens} of {self.limit_tokens} tokens. Shorten a block with core_replace, "
+                "or move text to the archive with page_out."
+            )
+
+    # configuration
+
+    def configure(self, specs: Mapping[str, BlockSpec]) -> None:
+        """Make the blocks what a configuration says. A writable block keeps what it holds; one that is no longer named
+        is retired (its versions stay)."""
+        with self._store.transaction():
+            for block in self.blocks():
+                if block.name not in specs:
+                    self._retire(block)
+            for name, spec in specs.items():
+                self._configure(name, spec)
+
+    def _configure(self, name: str, spec: BlockSpec) -> None:
+        found = self._store.core.block(name)
+        known = found[0] if found and not found[0].retired else None
+        owned = spec.read_only or spec.file is not None
+        value = _read(name, spec.file) if spec.file else spec.value
+        if known and not owned:
+            value = known.value
+        block = Block(
+            name,
+            clean(value),
+            clean(spec.description),
+            spec.limit_tokens,
+            0,
+            spec.read_only,
+            spec.file,
+            0,
+            "",
+            self._clock.now(),
+        )
+        self._write(block, "file" if spec.file else "person", "configured")
+
+    def _retire(self, block: Block) -> None:
+        gone = replace(block, value="", used_tokens=0, retired=True, actor="person", at=self._clock.now())
+        found = self._store.core.block(block.name)
+        step = self._store.conversation.last_step()
+        self._store.core.append(gone, step, found[1] if found else 0, unseen=True)
+        self._ledger.write("core", reason="no longer configured", actor="person", block=block.name)
+
+    def reread_files(self) -> None:
+        """Blocks from files read them again (at the start of a run)."""
+        for block in self.blocks():
+            if block.file:
+                self._write(replace(block, value=clean(_read(block.name, block.file))), "file", f"read {block.file}")
+
+    def rendered(self) -> str:
+        return markup.core(self.blocks())
+
+
+def _same(known: Block, block: Block) -> bool:
+    return replace(known, version=0, actor="", at=block.at) == replace(block, version=0, actor="")
+
+
+def _read(name: str, file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").rstrip("\n")
+    except FileNotFoundError:
+        raise Refused(
+            f"the core block {name!r} reads {file}, which does not exist. Create it, or correct the path."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(
+            f"the core block {name!r} cannot read {file}: {error}. It has to be a text file in UTF-8."
+        ) from None

@@ -1,0 +1,115 @@
+"""How large a text is for a model whose tokenizer we do not have, learned from what its responses say.
+
+tiktoken's counts, by kind of text, times one ratio per kind. The ratios start pessimistic (more than any tokenizer
+seen so far) and move to what responses show: a least-squares fit in which the start weighs like a few hundred
+tokens, so a kind that was never seen stays pessimistic. The margin grows with the shortfalls seen.
+
+    >>> counter = Counter()
+    >>> counter.estimate(Counts(words=1000)).tokens
+    1600
+    >>> for _ in range(20): counter.learn(Counts(words=1000), 1200)
+    >>> 1195 <= counter.estimate(Counts(words=1000)).tokens <= 1230
+    True
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import NamedTuple
+
+from pager.tokens import Counts
+
+KINDS = len(Counts._fields)
+PESSIMISTIC = Counts(16, 25, 25, 17, 12)  # tenths of a token per tiktoken token, by kind
+START = tuple(ratio / 10 for ratio in PESSIMISTIC)
+START_WEIGHT = 20.0
+FORGET = 0.98
+LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
+PLAUSIBLE = (0.2, 6.0)
+MESSAGE_OVERHEAD = Counts(code=6)
+
+
+class Estimate(NamedTuple):
+    tokens: int
+    margin: int
+
+    @property
+    def safe(self) -> int:
+        return self.tokens + self.margin
+
+
+class Counter:
+    """Ratios of one model. `state()` is what has to be kept; the same state gives the same estimates."""
+
+    def __init__(self, state: str | None = None) -> None:
+        known = json.loads(state) if state else {}
+        self._seen: int = known.get("seen", 0)
+        self._shortfall: float = known.get("shortfall", 0.05**2)
+        self._products: list[list[float]] = known.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
+        self._targets: list[float] = known.get("targets") or [0.0] * KINDS
+        self.ratios: tuple[float, ...] = tuple(known.get("ratios") or START)
+
+    def state(self) -> str:
+        return json.dumps(
+            {
+                "seen": self._seen,
+                "shortfall": self._shortfall,
+                "products": self._products,
+                "targets": self._targets,
+                "ratios": self.ratios,
+            }
+        )
+
+    @property
+    def learned(self) -> bool:
+        return self._seen > 0
+
+    def estimate(self, counts: Counts) -> Estimate:
+        tokens = sum(ratio * count for ratio, count in zip(self.ratios, counts, strict=True))
+        margin = tokens * (0.02 + 2.5 * math.sqrt(self._shortfall))
+        return Estimate(math.ceil(tokens), math.ceil(margin))
+
+    def tokens(self, counts: Counts) -> int:
+        return self.estimate(counts).tokens
+
+    def learn(self, counts: Counts, true_tokens: int) -> None:
+        """A response said that text of these counts was `true_tokens`. Implausible words are not believed."""
+        total = counts.total
+        if total < LEAST_TELLING or not PLAUSIBLE[0] * total <= true_tokens <= PLAUSIBLE[1] * total:
+            return
+        if self._seen:
+            expected = max(LEAST_TELLING, self.estimate(counts).tokens)
+            error = max(0.0, (true_tokens - expected) / expected)
+            self._shortfall = 0.9 * self._shortfall + 0.1 * error * error
+        weight = 1.0 / total
+        for i, x in enumerate(counts):
+            self._targets[i] = FORGET * self._targets[i] + weight * x * true_tokens
+            row = self._products[i]
+            for j, y in enumerate(counts):
+                row[j] = FORGET * row[j] + weight * x * y
+        self._seen += 1
+        self._fit()
+
+    def _fit(self) -> None:
+        matrix = [
+            [value + (START_WEIGHT if i == j else 0.0) for j, value in enumerate(row)]
+            for i, row in enumerate(self._products)
+        ]
+        right = [target + START_WEIGHT * start for target, start in zip(self._targets, START, strict=True)]
+        self.ratios = tuple(min(4.0, max(0.3, ratio)) for ratio in _solve(matrix, right))
+
+
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """A small symmetric positive definite system, by elimination; its diagonal is never near zero."""
+    size = len(right)
+    for pivot in range(size):
+        for row in range(pivot + 1, size):
+            factor = matrix[row][pivot] / matrix[pivot][pivot]
+            for column in range(pivot, size):
+                matrix[row][column] -= factor * matrix[pivot][column]
+            right[row] -= factor * right[pivot]
+    for pivot in reversed(range(size)):
+        done = sum(matrix[pivot][column] * right[column] for column in range(pivot + 1, size))
+        right[pivot] = (right[pivot] - done) / matrix[pivot][pivot]
+    return right

@@ -1,0 +1,87 @@
+"""The digest: what stands in the prompt for the steps that have left. Pure, and built without a model.
+
+A line per evicted turn (ids, date, first words of its request). It keeps within its budget by merging its oldest
+lines into ranges. Lines are data in the epoch, so that an eviction only looks at what is leaving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import tzinfo
+
+from pager import markup
+from pager.clock import from_micros
+from pager.types import Json
+
+FIRST_WORDS_CHARS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The steps from `first` to `last`, of one turn or of several merged ones."""
+
+    first: int
+    last: int
+    turn: int
+    turns: int
+    from_at: int
+    to_at: int
+    words: str = ""
+
+    def text(self, zone: tzinfo) -> str:
+        pages = f"s{self.first}" if self.first == self.last else f"s{self.first}-s{self.last}"
+        start, end = (markup.stamp(from_micros(at, zone)) for at in (self.from_at, self.to_at))
+        if self.turns > 1:
+            return f"{pages}: {self.turns} turns, {start} to {end}"
+        return f"{pages} {start}: {markup.disarm(self.words)}" if self.words else f"{pages} {start}"
+
+
+def read(lines: Sequence[Json]) -> list[Line]:
+    return [Line(**line) for line in lines]
+
+
+def write(lines: Sequence[Line]) -> list[Json]:
+    return [asdict(line) for line in lines]
+
+
+def first_words(text: str) -> str:
+    """The beginning of a request on one line, cut at a word."""
+    line = " ".join(text[: 4 * FIRST_WORDS_CHARS].split())
+    if len(line) <= FIRST_WORDS_CHARS:
+        return line
+    cut = line[:FIRST_WORDS_CHARS]
+    return (cut.rsplit(" ", 1)[0] if " " in cut[FIRST_WORDS_CHARS // 2 :] else cut) + " …"
+
+
+def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
+    """The lines with the newly evicted steps behind; more steps of the last line's turn make that line longer."""
+    result = list(lines)
+    for line in new:
+        if result and result[-1].turn == line.turn and result[-1].turns == 1:
+            result[-1] = replace(result[-1], last=line.last, to_at=line.to_at, words=result[-1].words or line.words)
+        else:
+            result.append(line)
+    return result
+
+
+def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], zone: tzinfo) -> list[Line]:
+    """The lines within a budget: the oldest become one range, then that range goes before anything newer is lost."""
+    sizes = [count(line.text(zone)) + 2 for line in lines]
+    total, merged = sum(sizes), 0
+    newer = total  # of the lines behind the merged ones
+    while total > limit_tokens and merged < len(lines) - 1:
+        merged += 1
+        newer -= sizes[merged] + (sizes[0] if merged == 1 else 0)
+        total = newer + count(_range(lines[: merged + 1]).text(zone)) + 2
+    if not merged:
+        return list(lines)
+    return [_range(lines[: merged + 1]), *lines[merged + 1 :]]
+
+
+def _range(lines: Sequence[Line]) -> Line:
+    turns = sum(line.turns for line in lines)
+    first, last = lines[0], lines[-1]
+    if turns == 1:
+        return replace(first, last=last.last, to_at=last.to_at)
+    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at)

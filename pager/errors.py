@@ -1,0 +1,40 @@
+"""What can go wrong, as exceptions. Every text names the value, the limit and the way out (law 11).
+
+`Refused` and its children are answers to a wrong request: the same text serves a model (as an error
+result) and a person (as an exception), and nothing was changed. The others tell a person about the
+machine or the files.
+"""
+
+from __future__ import annotations
+
+
+class PagerError(Exception):
+    """Whatever selfpager raises on purpose."""
+
+
+class Refused(PagerError):
+    """A rule or a limit says no; nothing was changed."""
+
+
+class NotFound(Refused):
+    """No page, block or call has that name."""
+
+
+class CallsOpen(Refused):
+    """Tool calls wait for their results, so nothing else may follow yet."""
+
+
+class WindowTooSmall(PagerError):
+    """What must be in the prompt does not fit into the window, and cannot be made smaller."""
+
+
+class InUse(PagerError):
+    """Another process holds this agent's directory."""
+
+
+class StorageError(PagerError):
+    """The disk or the database refused; the last committed state stands."""
+
+
+class NewerFile(StorageError):
+    """The database was written by a newer selfpager."""

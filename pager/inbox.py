@@ -1,0 +1,145 @@
+"""Commands that others leave for the process that holds the agent: a message, an edit from a debug view.
+
+A command is a file, written aside and renamed in. The owner commits its id together with its effect, then deletes the
+file; an id that is known already has had its effect, and only the file goes.
+
+    >>> leave(directory, "message", {"text": "stop after this step"}, clock)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pager.blocks import dump
+from pager.clock import Clock, to_micros
+from pager.errors import Refused, StorageError
+from pager.ledger import Ledger
+from pager.store import SqliteStore
+
+FOLDER = "inbox"
+REJECTED = "rejected"
+ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (needed, optional)
+    "message": ({"text"}, {"name"}),
+    "core_append": ({"block", "text"}, set()),
+    "core_replace": ({"block", "old_text", "new_text"}, set()),
+    "archive": ({"text"}, {"key", "tags", "valid_from"}),
+    "forget": ({"page_id", "reason"}, set()),
+    "pin": ({"page_id"}, {"offset"}),
+    "page_out": ({"page_id"}, set()),
+}
+Apply = Callable[[str, dict[str, Any]], None]
+
+
+def leave(directory: Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
+    """Leave a command for the owner of the agent in `directory`; its id."""
+    _validate(kind, arguments)
+    folder = directory / FOLDER
+    text = dump({"kind": kind, "arguments": dict(arguments)})
+    at = to_micros(clock.now())
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for number in range(1_000_000):
+            name = f"{at:020d}-{os.getpid()}-{number:06d}"
+            aside = folder / f"{name}.tmp"
+            try:
+                with aside.open("x", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except FileExistsError:
+                continue
+            if (folder / f"{name}.json").exists():
+                aside.unlink()
+                continue
+            aside.rename(folder / f"{name}.json")
+            return name
+    except OSError as error:
+        raise StorageError(
+            f"the command could not be left in {folder}: {error.strerror}. Check its rights and space."
+        ) from None
+    raise StorageError(f"{folder} is full of commands that nobody takes; open the agent once.")
+
+
+def waiting(directory: Path) -> list[dict[str, Any]]:
+    """Commands that have not been taken yet, oldest first, with their ids."""
+    found: list[dict[str, Any]] = []
+    for path in _files(directory):
+        try:
+            found.append({**json.loads(path.read_text(encoding="utf-8")), "id": path.stem})
+        except (OSError, ValueError):
+            continue  # taken meanwhile, or not ours: `Inbox.take` sets it aside
+    return found
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted((directory / FOLDER).glob("*.json"))
+
+
+def _validate(kind: Any, arguments: Any) -> None:
+    if kind not in ARGUMENTS:
+        raise Refused(f"{kind!r} is no command; there are {', '.join(sorted(ARGUMENTS))}.")
+    needed, optional = ARGUMENTS[kind]
+    given = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
+    if not needed <= given <= needed | optional:
+        raise Refused(
+            f"{kind} takes {', '.join(sorted(needed))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
+        )
+
+
+class Inbox:
+    """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
+
+    def __init__(self, directory: Path, store: SqliteStore, clock: Clock, ledger: Ledger) -> None:
+        self._directory = directory
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+
+    def take(self, apply: Apply, *, may_speak: bool) -> int:
+        """Carry out what waits, each exactly once; how many took effect now."""
+        taken = 0
+        for path in _files(self._directory):
+            try:
+                command = json.loads(path.read_text(encoding="utf-8"))
+                kind, arguments = command["kind"], command["arguments"]
+                _validate(kind, arguments)
+            except (OSError, ValueError, KeyError, TypeError, Refused) as error:
+                self._set_aside(path, str(error))
+                continue
+            if kind == "message" and not may_speak:
+                continue
+            taken += self._take(path, kind, arguments, apply)
+        return taken
+
+    def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
+        fresh = self._store.journal.command(path.stem) is None
+        if fresh:
+            with self._store.transaction():
+                outcome = self._outcome(kind, arguments, apply)
+                self._store.journal.take_command(path.stem, to_micros(self._clock.now()), kind, outcome)
+                self._ledger.write("command", reason=outcome, actor="person", kind=kind, command=path.stem)
+        path.unlink(missing_ok=True)
+        return fresh
+
+    def _outcome(self, kind: str, arguments: dict[str, Any], apply: Apply) -> str:
+        try:
+            with self._store.transaction():
+                apply(kind, arguments)
+        except (Refused, TypeError, AttributeError) as error:
+            # Wrong types in a file that somebody wrote by hand; the command had no effect.
+            return f"refused: {error}"
+        return "done"
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        if not path.exists():
+            return
+        aside = path.parent / REJECTED
+        aside.mkdir(mode=0o700, exist_ok=True)
+        path.rename(aside / path.name)
+        self._ledger.write(
+            "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=path.name
+        )

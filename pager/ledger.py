@@ -1,0 +1,42 @@
+"""The ledger: one line for every movement, written in the transaction that makes it.
+
+Events: archive, supersede, forget, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill, notice,
+epoch, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an eviction that
+the agent was not told of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pager.clock import Clock, to_micros
+from pager.store import SqliteStore
+from pager.types import Hit, Movement
+
+
+class Ledger:
+    def __init__(self, store: SqliteStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def write(
+        self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
+        **detail: Any,
+    ) -> None:  # fmt: skip
+        if self._store.db.read_only:
+            return  # who only reads moves nothing
+        step = self._store.conversation.last_step()
+        now = to_micros(self._clock.now())
+        self._store.journal.write(now, step, event, page, reason, actor, tokens, detail)
+
+    def searched(self, tier: str, query: str, hits: Sequence[Hit], actor: str, **detail: Any) -> None:
+        """A search: what was asked and what came back, with each part of its score."""
+        found = [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in hits]
+        self.write("search", actor=actor, tier=tier, query=query, found=found, **detail)
+
+    def movements(
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None
+    ) -> list[Movement]:
+        """Movements in order, of one page or of some events; with `limit` the newest."""
+        return self._store.journal.movements(page=page, events=events, after=after, limit=limit)

@@ -1,0 +1,65 @@
+"""One writing process per agent. The lock is the kernel's: it goes with the process, however that ends.
+
+The file says who holds it, so that the second one can be told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pager.clock import Clock
+from pager.errors import InUse, StorageError
+
+
+class AgentLock:
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be written ({error.strerror}). Check the rights on its directory."
+            ) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise InUse(self._who()) from None
+        self._say(clock)
+
+    def _say(self, clock: Clock) -> None:
+        owner = {
+            "pid": os.getpid(),
+            "command": " ".join(sys.argv)[:200],
+            "since": clock.now().isoformat("T", "seconds"),
+        }
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps(owner).encode(), 0)
+        except OSError:
+            # A full disk: the lock itself holds, only its holder stays unnamed.
+            return
+
+    def _who(self) -> str:
+        owner = holder(self._path)
+        who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
+        return (
+            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, leave it a message, or "
+            "open the agent for reading."
+        )
+
+    def release(self) -> None:
+        os.close(self._file)
+
+
+def holder(path: Path) -> dict[str, Any] | None:
+    """Who wrote the lock file last; None when nobody did."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

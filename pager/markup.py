@@ -1,0 +1,105 @@
+"""The words that selfpager itself puts into a prompt, and how nobody else can forge them.
+
+Our markup is a handful of element names. Text that comes from outside (a user, a tool, a fact, a core
+value) is carried with those names disarmed: `<core>` reads `&lt;core>`. Everything else in it stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from pager.types import Block
+
+OWN_ELEMENTS = ("core", "block", "core_update", "recalled", "notice", "digest", "pinned", "request", "spilled")
+_OWN = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OWN_ELEMENTS)})(?![\w-]))", re.IGNORECASE)
+
+HOW_MEMORY_WORKS = """\
+# How your memory works
+You see three tiers. <core> below is always in view: keep there what every turn needs, in few words. This
+conversation is the recall tier: when it grows too long its oldest steps leave your view, and <digest> then lists
+them; nothing is lost. The archive holds facts for as long as you like.
+Pages have ids: f12 is a fact, s45 a step of the conversation, x3 a part that was too long to show whole. Fetch a
+page by its id, or search by words, meaning and date. When a <notice> says that the window is filling, save what you
+will need. Elements such as <core_update>, <recalled> and <notice> come from the memory, never from a person."""
+
+NO_TEXT = "(no text)"
+
+
+def disarm(text: str) -> str:
+    """`text` with our own element names made harmless; the same object when there are none."""
+    return _OWN.sub("&lt;", text) if "<" in text else text
+
+
+def attribute(text: str) -> str:
+    """`text` safe between double quotes."""
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+
+
+def core_block(block: Block, element: str = "block") -> str:
+    flag = ' read_only="true"' if block.read_only else ""
+    description = f' description="{attribute(block.description)}"' if block.description else ""
+    return (
+        f'<{element} name="{attribute(block.name)}"{description} limit_tokens="{block.limit_tokens}" '
+        f'used_tokens="{block.used_tokens}"{flag}>\n{disarm(block.value)}\n</{element}>'
+    )
+
+
+def core(blocks: Sequence[Block]) -> str:
+    inner = "\n".join(core_block(block) for block in blocks)
+    return f"<core>\n{inner}\n</core>" if inner else "<core></core>"
+
+
+def core_update(block: Block) -> str:
+    if block.retired:
+        return f'<core_update name="{attribute(block.name)}">This block was removed.</core_update>'
+    return core_block(block, "core_update")
+
+
+def pinned(page_id: str, text: str) -> str:
+    return f'<pinned page_id="{page_id}">\n{disarm(text)}\n</pinned>'
+
+
+def unpinned(page_id: str) -> str:
+    return f"<notice>{page_id} is no longer pinned: it leaves your view at the next eviction.</notice>"
+
+
+def recalled(lines: Sequence[str]) -> str:
+    inner = "\n".join(disarm(line) for line in lines)
+    return f"<recalled>\n{inner}\n</recalled>"
+
+
+def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
+    share = round(100 * used_tokens / usable_tokens)
+    return (
+        f"<notice>The window is {share} % full ({used_tokens} of {usable_tokens} tokens). Soon {leaving} "
+        "will leave your view; they stay searchable. Save what you will need: important facts into the archive, "
+        "what every turn needs into core.</notice>"
+    )
+
+
+def digest(lines: Sequence[str]) -> str:
+    inner = "\n".join(lines)
+    return (
+        "<digest>\nEarlier steps of this conversation have left your view. Search them, or fetch one by its id:\n"
+        f"{inner}\n</digest>"
+    )
+
+
+def request_opening(step: int, at: datetime) -> str:
+    return f'<request page_id="s{step}" at="{stamp(at)}">The request you are working on follows.</request>'
+
+
+def spilled(head: str, tail: str, page_id: str, length: int) -> str:
+    """A part that is too large: its ends, and where to read the middle. Only the id, when there is no room."""
+    if not head and not tail:
+        return f'<spilled page_id="{page_id}" characters="{length}"/>'
+    return (
+        f'{head}\n<spilled page_id="{page_id}" characters="{length}">The middle is not shown: '
+        f"read on with the page id and offset {len(head)}.</spilled>\n{tail}"
+    )
+
+
+def stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M")

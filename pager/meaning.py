@@ -1,0 +1,268 @@
+"""Meaning: facts as vectors, the index behind the commit, and what it does not hold yet from SQLite.
+
+`pager.db` is the truth; the index is a copy that may be missing, behind or broken. A fact that was committed is found
+at once: whatever lies beyond the index's `through()` is scored here, from a matrix that grows with each fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pager.embedder import Embedder, EmbedderUnavailable
+from pager.index import IndexUnavailable, VectorIndex
+from pager.ledger import Ledger
+from pager.store import SqliteStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+BATCH = 256  # vectors that wait in SQLite until the index takes them; fewer than that need no index at all
+LONGEST_TAIL = 8 * BATCH  # in memory; beyond it the next search reads what the index lacks from SQLite
+COMPACT_AT = 4000  # entries that the next process would have to replay
+
+
+class StoredVectors:
+    """The store as the source of an index (`pager.index.VectorSource`)."""
+
+    def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self._embedder.fingerprint}#{self._store.journal.get('purges') or 0}"
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def count(self, through: int) -> int:
+        return self._store.archive.count_vectors(through)
+
+    def last_id(self) -> int:
+        return self._store.archive.last_vector()
+
+    def batches(self, after: int, size: int) -> Iterator[tuple[list[int], Vectors]]:
+        return self._store.archive.vector_batches(after, size)
+
+
+class Meaning:
+    """Embeds, stores and finds. Every failure of the embedder or the index is told to the ledger and survived."""
+
+    def __init__(self, store: SqliteStore, ledger: Ledger, embedder: Embedder, index: VectorIndex | None) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._embedder = embedder
+        self._index = index
+        self._index_open = False
+        self._told: set[str] = set()
+        self._tail_ids: list[int] = []
+        self._tail_rows: list[Vectors] = []
+        self._tail_after = -1  # the tail holds every vector beyond this id; -1: not loaded
+
+    # writing
+
+    def embed(self, text: str) -> Vectors | None:
+        try:
+            return self._embedder.embed([text])[0]
+        except EmbedderUnavailable as error:
+            self._tell("embedder", str(error))
+            return None
+
+    def store(self, fact: int, vector: Vectors) -> None:
+        """In the caller's transaction. The index follows after its commit."""
+        self._check_embedder()
+        self._store.archive.store_vector(fact, vector)
+        self._store.db.after_commit(lambda: self._stored(fact, vector))
+
+    def _stored(self, fact: int, vector: Vectors) -> None:
+        """The index itself follows at the next search: whoever stores does not wait for it."""
+        if self._tail_after < 0:
+            return
+        self._tail_ids.append(fact)
+        self._tail_rows.append(vector)
+        if len(self._tail_ids) > LONGEST_TAIL:
+            self._tail_ids, self._tail_rows, self._tail_after = [], [], -1
+
+    def _check_embedder(self) -> None:
+        """Vectors of another embedder are worthless beside these: they are dropped, and made again as time allows."""
+        known = self._store.journal.get("embedder")
+        if known == self._embedder.fingerprint:
+            return
+        if known is not None:
+            self._ledger.write("embedder", reason=f"{known} -> {self._embedder.fingerprint}: facts are embedded anew")
+            self._store.archive.drop_vectors()
+            self._tail_after = -1
+        self._store.journal.put("embedder", self._embedder.fingerprint)
+
+    def catch_up(self, limit: int = 1024) -> int:
+        """Embed facts that have no vector yet (a failed or another embedder); how many."""
+        with self._store.transaction():
+            self._check_embedder()
+        done = 0
+        while done < limit and (batch := self._store.archive.without_vector(min(64, limit - done))):
+            vectors = self._embedder.embed([text for _, text in batch])
+            with self._store.transaction():
+                for (fact, _), vector in zip(batch, vectors, strict=True):
+                    self._store.archive.store_vector(fact, vector)
+            self._late([fact for fact, _ in batch], vectors)
+            done += len(batch)
+        return done
+
+    def _late(self, facts: Sequence[int], vectors: Vectors) -> None:
+        self._tail_after = -1
+        if self._index is None or not self._index_open:
+            return
+        try:
+            self._index.upsert(facts, vectors)
+        except IndexUnavailable as error:
+            self._tell("index", str(error))
+
+    # reading
+
+    def nearest(self, text: str, limit: int) -> list[tuple[int, float]]:
+        """The facts nearest in meaning, best first, whatever their validity; empty without an embedder."""
+        vector = self.embed(text)
+        return [] if vector is None else self.near(vector, limit)
+
+    def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
+        self._refresh_embedder()
+        found = self._from_index(vector, limit)
+        self._load_tail()
+        found += self._score(self._tail_ids, self._tail_rows, vector)
+        return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:limit]
+
+    def among(self, facts: Sequence[int], vector: Vectors) -> list[tuple[int, float]]:
+        """These facts by their nearness, exactly, from SQLite."""
+        self._refresh_embedder()
+        ids, matrix = self._store.archive.vectors(facts)
+        return sorted(self._score(ids, [matrix], vector), key=lambda hit: (-hit[1], -hit[0]))
+
+    def _refresh_embedder(self) -> None:
+        known = self._store.journal.get("embedder")
+        if known not in (None, self._embedder.fingerprint):
+            if self._store.db.read_only:
+                raise EmbedderUnavailable(f"the facts were embedded by {known}; read them with the same embedder.")
+            self.catch_up()
+
+    def _score(self, ids: Sequence[int], rows: Sequence[Vectors], vector: Vectors) -> list[tuple[int, float]]:
+        if not ids:
+            return []
+        import numpy as np
+
+        return list(zip(ids, (np.vstack(rows) @ vector).tolist(), strict=True))
+
+    def _from_index(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
+        if not self._open_index():
+            return []
+        assert self._index is not None
+        try:
+            self._extend()
+            return self._index.query(vector, limit)
+        except IndexUnavailable as error:
+            self._broken(error)
+            return []
+
+    def _load_tail(self) -> None:
+        """Everything that the index does not hold. Without a working index that is all."""
+        through = self._index.through() if self._index and self._index_open else 0
+        if self._tail_after == through:
+            return
+        if 0 <= self._tail_after < through:
+            kept = [(i, row) for i, row in zip(self._tail_ids, self._tail_rows, strict=True) if i > through]
+            self._tail_ids, self._tail_rows = [i for i, _ in kept], [row for _, row in kept]
+        else:
+            ids, matrix = self._store.archive.vectors_after(through, -1)
+            self._tail_ids, self._tail_rows = ids, list(matrix)
+        self._tail_after = through
+
+    # the index
+
+    def _open_index(self) -> bool:
+        if self._index is None or self._index_open or "index" in self._told:
+            return self._index_open
+        if self._store.archive.count_vectors() < BATCH:
+            return False
+        try:
+            report = self._index.open()
+        except IndexUnavailable as error:
+            self._broken(error)
+            return False
+        self._index_open = True
+        if report.outcome == "rebuilt":
+            self._ledger.write("index", reason=f"rebuilt: {report.reason}")
+        return True
+
+    def _extend(self) -> None:
+        """Hand the index what waits, once it is a batch."""
+        if self._index is None or not self._open_index():
+            return
+        if self._store.archive.last_vector() - self._index.through() < BATCH:
+            return
+        try:
+            self._index.extend()
+        except IndexUnavailable as error:
+            self._broken(error)
+
+    def _broken(self, error: IndexUnavailable) -> None:
+        self._index_open = False
+        self._tail_after = -1
+        self._tell("index", str(error))
+
+    def _tell(self, event: str, text: str) -> None:
+        """Once for each kind of failure in this process."""
+        if event not in self._told:
+            self._told.add(event)
+            self._ledger.write(event, reason=text)
+
+    def retry(self) -> None:
+        """Try a failed embedder or index again at the next use."""
+        self._told.clear()
+
+    def rebuild(self, reason: str) -> None:
+        if self._index is not None:
+            self._index_open = False
+            self._tail_after = -1
+            report = self._index.rebuild(reason)
+            self._index_open = True
+            self._ledger.write("index", reason=f"{report.outcome}: {report.reason}")
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def check(self, *, fix: bool) -> list[tuple[str, bool]]:
+        """What is wrong with the index, and whether it was mended. Opening it already mends what is broken."""
+        if self._index is None or self._store.archive.count_vectors() < BATCH:
+            return []
+        self.retry()
+        if not self._open_index():
+            return [("the vector index cannot be opened; search goes on from pager.db", False)]
+        held, should = self._index.through(), self._store.archive.last_vector()
+        if should - held < 2 * BATCH:
+            return []
+        if fix:
+            self._extend()
+        return [(f"the vector index holds facts up to f{held} of f{should}", fix)]
+
+    def compact(self) -> None:
+        if self._index is not None and self._open_index():
+            self._index.extend()
+            self._index.compact()
+
+    @property
+    def replay(self) -> int:
+        return self._index.pending_replay() if self._index and self._index_open else 0
+
+    def close(self) -> None:
+        if self._index is not None and self._index_open:
+            if self._index.pending_replay() >= COMPACT_AT:
+                try:
+                    self._index.compact()
+                except IndexUnavailable as error:
+                    self._broken(error)
+            self._index.close()

@@ -1,0 +1,74 @@
+"""How many tokens an image or a document is likely to be. Pure; the counter's ratio for media corrects it.
+
+Images count by their size (a token for about 750 pixels), documents by their pages. What cannot be looked into
+counts as a large one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+from typing import cast
+
+from pager.types import Json
+
+PIXELS_PER_TOKEN = 750
+LONGEST_SIDE = 1568
+LARGE_IMAGE_TOKENS = 1600
+PAGE_TOKENS = 2500
+BYTES_PER_HIDDEN_PAGE = 20_000
+UNSEEN_DOCUMENT_PAGES = 20
+_PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def tokens(block: Json) -> int:
+    source = cast(Json, block.get("source") or {})
+    data = _bytes(source)
+    if block.get("type") == "image":
+        return _image(data)
+    if not data:
+        return UNSEEN_DOCUMENT_PAGES * PAGE_TOKENS
+    pages = len(_PDF_PAGE.findall(data)) or 1 + len(data) // BYTES_PER_HIDDEN_PAGE
+    return pages * PAGE_TOKENS
+
+
+def _bytes(source: Json) -> bytes:
+    if source.get("type") != "base64":
+        return b""
+    try:
+        return base64.b64decode(str(source.get("data", "")))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _image(data: bytes) -> int:
+    size = _dimensions(data)
+    if size is None:
+        return LARGE_IMAGE_TOKENS
+    width, height = size
+    shrink = min(1.0, LONGEST_SIDE / max(width, height, 1))
+    return max(16, min(2 * LARGE_IMAGE_TOKENS, int(width * height * shrink * shrink) // PIXELS_PER_TOKEN))
+
+
+def _dimensions(data: bytes) -> tuple[int, int] | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        return struct.unpack(">II", data[16:24])
+    if data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
+        return struct.unpack("<HH", data[6:10])
+    if data.startswith(b"\xff\xd8"):
+        return _jpeg(data)
+    return None
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    place = 2
+    while place + 9 <= len(data) and data[place] == 0xFF:
+        marker = data[place + 1]
+        if marker in _JPEG_FRAMES:
+            height, width = struct.unpack(">HH", data[place + 5 : place + 9])
+            return width, height
+        place += 2 + int(struct.unpack(">H", data[place + 2 : place + 4])[0])
+    return None

@@ -1,0 +1,317 @@
+"""The memory of one agent, as one object: what a program or an agent's loop calls.
+
+Every call takes its turn (threads wait for each other), commits before it returns, and leaves nothing half done.
+Errors say the value, the limit and the way out.
+
+    >>> with Memory.open(directory) as memory:
+    ...     memory.append_user("my seat, please: window")
+    ...     request = memory.request()              # -> client.messages.create(model=..., **request.params)
+    ...     memory.append_assistant("Noted.")
+    's1'
+    's2'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from pager import blocks, check, inbox, purging, replies
+from pager.archival import Archival
+from pager.clock import Clock, Moment, SystemClock
+from pager.conversation import Content, Conversation
+from pager.core import Core
+from pager.epochs import Epochs, Setup
+from pager.index import VectorIndex
+from pager.ledger import Ledger
+from pager.limits import Limits
+from pager.opening import EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
+from pager.pages import Pages
+from pager.prefetch import Prefetch
+from pager.prompt import CountTokens, Prompt
+from pager.reading import Reading, takes_turns
+from pager.recall import Recall
+from pager.types import Block, BlockSpec, Fact, Hit, Json, PageText, Problem, Request, Usage
+
+INTERRUPTED = (
+    "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
+)
+_TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
+
+
+class Memory(Reading):
+    """Three tiers on disk under a budget that holds. `Memory.open` makes one, `Memory.read` only reads."""
+
+    def __init__(
+        self, opened: Opened, clock: Clock, *, limits: Limits, setup: Setup, embedder: EmbedderChoice,
+        index: VectorIndex | None, count_tokens: CountTokens | None, prefetch: Prefetch,
+    ) -> None:  # fmt: skip
+        self._opened = opened
+        store = opened.store
+        ledger = Ledger(store, clock)
+        core = Core(store, clock, ledger, limits.core_tokens)
+        self._prompt = prompt = Prompt(store, ledger, limits, count_tokens)
+        pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
+        archival = Archival(store, clock, ledger, pages, open_meaning(opened, ledger, embedder, index))
+        super().__init__(store, clock, ledger, core, archival, Recall(store, clock, ledger), pages)
+        self._conversation = Conversation(store, clock, ledger, prompt)
+        prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
+        self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
+        self._prefetch = prefetch
+        store.db.on_rollback = prompt.forget_view
+
+    @classmethod
+    def open(
+        cls, directory: str | Path, *, limits: Limits | None = None, instructions: str = "", tools: Sequence[Json] = (),
+        core: Mapping[str, BlockSpec] | None = None, model: str = "", thinking: str = "", cache_ttl: str | None = None,
+        embedder: EmbedderChoice = "default", index: VectorIndex | None = None, count_tokens: CountTokens | None = None,
+        prefetch: Prefetch | None = None, clock: Clock | None = None,
+    ) -> Self:  # fmt: skip
+        """The memory in `directory`, made if it is missing. `core` configures the blocks; without it they stay as they are."""
+        clock = clock or SystemClock()
+        opened = open_directory(Path(directory), clock)
+        try:
+            setup = Setup(instructions, list(blocks.clean(list(tools))), model, thinking, cache_ttl)
+            memory = cls(
+                opened, clock, limits=limits or Limits.for_window(), setup=setup, embedder=embedder, index=index,
+                count_tokens=count_tokens, prefetch=prefetch or Prefetch(),
+            )  # fmt: skip
+            memory._start(core)
+        except BaseException:
+            opened.store.close()
+            if opened.lock:
+                opened.lock.release()
+            raise
+        return memory
+
+    @staticmethod
+    def read(directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Reading:
+        """A reader, for as many processes as like; the writer goes on meanwhile."""
+        clock = clock or SystemClock()
+        opened = open_for_reading(Path(directory), clock)
+        store, ledger, limits = opened.store, Ledger(opened.store, clock), Limits.for_window()
+        prompt = Prompt(store, ledger, limits, None)
+        pages = Pages(store, clock, ledger, lambda: limits, lambda: prompt.counter)
+        core = Core(store, clock, ledger, limits.core_tokens)
+        archival = Archival(store, clock, ledger, pages, open_meaning(opened, ledger, embedder, None))
+        return Reading(store, clock, ledger, core, archival, Recall(store, clock, ledger), pages)
+
+    def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
+        self._prompt.start()
+        if self._store.journal.get("purging"):
+            purging.finish(self._store, self._archival.meaning)
+        if core is not None:
+            self._core.configure(core)
+        self._core.reread_files()
+
+    # the loop's own calls
+
+    @takes_turns
+    def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
+        """A user message, on disk when this returns; its page id. In the middle of a turn it is a message told to it."""
+        self._conversation.refuse_if_open()
+        self.take_inbox()
+        text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
+        hits = self._prefetch.choose(text, self._archival)
+        with self._store.transaction():
+            step = self._conversation.append_user(
+                content, name=name, at=at, recalled=[self._prefetch.line(hit) for hit in hits]
+            )
+            for hit in hits:
+                self._store.prompt.enter(hit.page_id, "recalled", step, step)
+                self._ledger.write("recall", hit.page_id, reason=f"for s{step}", score=hit.score)
+        return f"s{step}"
+
+    @takes_turns
+    def request(self) -> Request:
+        """The next request, within the window; at most one eviction happens here."""
+        self.take_inbox()
+        return self._prompt.request()
+
+    @takes_turns
+    def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
+        """A finished reply (text, a response as a dict, or the SDK's message), on disk when this returns; its page id."""
+        step, _ = self._prompt.append_reply(replies.read(reply, usage))
+        return f"s{step}"
+
+    @takes_turns
+    def begin_call(self, call_id: str) -> None:
+        """The intent: from here on the call may have run, also if the process dies."""
+        self._conversation.begin_call(call_id)
+
+    @takes_turns
+    def hold_call(self, call_id: str) -> None:
+        """The call waits for a person's approval; it was not run."""
+        self._conversation.hold_call(call_id)
+
+    @takes_turns
+    def append_result(
+        self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
+    ) -> None:
+        """The result of a tool call. With `memory_tool` it is not indexed for search and never spilled."""
+        self._conversation.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
+
+    @takes_turns
+    def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
+        """After a crash: calls that had begun are answered as interrupted, but for tools that may run again."""
+        again, answered = set(rerun), list[str]()
+        for call in self.open_calls:
+            if call.begun and call.name not in again:
+                with self._store.transaction():
+                    self._conversation.append_result(call.id, INTERRUPTED, is_error=True, memory_tool=True)
+                    self._ledger.write("interrupted", f"s{call.step}", reason=call.name, call=call.id)
+                answered.append(call.id)
+        return answered
+
+    @takes_turns
+    def overflowed(self, error_text: str = "") -> None:
+        """The provider answered "prompt is too long": learn from it; the next request is smaller."""
+        said = _TOKENS_SAID.search(error_text)
+        self._prompt.overflowed(int(said.group(1)) if said else None)
+
+    @property
+    def turn_is_open(self) -> bool:
+        """Whether the model owes an answer, or tool calls wait for their results."""
+        with self._turns:
+            last = self._prompt.view.last
+            return last is not None and not last.ends_turn
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
+        with self._turns, self._store.transaction():
+            yield
+
+    # turns from elsewhere
+
+    @takes_turns
+    def record(
+        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
+    ) -> str:
+        """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id."""
+        return f"s{self._conversation.record(role, text, at=at, name=name, session=session)}"
+
+    @takes_turns
+    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which."""
+        return [f"s{number}" for number in self._conversation.record_many(turns)]
+
+    # moving facts and pages
+
+    @takes_turns
+    def archive(
+        self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
+        actor: str = "person", neighbours: int = 3,
+    ) -> Fact:  # fmt: skip
+        """Store a fact; one with the same key supersedes the current one. Its `neighbours` are close in meaning."""
+        return self._archival.archive(
+            text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
+        )
+
+    @takes_turns
+    def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
+        """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
+        return self._archival.forget(page_id, reason, actor)
+
+    @takes_turns
+    def purge(self, page_id: str, *, actor: str = "person") -> int:
+        """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned."""
+        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor)
+        self._prompt.forget_view()
+        purging.finish(self._store, self._archival.meaning)
+        return places
+
+    @takes_turns
+    def search_archive(
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:  # fmt: skip
+        """Facts by meaning and by words, best first; with `as_of` what was true then. The ledger notes it."""
+        return self._archival.search(query, limit=limit, as_of=as_of, tags=tags or (), actor=actor)
+
+    @takes_turns
+    def search_recall(
+        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:  # fmt: skip
+        """Steps by words, resident and evicted, best first. A date alone means that whole day. The ledger notes it."""
+        return self._recall.search(query, limit=limit, after=after, before=before, actor=actor)
+
+    @takes_turns
+    def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
+        """Add a line to a core block."""
+        return self._core.append(block, text, actor)
+
+    @takes_turns
+    def core_replace(self, block: str, old_text: str, new_text: str, *, actor: str = "person") -> Block:
+        """Exchange an exact and unique piece of a core block; empty `new_text` deletes it."""
+        return self._core.replace(block, old_text, new_text, actor)
+
+    @takes_turns
+    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
+        """A page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
+        last = self._prompt.view.last
+        holder = last.id if actor == "agent" and last and last.open_calls else None
+        return self._pages.page_in(page_id, pin=pin, offset=offset, actor=actor, holder=holder)
+
+    @takes_turns
+    def page_out(self, page_id: str, *, actor: str = "person") -> None:
+        """Unpin a page: it leaves the prompt at the next eviction."""
+        self._pages.unpin(page_id, actor)
+
+    @takes_turns
+    def move_out(
+        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person"
+    ) -> Fact:
+        """Move a text from a core block to the archive, in one transaction."""
+        with self._store.transaction():
+            self._core.remove(block, text, actor)
+            fact = self._archival.archive(text, key=key, tags=tags, valid_from=None, actor=actor, neighbours=0)
+            self._ledger.write("page_out", fact.id, reason=f"from the core block {block}", actor=actor)
+        return fact
+
+    # others, and upkeep
+
+    @takes_turns
+    def take_inbox(self) -> int:
+        """Carry out commands that other processes left; how many. Messages wait while tool calls are open."""
+        last = self._prompt.view.last
+        return self._inbox.take(self._apply, may_speak=last is None or last.closed)
+
+    def _apply(self, kind: str, arguments: dict[str, Any]) -> None:
+        if kind == "message":
+            self._conversation.append_user(arguments["text"], name=arguments.get("name"), at=None, recalled=())
+        elif kind == "pin":
+            self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
+        else:
+            getattr(self, kind)(**arguments)
+
+    @takes_turns
+    def check(self, *, fix: bool = False) -> list[Problem]:
+        """Look over the laws and both stores; with `fix` mend what can be mended."""
+        problems = check.check(self._store, self._prompt.limits, self._archival.meaning, fix=fix)
+        if fix and problems:
+            self._prompt.forget_view()
+        return problems
+
+    @takes_turns
+    def compact(self) -> None:
+        """Make the next search after opening fast: a flushed index instead of a log to replay."""
+        if self._archival.meaning:
+            self._archival.meaning.compact()
+
+    @takes_turns
+    def export(self, file: str | Path) -> None:
+        """A consistent copy of the database while it is in use."""
+        self._store.upkeep.copy_to(Path(file))
+
+    @takes_turns
+    def close(self) -> None:
+        if self._archival.meaning:
+            self._archival.meaning.close()
+        self._store.close()
+        if self._opened.lock:
+            self._opened.lock.release()

@@ -1,0 +1,70 @@
+"""From a directory to the parts of a memory: lock, database, embedder, index. The composition root of `pager`.
+
+Opening is cheap: neither the embedder's weights nor Chroma are loaded before a search by meaning needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pager.clock import Clock
+from pager.embedder import Embedder, EmbedderUnavailable, default_embedder
+from pager.errors import NotFound, StorageError
+from pager.index import VectorIndex
+from pager.ledger import Ledger
+from pager.lock import AgentLock
+from pager.meaning import Meaning, StoredVectors
+from pager.store import SqliteStore
+
+DATABASE = "pager.db"
+LOCK = "lock"
+CHROMA = "chroma"
+EmbedderChoice = Embedder | Literal["default"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    directory: Path
+    store: SqliteStore
+    lock: AgentLock | None
+
+
+def open_directory(directory: Path, clock: Clock) -> Opened:
+    """The directory for its one writer: made if it is missing, locked, its database brought up to date."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{directory} cannot be made ({error.strerror}). Choose a directory that you may write."
+        ) from None
+    lock = AgentLock(directory / LOCK, clock)
+    try:
+        return Opened(directory, SqliteStore(directory / DATABASE, clock.zone), lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def open_for_reading(directory: Path, clock: Clock) -> Opened:
+    path = directory / DATABASE
+    if not path.is_file():
+        raise NotFound(f"there is no memory in {directory}; Memory.open makes one.")
+    return Opened(directory, SqliteStore(path, clock.zone, read_only=True), None)
+
+
+def open_meaning(opened: Opened, ledger: Ledger, choice: EmbedderChoice, index: VectorIndex | None) -> Meaning | None:
+    """Search by meaning, when there is an embedder. Without `index` the writer gets Chroma's."""
+    if choice is None:
+        return None
+    try:
+        embedder = default_embedder() if choice == "default" else choice
+    except EmbedderUnavailable as error:
+        ledger.write("embedder", reason=str(error))
+        return None
+    if index is None and opened.lock is not None:
+        from pager.chroma import ChromaIndex
+
+        index = ChromaIndex(opened.directory / CHROMA, StoredVectors(opened.store, embedder))
+    return Meaning(opened.store, ledger, embedder, index)

@@ -1,0 +1,157 @@
+"""Pages: what can be moved by its id. A fact `f12`, a step `s45`, a spilled part `x3`.
+
+`page_in` reads a page verbatim, in pieces no larger than a part may be. A pin keeps a piece in the prompt across
+evictions; all pins share a fifth of the window.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from pager import blocks, markup, tokens
+from pager.clock import Clock, to_micros
+from pager.counter import Counter
+from pager.errors import NotFound, Refused
+from pager.ledger import Ledger
+from pager.limits import PINNED_SHARE, Limits
+from pager.store import SqliteStore
+from pager.types import PageText, Pin, read_page_id
+
+WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
+
+
+class Pages:
+    def __init__(
+        self,
+        store: SqliteStore,
+        clock: Clock,
+        ledger: Ledger,
+        limits: Callable[[], Limits],
+        counter: Callable[[], Counter],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self._limits = limits
+        self._counter = counter
+
+    def text(self, page_id: str) -> str:
+        """The whole page, verbatim."""
+        kind, number = read_page_id(page_id)
+        if kind == "f":
+            return self._fact_text(page_id, number)
+        if kind == "s":
+            return self._step_text(page_id, number)
+        row = self._store.conversation.original(number)
+        if row is None or row["kind"] != "said":
+            raise NotFound(f"there is no page {page_id!r}; search_recall finds steps by their words.")
+        if row["purged"]:
+            raise NotFound(f"the page {page_id} was purged; its text is gone for good.")
+        return blocks.text_of(json.loads(row["block"]))
+
+    def _fact_text(self, page_id: str, number: int) -> str:
+        fact = self._store.archive.fact(number)
+        if fact is None:
+            raise NotFound(f"there is no fact {page_id!r}; search_archive finds facts by words and by meaning.")
+        if fact.purged:
+            raise NotFound(f"the fact {page_id} was purged; its text is gone for good.")
+        return fact.text
+
+    def _step_text(self, page_id: str, number: int) -> str:
+        row = self._store.conversation.step(number)
+        if row is None:
+            raise NotFound(f"there is no step {page_id!r}; search_recall finds steps by their words.")
+        if row["purged"]:
+            raise NotFound(f"the step {page_id} was purged; its text is gone for good.")
+        said = (b for b in self._store.conversation.originals(number) if b.get("type") not in blocks.THINKING)
+        return "\n".join(blocks.text_of(block) for block in said)
+
+    def piece(self, pin: Pin) -> str:
+        return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
+
+    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str, holder: int | None) -> PageText:
+        """A page from a character on, at most a part's worth. `holder` is the step that will carry it, if any."""
+        page_id = str(read_page_id(page_id))
+        text = self.text(page_id)
+        if offset < 0 or offset > len(text):
+            raise Refused(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
+        piece = self._at_most_a_part(text[offset:])
+        end = offset + len(piece)
+        here = PageText(
+            page_id, piece, offset, end if end < len(text) else None, len(text), self._where(page_id, offset)
+        )
+        with self._store.transaction():
+            size = self._counter().tokens(tokens.count(piece))
+            step = self._store.conversation.last_step()
+            if pin:
+                self._pin(page_id, offset, len(piece), actor, unseen=actor != "agent")
+            if holder is not None and not here.where:
+                self._store.prompt.enter(page_id, "paged_in", step, holder)
+            if page_id.startswith("f"):
+                self._store.archive.used([int(page_id[1:])], to_micros(self._clock.now()))
+            self._ledger.write("page_in", page_id, actor=actor, tokens=size, offset=offset, pin=pin)
+        return here
+
+    def _at_most_a_part(self, text: str) -> str:
+        limit = self._limits().max_part_tokens - WORDS_AROUND_TOKENS
+        counter = self._counter()
+        plain = max(8, int(limit / max(counter.ratios[:4])))
+        piece = tokens.head(text, plain)
+        if len(piece) < len(text):
+            # The ratios of this text's kinds may be far below the highest one: use what room is left.
+            used = max(1, counter.tokens(tokens.count(piece)))
+            wider = tokens.head(text, int(plain * limit / used))
+            piece = wider if counter.tokens(tokens.count(wider)) <= limit else piece
+        return piece or text[:1]
+
+    def _where(self, page_id: str, offset: int) -> str:
+        """How the page is in view already, for a first piece."""
+        how = self._store.prompt.is_resident(page_id) if not offset else None
+        places = {
+            "step": f"{page_id} is in view, as a step of this conversation",
+            "request": f"{page_id} is in view, as the request that opens this conversation",
+            "pinned": f"{page_id} is in view, pinned",
+        }
+        return places.get(how or "", "")
+
+    # pins
+
+    def _pin(self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool) -> None:
+        text = self.text(page_id)[offset : offset + length]
+        size = self._counter().tokens(tokens.count(markup.pinned(page_id, text)))
+        others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
+        limit = self._limits().of_usable(PINNED_SHARE)
+        used = sum(pin.tokens for pin in others)
+        if used + size > limit:
+            names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
+            raise Refused(
+                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by {names}. Page one "
+                "out first, or read this page without pin."
+            )
+        step = self._store.conversation.last_step()
+        if page_id not in {pin.page_id for pin in self._store.prompt.pins()}:
+            self._store.prompt.enter(page_id, "pinned", step)
+        self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
+        self._ledger.write("pin", page_id, actor=actor, tokens=size)
+
+    def unpin(self, page_id: str, actor: str, reason: str = "") -> None:
+        page_id = str(read_page_id(page_id))
+        with self._store.transaction():
+            if not self._store.prompt.unpin(page_id):
+                names = ", ".join(pin.page_id for pin in self._store.prompt.pins())
+                raise NotFound(
+                    f"{page_id} is not pinned; " + (f"pinned are {names}." if names else "nothing is pinned.")
+                )
+            self._store.prompt.leave(page_id, "pinned", self._store.conversation.last_step(), reason or "paged out")
+            self._ledger.write("unpin", page_id, reason=reason, actor=actor)
+
+    def follow(self, old: int, new: int | None, reason: str) -> None:
+        """A pinned fact that was superseded hands its pin to its successor; one that ended loses it."""
+        page = f"f{old}"
+        if page not in {pin.page_id for pin in self._store.prompt.pins()}:
+            return
+        self.unpin(page, "pager", reason)
+        if new is not None:
+            text = self.text(f"f{new}")
+            self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True)

@@ -1,0 +1,35 @@
+"""Facts that are put behind a user message before anyone asks for them, within a budget of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pager import markup, tokens
+from pager.archival import Archival
+from pager.types import Hit
+
+QUERY_CHARS = 2000  # a longer message is searched by its beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """`k` facts at most, `budget_tokens` in all; off with k 0."""
+
+    k: int = 0
+    budget_tokens: int = 400
+
+    def choose(self, text: str, archival: Archival) -> list[Hit]:
+        if self.k < 1 or not text.strip():
+            return []
+        chosen: list[Hit] = []
+        left = self.budget_tokens
+        for hit in archival.find(text[:QUERY_CHARS], limit=self.k, as_of=None, tags=()):
+            left -= tokens.total(self.line(hit)) + 1
+            if left < 0:
+                break
+            chosen.append(hit)
+        return chosen
+
+    @staticmethod
+    def line(hit: Hit) -> str:
+        return f"{hit.page_id} ({markup.stamp(hit.at)}): {hit.text}"

@@ -1,0 +1,268 @@
+"""The next request: measured, planned, brought under the window, rendered. And any earlier one, byte for byte.
+
+`request()` appends what the agent has not been told, lets the budget decide, carries the plan out (at most one new
+epoch) and makes sure that what leaves fits: by the estimate and its margin where that is enough, else by the provider's
+own count or a bound from the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pager import blocks, budget, markup, replies, tokens, window
+from pager.budget import Plan
+from pager.conversation import Conversation
+from pager.counter import Counter
+from pager.epochs import Draft, Epochs
+from pager.errors import NotFound, Refused, WindowTooSmall
+from pager.ledger import Ledger
+from pager.limits import Limits
+from pager.pages import Pages
+from pager.store import SqliteStore
+from pager.types import Answered, Json, Request, Usage
+from pager.view import View
+
+ATTEMPTS = 5
+CountTokens = Callable[[Json], int]
+
+
+class Prompt:
+    """Holds the view of the present prompt. It and the conversation need each other: `wire` joins them."""
+
+    conversation: Conversation
+    epochs: Epochs
+    pages: Pages
+
+    def __init__(self, store: SqliteStore, ledger: Ledger, limits: Limits, count_tokens: CountTokens | None) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._asked = limits
+        self.limits = limits
+        self.counter = Counter()
+        self.count_tokens = count_tokens
+        self._view: View | None = None
+        self._sent: Answered | None = None  # the request that waits for its reply
+        self._overflowed = False
+
+    def wire(self, conversation: Conversation, epochs: Epochs, pages: Pages) -> None:
+        self.conversation, self.epochs, self.pages = conversation, epochs, pages
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = View.load(self._store)
+            epoch = self._view.epoch
+            if self._sent and epoch and epoch.id == self._sent.epoch:
+                self._view.sent_part = max(self._view.sent_part, self._sent.through_part)
+        return self._view
+
+    def forget_view(self) -> None:
+        """After a failed transaction: what is in memory may say more than the disk."""
+        self._view = None
+
+    def start(self) -> None:
+        """Learned ratios of this model, and limits that leave room for a full core and two parts."""
+        self.counter = Counter(self._store.journal.tokenizer(self.epochs.setup.model))
+        fixed = self.counter.tokens(self.epochs.fixed_counts)
+        self.limits = self._asked.fitted(fixed)
+
+    # the next request
+
+    def request(self) -> Request:
+        view = self.view
+        last = view.last
+        if last is None or last.ends_turn:
+            raise Refused("there is nothing to send: the last turn is answered. Append a user message first.")
+        if last.open_calls:
+            self.conversation.refuse_if_open()
+        self._settle(view)
+        assert view.epoch is not None
+        mark = view.answered.through_part if view.answered else None
+        messages = view.messages()
+        size = view.size(self.counter)
+        through = view.last_part
+        view.sent_part = through
+        self._sent = Answered(0, view.epoch.id, through, mark, self.epochs.setup.model, size.tokens, None)
+        params = window.render(view.epoch, messages, mark, view.epoch.settings["max_output_tokens"])
+        step = self._store.conversation.last_step() + 1
+        return Request(params, view.epoch.id, step, size.tokens, size.margin, self._parts(view))
+
+    def _parts(self, view: View) -> dict[str, int]:
+        assert view.epoch is not None
+        parts = {name: self.counter.tokens(counts) for name, counts in view.epoch.sizes.items()}
+        return {**parts, "conversation": self.counter.tokens(view.counts() - view.fixed())}
+
+    def _settle(self, view: View) -> None:
+        """Append what is pending, decide, carry out."""
+        why = self.epochs.why_renew(view, self.limits)
+        if not why and self._overflowed:
+            why = "the provider said that the prompt is too long"
+        if not why:
+            self._append_pending(view)
+        noticed = bool(view.epoch and view.epoch.noticed)
+        now = view.size(self.counter).tokens
+        if budget.needs_sizes(now, self.limits, noticed=noticed, renew=why):
+            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, 1.0), self.limits)
+            if plan.action == "renew":
+                self._renew(view, plan, now, why)
+                return
+            if plan.action == "notify":
+                self._notify(view, plan, now)
+        if self._true_size(view) > self.limits.usable_tokens:
+            self._renew(view, None, now, "evict")
+
+    def _append_pending(self, view: View) -> None:
+        """Changes that the agent did not make itself, told behind the newest step if that was not sent yet."""
+        if not view.last_is_unsent or (view.last and view.last.stop_reason == "pause_turn"):
+            return
+        changed = self._store.core.unseen()
+        pins = [pin for pin in self._store.prompt.pins() if pin.unseen]
+        if not changed and not pins:
+            return
+        with self._store.transaction():
+            for block in changed:
+                self.conversation.append_aside("update", markup.core_update(block))
+            for pin in pins:
+                self.conversation.append_aside("update", markup.pinned(pin.page_id, self.pages.piece(pin)))
+            self._store.core.seen()
+            self._store.prompt.pins_seen()
+
+    def _notify(self, view: View, plan: Plan, now: int) -> None:
+        last = view.last
+        if view.epoch is None or not view.last_is_unsent or (last and last.stop_reason == "pause_turn"):
+            return
+        leaving = f"s{plan.leaving[0]} to s{plan.leaving[-1]}" if plan.leaving else "the oldest steps"
+        text = markup.notice_window(now, self.limits.usable_tokens, leaving)
+        with self._store.transaction():
+            self.conversation.append_aside("notice", text)
+            self._store.prompt.notice(view.epoch.id, self._store.conversation.last_step())
+            self._ledger.write("notice", reason="notify_at was reached", tokens=now)
+        view.epoch.noticed = True
+
+    def _renew(self, view: View, plan: Plan | None, now: int, why: str) -> None:
+        """Open one new epoch, drafted smaller until it surely fits."""
+        usable, scale = self.limits.usable_tokens, 1.0
+        best: Draft | None = None
+        for _ in range(ATTEMPTS):
+            if plan is None:
+                plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
+            if plan.shortage:
+                break
+            draft = self.epochs.draft(view, plan, self.limits, self.counter)
+            fresh = draft.view()
+            size = fresh.size(self.counter)
+            true = self._true_size(fresh)
+            if size.safe <= usable:
+                best = draft
+            if true <= usable:
+                self._open(view, draft, plan, why, now)
+                if fresh.base_tokens is not None:
+                    view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
+                return
+            scale *= max(1.1, true / max(1, min(size.tokens, usable)))
+            plan = None
+        if best is None or plan is None or self.count_tokens is not None:
+            if best is None or self.count_tokens is not None:
+                raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
+        self._open(view, best, plan or Plan("renew", reason=why), why, now)
+
+    def _open(self, view: View, draft: Draft, plan: Plan, why: str, now: int) -> None:
+        share = round(100 * now / self.limits.usable_tokens)
+        reason = f"the window was {share} % full" if why in ("", "evict") else why
+        if plan.unannounced:
+            reason += ", unannounced"
+        self.epochs.open(view, draft, self.counter, reason)
+        self._overflowed = False
+
+    def _what_cannot_be_smaller(self, view: View, why: str) -> str:
+        sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why, 1.0)
+        last = sum(part.tokens for part in sizes.steps[-1].parts) if sizes.steps else 0
+        return (
+            f"the prompt cannot be brought under the {self.limits.usable_tokens} usable tokens of a window of "
+            f"{self.limits.limit_tokens}: instructions, tools, core, digest and pinned pages take {sizes.fixed}, the last step "
+            f"{last}, however much of it is spilled. Take a larger window, or shorten core and instructions."
+        )
+
+    # how large it really is
+
+    def _true_size(self, view: View) -> int:
+        """The estimate while it is sure enough; else what the provider counts, or a bound from the bytes."""
+        size = view.size(self.counter)
+        sure = self.counter.learned or view.base_tokens is not None
+        if sure and size.safe <= self.limits.usable_tokens:
+            return size.tokens
+        assert view.epoch is not None
+        if self.count_tokens is not None:
+            params = window.render(view.epoch, view.messages(), None, view.epoch.settings["max_output_tokens"])
+            counted = self.count_tokens(params)
+            self.counter.learn(view.counts(), counted)
+            view.base_tokens, view.base_part = counted, view.last_part
+            return counted
+        return max(size.safe, self._byte_bound(view))
+
+    def _byte_bound(self, view: View) -> int:
+        assert view.epoch is not None
+        fixed = [blocks.dump(view.epoch.tools), *(str(block["text"]) for block in view.epoch.system)]
+        said = [blocks.countable(block) for message in view.messages().messages for block in message["content"]]
+        return sum(tokens.byte_bound(text) for text in fixed + said)
+
+    # the reply
+
+    def take_sent(self) -> Answered:
+        """What the reply that is being appended answers."""
+        if self._sent is None:
+            self.request()
+        assert self._sent is not None
+        return self._sent
+
+    def learn(self, usage: Usage | None) -> Usage | None:
+        """Learn from a response; a usage that cannot be true (a server that does not count) is None."""
+        view = self.view
+        if usage is None:
+            return None
+        all_counts = view.counts()
+        if not all_counts.total / 5 <= usage.whole_input <= all_counts.total * 8:
+            return None
+        since = view.counts_since_base()
+        before = self.counter.state()
+        if since is None or view.base_tokens is None:
+            self.counter.learn(all_counts, usage.whole_input)
+        else:
+            self.counter.learn(since, usage.whole_input - view.base_tokens)
+        if self.counter.state() != before:
+            self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())
+        return usage
+
+    def append_reply(self, reply: replies.Reply) -> tuple[int, list[str]]:
+        sent = self.take_sent()
+        with self._store.transaction():
+            usage = self.learn(reply.usage)
+            step = self.conversation.append_reply(
+                replace(reply, usage=usage), replace(sent, model=reply.model or sent.model)
+            )
+        self._sent = None
+        if reply.stop_reason == "model_context_window_exceeded":
+            self._overflowed = True
+        return step.id, list(step.open_calls)
+
+    def overflowed(self, tokens_said: int | None) -> None:
+        """The provider refused the last request as too long: learn from its number, evict at the next one."""
+        if tokens_said:
+            self.counter.learn(self.view.counts(), tokens_said)
+        self.view.base_tokens = None
+        self._overflowed = True
+        self._ledger.write("error", reason="prompt is too long", tokens=tokens_said or 0)
+
+
+def rebuild(store: SqliteStore, step: int) -> Json:
+    """The request that step `step` answered, byte for byte as it was sent."""
+    known = store.prompt.request(step)
+    if known is None:
+        raise NotFound(f"s{step} is no reply of the model; requests are known by the step that answered them.")
+    epoch = store.prompt.epoch(known.epoch)
+    assert epoch is not None
+    messages = window.of_preamble(epoch)
+    for resident in store.conversation.load(store.prompt.steps_at(step), epoch.id, known.through_part):
+        messages.extend(window.of_step(resident))
+    return window.render(epoch, messages, known.mark_part, epoch.settings["max_output_tokens"])

@@ -1,0 +1,154 @@
+"""Everything about an agent that can be read: for any number of readers, also while another process writes.
+
+A reader sees what is committed. It never opens Chroma (which shows a second process stale results): meaning is scored
+from the vectors in SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from threading import RLock
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from pager.archival import Archival
+from pager.clock import Clock, Moment
+from pager.core import Core
+from pager.errors import NotFound
+from pager.ledger import Ledger
+from pager.pages import Pages
+from pager.prompt import rebuild
+from pager.recall import Recall
+from pager.store import SqliteStore
+from pager.types import Block, Call, Fact, Hit, Json, Movement, Stay, read_page_id
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Reading:
+    """The tiers, the ledger and every earlier request, read-only."""
+
+    def __init__(
+        self, store: SqliteStore, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall, pages: Pages
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self._core = core
+        self._archival = archival
+        self._recall = recall
+        self._pages = pages
+        self._turns = RLock()
+
+    # core
+
+    def core(self) -> list[Block]:
+        """The core blocks as they read now."""
+        with self._turns:
+            return self._core.blocks()
+
+    def core_versions(self, block: str) -> list[Block]:
+        """Every version of a block, oldest first."""
+        with self._turns:
+            versions = self._store.core.versions(block)
+        if not versions:
+            raise NotFound(f"there never was a core block {block!r}.")
+        return versions
+
+    # archive
+
+    def fact(self, page_id: str) -> Fact:
+        kind, number = read_page_id(page_id)
+        if kind != "f":
+            raise NotFound(f"{page_id!r} is not a fact; facts are f12.")
+        with self._turns:
+            return self._archival.fact(number)
+
+    def fact_versions(self, key: str) -> list[Fact]:
+        """All facts of a key, by the time from which they were true."""
+        with self._turns:
+            return [fact for fact, _ in self._store.archive.versions(key)]
+
+    def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
+        with self._turns:
+            return self._store.archive.newest(limit, before)
+
+    def search_archive(
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
+    ) -> list[Hit]:
+        """Facts by meaning and by words, best first; with `as_of` what was true then."""
+        with self._turns:
+            return self._archival.find(query, limit=limit, as_of=as_of, tags=tags or ())
+
+    # recall
+
+    def search_recall(
+        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None
+    ) -> list[Hit]:
+        """Steps by words, resident and evicted, best first. A date alone means that whole day."""
+        with self._turns:
+            return self._recall.find(query, limit=limit, after=after, before=before)
+
+    def page(self, page_id: str) -> str:
+        """The whole text of a fact, a step or a spilled part."""
+        with self._turns:
+            return self._pages.text(page_id)
+
+    def blocks_of(self, step: str) -> list[Json]:
+        """The content blocks of a step exactly as they came."""
+        kind, number = read_page_id(step)
+        with self._turns:
+            if kind != "s" or self._store.conversation.step(number) is None:
+                raise NotFound(f"there is no step {step!r}.")
+            return self._store.conversation.originals(number)
+
+    @property
+    def open_calls(self) -> list[Call]:
+        """Tool calls without a result, in order; `begun` ones may have run."""
+        with self._turns:
+            return self._store.conversation.open_calls()
+
+    # explanations
+
+    def ledger(
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None
+    ) -> list[Movement]:
+        """Movements in order, of one page or of some events; with `limit` the newest."""
+        with self._turns:
+            return self._ledger.movements(page=page, events=events, after=after, limit=limit)
+
+    def resident(self, at: str | None = None) -> list[Stay]:
+        """What was in the prompt when step `at` was written; what is in it now without."""
+        with self._turns:
+            return self._store.prompt.resident(read_page_id(at).number if at else None)
+
+    def stays(self, page_id: str) -> list[Stay]:
+        """When a page was in the prompt, how, and why it left."""
+        with self._turns:
+            return self._store.prompt.stays(str(read_page_id(page_id)))
+
+    def rebuild(self, step: str) -> Json:
+        """The request that the reply `step` answered, byte for byte."""
+        with self._turns:
+            return rebuild(self._store, read_page_id(step).number)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """One call at a time, whichever thread it comes from."""
+
+    @wraps(method)
+    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._turns:
+            return method(self, *args, **kwargs)
+
+    return in_turn

@@ -1,0 +1,49 @@
+"""Searching: a question as a full-text query, and several rankings made one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+MOST_WORDS = 48
+RANK_CONSTANT = 10  # of reciprocal rank fusion; measured on short facts (DESIGN section 12)
+# Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
+_COMMON = frozenset(
+    ["a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "my", "no", "not", "of", "on", "or", "our", "out", "she", "so", "some", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "up", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your"]
+)
+
+
+def words(text: str) -> list[str]:
+    """The distinct words of a text, without the common ones where there are others."""
+    found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text.replace("\0", " "))))
+    telling = [word for word in found if word not in _COMMON]
+    return (telling or found)[:MOST_WORDS]
+
+
+def match_query(text: str) -> str:
+    """An FTS5 query that finds any of the words in any order; empty when there are none."""
+    return " OR ".join(f'"{word}"' for word in words(text))
+
+
+def fused(rankings: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float, dict[str, float]]]:
+    """Reciprocal rank fusion: (id, score, what each ranking gave it), best first; ties go to the newer id."""
+    scores: dict[int, float] = {}
+    parts: dict[int, dict[str, float]] = {}
+    for name, ranking in rankings.items():
+        for rank, (found, value) in enumerate(ranking, start=1):
+            scores[found] = scores.get(found, 0.0) + 1.0 / (RANK_CONSTANT + rank)
+            parts.setdefault(found, {})[name] = value
+    order = sorted(scores, key=lambda found: (-scores[found], -found))
+    return [(found, scores[found], parts[found]) for found in order]
+
+
+def excerpt(text: str, query: str, characters: int = 400) -> str:
+    """The piece of a long text around the first place where a word of the query stands."""
+    if len(text) <= characters:
+        return text
+    lowered = text.lower()
+    places = [place for word in words(query) if (place := lowered.find(word)) >= 0]
+    start = max(0, min(places, default=0) - characters // 4)
+    end = min(len(text), start + characters)
+    return ("… " if start else "") + text[start:end] + (" …" if end < len(text) else "")

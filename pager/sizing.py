@@ -1,0 +1,76 @@
+"""Measuring and shortening blocks: tiktoken's counts by kind, and parts that are too large for the window.
+
+Counts are raw (they never change for a text); a `Counter` makes tokens of them.
+"""
+
+from __future__ import annotations
+
+from pager import blocks, markup, media, tokens
+from pager.counter import MESSAGE_OVERHEAD, Counter
+from pager.tokens import Counts
+from pager.types import Json
+
+SURELY_TOO_LARGE = 8  # times the limit: such a text is not even counted
+PREVIEW_SHARE = 0.5  # of max_part_tokens: what stays of a part that was spilled
+HEAD_SHARE = 0.75  # of a preview: people put what matters first
+SHORT_STRING_CHARS = 200  # a string of a tool's input below this length is never spilled
+
+
+def count(block: Json) -> Counts:
+    """A block's counts, media included, with a little for the block itself."""
+    media_tokens = sum(media.tokens(item) for item in blocks.media_in(block))
+    return tokens.count(blocks.countable(block)) + Counts(media=media_tokens) + MESSAGE_OVERHEAD
+
+
+def too_large(block: Json, limit_tokens: int, counter: Counter) -> bool:
+    """Whether a block has more than `limit_tokens`; says so quickly also for one of many megabytes."""
+    if any(media.tokens(item) > limit_tokens for item in blocks.media_in(block)):
+        return True
+    text = blocks.countable(block)
+    if len(text) * 4 <= limit_tokens:
+        return False
+    if tokens.exceeds(text, SURELY_TOO_LARGE * limit_tokens):
+        return True
+    return counter.tokens(count(block)) > limit_tokens
+
+
+def spill(block: Json, page_id: str, limit_tokens: int, counter: Counter) -> Json:
+    """`block` with its head, its tail and its page id in at most `limit_tokens`; the id alone when that is too few."""
+    text = blocks.text_of(block)
+    budget = float(limit_tokens)
+    while budget >= tokens_of_bare_id(page_id, counter):
+        form = _ends(block, text, page_id, int(budget / max(counter.ratios[:4])))
+        if counter.tokens(count(form)) <= limit_tokens:
+            return form
+        budget *= 0.75
+    return _ends(block, text, page_id, 0)
+
+
+def tokens_of_bare_id(page_id: str, counter: Counter) -> int:
+    return counter.tokens(count(blocks.text_block(markup.spilled("", "", page_id, 10**7))))
+
+
+def _ends(block: Json, text: str, page_id: str, plain_tokens: int) -> Json:
+    if block.get("type") == "tool_use":
+        return _ends_of_strings(block, page_id, plain_tokens)
+    return blocks.shortened(block, lambda whole: _ends_of(whole, page_id, plain_tokens, len(text)))
+
+
+def _ends_of(text: str, page_id: str, plain_tokens: int, length: int) -> str:
+    room = plain_tokens - 45  # the words around it
+    if room < 8:
+        return markup.spilled("", "", page_id, length)
+    head = tokens.head(text, int(room * HEAD_SHARE))
+    tail = tokens.tail(text[len(head) :], room - int(room * HEAD_SHARE))
+    if len(head) + len(tail) >= len(text):
+        return markup.disarm(text)
+    return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, length)
+
+
+def _ends_of_strings(block: Json, page_id: str, plain_tokens: int) -> Json:
+    """A tool's input keeps its shape: only its long strings are cut, each to the same share of the room."""
+    long = [text for text in blocks.strings(block.get("input", {})) if len(text) > SHORT_STRING_CHARS]
+    share = plain_tokens // max(1, len(long))
+    return blocks.shortened(
+        block, lambda text: text if len(text) <= SHORT_STRING_CHARS else _ends_of(text, page_id, share, len(text))
+    )

@@ -1,0 +1,39 @@
+"""The store: one SQLite database, and its methods by subject. Nothing outside this folder speaks SQL.
+
+>>> store = SqliteStore(directory / "pager.db", clock.zone)
+>>> with store.transaction():
+...     step = store.conversation.append_step("user", "user", at=0)
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import tzinfo
+from pathlib import Path
+
+from pager.store.archive import ArchiveTable
+from pager.store.conversation import ConversationTable
+from pager.store.core_table import CoreTable
+from pager.store.database import Database
+from pager.store.journal import JournalTable
+from pager.store.prompt import PromptTable
+from pager.store.upkeep import UpkeepTable
+
+
+class SqliteStore:
+    """All of an agent's state in one file."""
+
+    def __init__(self, path: Path, zone: tzinfo, *, read_only: bool = False) -> None:
+        self.db = Database(path, read_only=read_only)
+        self.conversation = ConversationTable(self.db)
+        self.archive = ArchiveTable(self.db, zone)
+        self.core = CoreTable(self.db, zone)
+        self.prompt = PromptTable(self.db)
+        self.journal = JournalTable(self.db, zone)
+        self.upkeep = UpkeepTable(self.db)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self.db.transaction()
+
+    def close(self) -> None:
+        self.db.close()

@@ -1,0 +1,178 @@
+"""Facts with their versions, tags, words and vectors: SQL for the archive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+from pager.clock import from_micros
+from pager.store.database import Database, Row
+from pager.types import Fact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# A fact that is true at :at. Purged ones are never found.
+_TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
+
+
+class ArchiveTable:
+    """The archive as rows. A fact's text never changes; what changes is until when it was true."""
+
+    def __init__(self, db: Database, zone: tzinfo) -> None:
+        self._db = db
+        self._zone = zone
+
+    def append(
+        self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
+        actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
+    ) -> int:  # fmt: skip
+        fact = self._db.run(
+            "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
+            " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
+             supersedes, superseded_by),
+        )  # fmt: skip
+        self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
+        return fact
+
+    def index_words(self, fact: int, text: str) -> None:
+        self._db.run("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact, text))
+
+    def fact(self, fact: int) -> Fact | None:
+        row = self._db.row("SELECT * FROM facts WHERE id = ?", (fact,))
+        return row and self._fact(row)
+
+    def facts(self, ids: Sequence[int]) -> dict[int, Fact]:
+        rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")
+        return {row["id"]: self._fact(row) for row in rows}
+
+    def versions(self, key: str) -> list[tuple[Fact, bool]]:
+        """All facts of a key that were not purged, by the time from which they were true; whether that was stated."""
+        sql = "SELECT * FROM facts WHERE key = ? AND purged = 0 ORDER BY valid_from, id"
+        return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, (key,))]
+
+    def newest(self, limit: int, before: int | None = None) -> list[Fact]:
+        sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
+        return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
+
+    def release_key(self, fact: int) -> None:
+        """Let go of the key for the moment in which its next holder is not stored yet."""
+        self._db.run("UPDATE facts SET superseded_by = id WHERE id = ?", (fact,))
+
+    def supersede(self, old: int, new: int, until: int) -> None:
+        self._db.run("UPDATE facts SET superseded_by = ?, valid_until = ? WHERE id = ?", (new, until, old))
+
+    def forget(self, fact: int, reason: str, until: int) -> None:
+        self._db.run("UPDATE facts SET forgotten = ?, valid_until = ? WHERE id = ?", (reason, until, fact))
+
+    def used(self, facts: Sequence[int], at: int) -> None:
+        self._db.run_many("UPDATE facts SET uses = uses + 1, used_at = ? WHERE id = ?", [(at, fact) for fact in facts])
+
+    # which facts a search may find
+
+    def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str]) -> set[int]:
+        """Of these facts the ones that are true at a moment and carry all the tags."""
+        if not ids:
+            return set()
+        sql = (
+            f"SELECT f.id FROM facts f WHERE f.id IN ({','.join(map(str, ids))}) AND {_TRUE_AT.format(at='?')}"
+            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
+        )
+        return {row["id"] for row in self._db.rows(sql, (at, at, *map(str.casefold, tags)))}
+
+    def tagged(self, tags: Sequence[str], at: int, limit: int) -> list[int]:
+        """Facts with all the tags that are true at a moment, newest first, at most `limit`."""
+        first, *others = map(str.casefold, tags)
+        sql = (
+            f"SELECT f.id FROM fact_tags g JOIN facts f ON f.id = g.fact WHERE g.tag = ? AND {_TRUE_AT.format(at='?')}"
+            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(others)
+            + " ORDER BY f.id DESC LIMIT ?"
+        )
+        return [row["id"] for row in self._db.rows(sql, (first, at, at, *others, limit))]
+
+    def match(self, query: str, limit: int, at: int, tags: Sequence[str]) -> list[tuple[int, float]]:
+        """The best facts for a full-text query that are true at a moment and carry all the tags."""
+        sql = (
+            "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
+            f" WHERE fact_words MATCH ? AND {_TRUE_AT.format(at='?')}"
+            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
+            + " ORDER BY w.rank, f.id DESC LIMIT ?"
+        )
+        rows = self._db.rows(sql, (query, at, at, *map(str.casefold, tags), limit))
+        return [(row["id"], row["score"]) for row in rows]
+
+    # vectors
+
+    def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
+        self._db.run("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (fact, vector.astype("float32").tobytes()))
+
+    def vectors(self, ids: Sequence[int]) -> tuple[list[int], NDArray[np.float32]]:
+        rows = self._db.rows(f"SELECT fact, vector FROM vectors WHERE fact IN ({','.join(map(str, ids))})")
+        return _matrix(rows)
+
+    def vectors_after(self, after: int, limit: int) -> tuple[list[int], NDArray[np.float32]]:
+        sql = "SELECT fact, vector FROM vectors WHERE fact > ? ORDER BY fact LIMIT ?"
+        return _matrix(self._db.rows(sql, (after, limit)))
+
+    def vector_batches(self, after: int, size: int) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+        while True:
+            ids, matrix = self.vectors_after(after, size)
+            if not ids:
+                return
+            yield ids, matrix
+            after = ids[-1]
+
+    def count_vectors(self, through: int | None = None) -> int:
+        if through is None:
+            return self._db.value("SELECT count(*) FROM vectors")
+        return self._db.value("SELECT count(*) FROM vectors WHERE fact <= ?", (through,))
+
+    def last_vector(self) -> int:
+        return self._db.value("SELECT max(fact) FROM vectors", default=0)
+
+    def without_vector(self, limit: int) -> list[tuple[int, str]]:
+        """Facts whose embedding failed or is not done, oldest first."""
+        sql = (
+            "SELECT f.id, f.text FROM facts f LEFT JOIN vectors v ON v.fact = f.id"
+            " WHERE v.fact IS NULL AND f.purged = 0 ORDER BY f.id LIMIT ?"
+        )
+        return [(row["id"], row["text"]) for row in self._db.rows(sql, (limit,))]
+
+    def wrong_vectors(self, dimension: int) -> list[int]:
+        """Facts whose vector has not this dimension."""
+        sql = "SELECT fact FROM vectors WHERE length(vector) <> ? ORDER BY fact"
+        return [row["fact"] for row in self._db.rows(sql, (4 * dimension,))]
+
+    def drop_vectors(self) -> None:
+        self._db.run("DELETE FROM vectors")
+
+    def count(self) -> tuple[int, int]:
+        """How many facts there are, and how many of them no one ended."""
+        row = self._db.row(
+            "SELECT count(*), sum(superseded_by IS NULL AND forgotten IS NULL) FROM facts WHERE purged = 0"
+        )
+        return (row[0], row[1] or 0) if row else (0, 0)
+
+    def _fact(self, row: Row) -> Fact:
+        until = row["valid_until"]
+        return Fact(
+            number=row["id"], text=row["text"], key=row["key"], tags=tuple(json.loads(row["tags"])),
+            valid_from=from_micros(row["valid_from"], self._zone),
+            valid_until=None if until is None else from_micros(until, self._zone),
+            at=from_micros(row["at"], self._zone), actor=row["actor"], step=row["step"],
+            supersedes=row["supersedes"], superseded_by=row["superseded_by"], forgotten=row["forgotten"],
+            purged=bool(row["purged"]),
+        )  # fmt: skip
+
+
+def _matrix(rows: Sequence[Row]) -> tuple[list[int], NDArray[Any]]:
+    import numpy as np
+
+    ids = [row["fact"] for row in rows]
+    if not ids:
+        return [], np.empty((0, 0), dtype=np.float32)
+    return ids, np.frombuffer(b"".join(row["vector"] for row in rows), dtype=np.float32).reshape(len(ids), -1)

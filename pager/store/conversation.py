@@ -1,0 +1,214 @@
+"""Steps, parts, calls: SQL for the conversation and for turns recorded from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pager.blocks import dump
+from pager.store.database import Database, Row
+from pager.tokens import Counts
+from pager.types import Call, Json, Part, PartKind, Slot, Step
+
+_CARRIED = """
+  SELECT p.id, p.step, p.kind, p.slot, z.words, z.digits, z.other, z.code, z.media,
+         CASE WHEN f.part IS NULL THEN p.block ELSE f.block END AS block
+  FROM parts p LEFT JOIN sizes z ON z.part = p.id
+  LEFT JOIN forms f ON f.part = p.id
+    AND f.epoch = (SELECT max(epoch) FROM forms WHERE part = p.id AND epoch <= :epoch)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A searchable part with where it stands."""
+
+    part: int
+    step: int
+    role: str
+    name: str | None
+    at: int
+    block: Json
+    score: float = 0.0
+
+
+class ConversationTable:
+    """The conversation as rows. Appends only; what changes is how a part is carried (`forms`)."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # steps
+
+    def append_step(
+        self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
+        session: str | None = None, stop_reason: str | None = None, continues: bool = False, ends_turn: bool = False,
+    ) -> int:  # fmt: skip
+        """A new step; without `turn` it begins one of its own."""
+        step = self._db.run(
+            "INSERT INTO steps (kind, turn, role, name, session, at, stop_reason, continues, ends_turn)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (kind, turn or 0, role, name, session, at, stop_reason, continues, ends_turn),
+        )
+        if turn is None:
+            self._db.run("UPDATE steps SET turn = ? WHERE id = ?", (step, step))
+        return step
+
+    def end_turn(self, step: int) -> None:
+        self._db.run("UPDATE steps SET ends_turn = 1 WHERE id = ?", (step,))
+
+    def last_step(self) -> int:
+        return self._db.value("SELECT max(id) FROM steps", default=0)
+
+    def last_live(self) -> Row | None:
+        """The newest step of the conversation itself."""
+        return self._db.row("SELECT * FROM steps WHERE kind <> 'record' ORDER BY turn DESC, id DESC LIMIT 1")
+
+    def step(self, step: int) -> Row | None:
+        return self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
+
+    def steps_of_turn(self, turn: int) -> list[int]:
+        rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id", (turn,))
+        return [row["id"] for row in rows]
+
+    def requests_of_turn(self, turn: int) -> list[int]:
+        """The user steps of a turn: what it was asked for, then what was told in its middle."""
+        rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind = 'user' ORDER BY id", (turn,))
+        return [row["id"] for row in rows]
+
+    # parts
+
+    def append_part(
+        self, step: int, kind: PartKind, slot: Slot, block: Json, at: int, *, searchable: bool = False
+    ) -> int:
+        return self._db.run(
+            "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)",
+            (step, kind, slot, searchable, at, dump(block)),
+        )
+
+    def index_words(self, part: int, text: str) -> None:
+        self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
+
+    def reform(self, part: int, epoch: int, form: Json | None) -> None:
+        """From `epoch` on the prompt carries `part` like this; None leaves it out."""
+        self._db.run(
+            "INSERT INTO forms (part, epoch, block) VALUES (?, ?, ?)"
+            " ON CONFLICT (part, epoch) DO UPDATE SET block = excluded.block",
+            (part, epoch, None if form is None else dump(form)),
+        )
+
+    def size(self, part: int, counts: Counts) -> None:
+        self._db.run("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?, ?, ?, ?)", (part, *counts))
+
+    def original(self, part: int) -> Row | None:
+        """A part exactly as it came, with its step."""
+        return self._db.row("SELECT p.*, s.purged FROM parts p JOIN steps s ON s.id = p.step WHERE p.id = ?", (part,))
+
+    def originals(self, step: int) -> list[Json]:
+        """The said blocks of a step exactly as they came, results after the reply."""
+        rows = self._db.rows("SELECT block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
+        return [json.loads(row["block"]) for row in rows]
+
+    def said_of(self, step: int) -> list[tuple[int, Slot, Json]]:
+        sql = "SELECT id, slot, block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
+        return [(row["id"], row["slot"], json.loads(row["block"])) for row in self._db.rows(sql, (step,))]
+
+    def parts_of(self, step: int, epoch: int) -> list[Part]:
+        """A step's parts as the prompt of `epoch` carries them."""
+        rows = self._db.rows(f"{_CARRIED} WHERE p.step = :step ORDER BY p.id", {"step": step, "epoch": epoch})
+        return [_part(row) for row in rows]
+
+    def load(self, steps: Sequence[int], epoch: int, through_part: int | None = None) -> list[Step]:
+        """These steps as the prompt of `epoch` carries them, up to a part."""
+        ids = ",".join(map(str, steps))
+        limit = f"AND p.id <= {through_part:d}" if through_part is not None else ""
+        found = {
+            row["id"]: Step(
+                row["id"], row["kind"], row["turn"], row["at"], [], [],
+                bool(row["continues"]), bool(row["ends_turn"]), row["stop_reason"],
+            )
+            for row in self._db.rows(f"SELECT * FROM steps WHERE id IN ({ids}) ORDER BY id")
+        }  # fmt: skip
+        sql = f"{_CARRIED} WHERE p.step IN ({ids}) {limit} ORDER BY p.id"
+        for row in self._db.rows(sql, {"epoch": epoch}):
+            found[row["step"]].parts.append(_part(row))
+        for row in self._db.rows(f"SELECT id, step FROM calls WHERE result IS NULL AND step IN ({ids}) ORDER BY part"):
+            found[row["step"]].open_calls.append(row["id"])
+        return [step for step in found.values() if step.parts or through_part is None]
+
+    # calls
+
+    def append_call(self, call_id: str, step: int, part: int) -> None:
+        self._db.run("INSERT INTO calls (id, step, part) VALUES (?, ?, ?)", (call_id, step, part))
+
+    def call_exists(self, call_id: str) -> bool:
+        return self._db.row("SELECT 1 FROM calls WHERE id = ?", (call_id,)) is not None
+
+    def answer_call(self, call_id: str, part: int) -> None:
+        self._db.run("UPDATE calls SET result = ?, waiting = 0 WHERE id = ?", (part, call_id))
+
+    def begin_call(self, call_id: str, at: int) -> None:
+        self._db.run("UPDATE calls SET began_at = ?, waiting = 0 WHERE id = ?", (at, call_id))
+
+    def hold_call(self, call_id: str) -> None:
+        self._db.run("UPDATE calls SET waiting = 1 WHERE id = ?", (call_id,))
+
+    def open_calls(self) -> list[Call]:
+        rows = self._db.rows(
+            "SELECT c.id, c.step, c.began_at, c.waiting, p.block FROM calls c JOIN parts p ON p.id = c.part"
+            " WHERE c.result IS NULL ORDER BY c.part"
+        )
+        blocks = [(row, json.loads(row["block"])) for row in rows]
+        return [
+            Call(r["id"], b["name"], b.get("input") or {}, r["step"], r["began_at"] is not None, bool(r["waiting"]))
+            for r, b in blocks
+        ]
+
+    # search
+
+    def match(self, query: str, limit: int, after: int | None, before: int | None) -> list[Said]:
+        """The best parts for a full-text query, best first, in the half-open span of time."""
+        span, values = _span(after, before)
+        sql = (
+            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, -w.rank AS score"
+            " FROM said_words w JOIN parts p ON p.id = w.rowid JOIN steps s ON s.id = p.step"
+            f" WHERE said_words MATCH ? {span} ORDER BY w.rank, p.id DESC LIMIT ?"
+        )
+        return [_said(row) for row in self._db.rows(sql, (query, *values, limit))]
+
+    def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
+        """The newest searchable parts in the span, for a search without words."""
+        span, values = _span(after, before)
+        sql = (
+            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, 0.0 AS score FROM parts p"
+            f" JOIN steps s ON s.id = p.step WHERE p.searchable = 1 {span} ORDER BY p.at DESC, p.id DESC LIMIT ?"
+        )
+        return [_said(row) for row in self._db.rows(sql, (*values, limit))]
+
+    def searchable(self) -> Iterable[tuple[int, Json]]:
+        """Every part that belongs into the word index."""
+        for row in self._db.rows("SELECT id, block FROM parts WHERE searchable = 1 ORDER BY id"):
+            yield row["id"], json.loads(row["block"])
+
+    def count_records(self) -> int:
+        return self._db.value("SELECT count(*) FROM steps WHERE kind = 'record'")
+
+    def count_live(self) -> int:
+        return self._db.value("SELECT count(*) FROM steps WHERE kind <> 'record'")
+
+
+def _span(after: int | None, before: int | None) -> tuple[str, tuple[Any, ...]]:
+    conditions = ("AND p.at >= ?" if after is not None else "", "AND p.at < ?" if before is not None else "")
+    return " ".join(conditions), tuple(value for value in (after, before) if value is not None)
+
+
+def _said(row: Row) -> Said:
+    block = json.loads(row["block"])
+    return Said(row["id"], row["step"], row["role"], row["name"], row["at"], block, row["score"])
+
+
+def _part(row: Row) -> Part:
+    counts = Counts(row["words"] or 0, row["digits"] or 0, row["other"] or 0, row["code"] or 0, row["media"] or 0)
+    return Part(row["id"], row["kind"], row["slot"], json.loads(row["block"]) if row["block"] else None, counts)

@@ -1,0 +1,64 @@
+"""Core blocks with all their versions. SQL."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from pager.clock import from_micros, to_micros
+from pager.store.database import Database, Row
+from pager.types import Block
+
+_NEWEST = "SELECT b.* FROM blocks b WHERE b.id = (SELECT max(id) FROM blocks WHERE name = b.name)"
+
+
+class CoreTable:
+    """Versions of blocks; the newest of a name is what it reads now."""
+
+    def __init__(self, db: Database, zone: tzinfo) -> None:
+        self._db = db
+        self._zone = zone
+
+    def append(self, block: Block, step: int, place: int, *, unseen: bool) -> int:
+        return self._db.run(
+            "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
+            " actor, step, at, unseen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                block.name, block.value, block.description, block.limit_tokens, block.used_tokens, block.read_only,
+                block.file, block.retired, place, block.actor, step, to_micros(block.at), unseen,
+            ),
+        )  # fmt: skip
+
+    def blocks(self) -> list[Block]:
+        """The blocks as they read now, in their order."""
+        rows = self._db.rows(f"{_NEWEST} AND b.retired = 0 ORDER BY b.place, b.name")
+        return [self._block(row) for row in rows]
+
+    def block(self, name: str) -> tuple[Block, int] | None:
+        """The newest version of a block, retired or not, and its place."""
+        row = self._db.row("SELECT * FROM blocks WHERE name = ? ORDER BY id DESC LIMIT 1", (name,))
+        return (self._block(row), row["place"]) if row else None
+
+    def versions(self, name: str) -> list[Block]:
+        return [self._block(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
+
+    def last_place(self) -> int:
+        return self._db.value("SELECT max(place) FROM blocks", default=-1)
+
+    def last_version(self) -> int:
+        return self._db.value("SELECT max(id) FROM blocks", default=0)
+
+    def unseen(self) -> list[Block]:
+        """Blocks that changed without the agent's knowledge, as they read now."""
+        names = "SELECT name FROM blocks WHERE unseen = 1"
+        rows = self._db.rows(f"{_NEWEST} AND b.name IN ({names}) ORDER BY b.place, b.name")
+        return [self._block(row) for row in rows]
+
+    def seen(self) -> None:
+        self._db.run("UPDATE blocks SET unseen = 0 WHERE unseen = 1")
+
+    def _block(self, row: Row) -> Block:
+        return Block(
+            row["name"], row["value"], row["description"], row["limit_tokens"], row["used_tokens"],
+            bool(row["read_only"]), row["file"], row["id"], row["actor"], from_micros(row["at"], self._zone),
+            bool(row["retired"]),
+        )  # fmt: skip

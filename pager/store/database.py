@@ -1,0 +1,176 @@
+"""The one connection to `pager.db`: opening, transactions, and errors that say what to do.
+
+`transaction()` nests: the outermost is a real transaction, inner ones are savepoints. What has to happen after
+the commit (and only then) is handed to `after_commit`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pager.errors import NewerFile, StorageError
+from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+
+Row = sqlite3.Row
+Values = Sequence[Any] | Mapping[str, Any]
+
+
+class Database:
+    """A SQLite file in WAL mode with full synchronisation, or the same read-only."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._depth = 0
+        self._after: list[Callable[[], None]] = []
+        self.on_rollback: Callable[[], None] | None = None
+        with self._explained():
+            self._connection = self._connect()
+            try:
+                self._migrate()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "ro" if self.read_only else "rwc"
+        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA foreign_keys = ON")
+        if not self.read_only:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+        return connection
+
+    def _migrate(self) -> None:
+        version = self.value("PRAGMA user_version")
+        owner = self.value("PRAGMA application_id")
+        if version > VERSION:
+            raise NewerFile(
+                f"{self.path} has format {version}; this selfpager knows formats up to {VERSION}. "
+                "Install a newer selfpager, or restore a backup made with this one."
+            )
+        empty = version == 0 and not self.value("SELECT count(*) FROM sqlite_master")
+        if not empty and owner != APPLICATION_ID:
+            raise StorageError(f"{self.path} is a database of another program; give an empty directory.")
+        if version == VERSION:
+            return
+        if self.read_only:
+            raise StorageError(f"{self.path} has the older format {version}; open it once for writing to bring it up.")
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE; {script}; PRAGMA application_id = {APPLICATION_ID}; "
+                f"PRAGMA user_version = {number}; COMMIT;"
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(self._explain(error)) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_FULL"):
+            return (
+                f"the disk is full; nothing of this change was written to {self.path}. Free some space and try again."
+            )
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            return (
+                f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it for reading."
+            )
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return f"{self.path} is damaged ({error}). Restore a backup, or see what `check` can save; it was left as it is."
+        if name.startswith("SQLITE_BUSY"):
+            return f"{self.path} is locked by another program ({error}). Close it and try again."
+        if name.startswith("SQLITE_IOERR"):
+            return f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written."
+        return f"{self.path}: {error}"
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Nested calls are savepoints of the outermost."""
+        if self._depth:
+            with self._savepoint():
+                yield
+            return
+        with self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._after.clear()
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if self.on_rollback:
+                    self.on_rollback()
+                raise
+            finally:
+                self._depth = 0
+        after, self._after = self._after, []
+        for action in after:
+            action()
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        name = f"level_{self._depth}"
+        self._connection.execute(f"SAVEPOINT {name}")
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            # A full disk can end the whole transaction by itself; then there is no savepoint to return to.
+            if self._connection.in_transaction:
+                self._connection.execute(f"ROLLBACK TO {name}")
+                self._connection.execute(f"RELEASE {name}")
+            raise
+        else:
+            self._connection.execute(f"RELEASE {name}")
+        finally:
+            self._depth -= 1
+
+    def after_commit(self, action: Callable[[], None]) -> None:
+        """Run `action` when the outermost transaction has committed; never if it did not."""
+        self._after.append(action)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._depth > 0
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """One statement; the id of the row it inserted."""
+        with self._explained():
+            return self._connection.execute(sql, values).lastrowid or 0
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._explained():
+            self._connection.executemany(sql, rows)
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        with self._explained():
+            return self._connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, values: Values = ()) -> Row | None:
+        with self._explained():
+            return self._connection.execute(sql, values).fetchone()
+
+    def value(self, sql: str, values: Values = (), default: Any = None) -> Any:
+        row = self.row(sql, values)
+        return default if row is None or row[0] is None else row[0]
+
+    def trace(self, watch: Callable[[str], None] | None) -> None:
+        """Call `watch` with every statement before it runs (crash tests kill at each COMMIT)."""
+        self._connection.set_trace_callback(watch)
+
+    def close(self) -> None:
+        with self._explained():
+            self._connection.close()

@@ -1,0 +1,179 @@
+"""What is in the prompt and what was: epochs, answered requests, residency, pins. SQL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pager.blocks import dump
+from pager.store.database import Database, Row
+from pager.tokens import Counts
+from pager.types import FOREVER, Answered, Epoch, Pin, Stay, Usage
+
+
+class PromptTable:
+    """Epochs as they were sent, and intervals that say which page was in the prompt when."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # epochs
+
+    def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
+        self._db.run("UPDATE epochs SET through_step = ? WHERE through_step IS NULL", (step,))
+        self._db.run(
+            "INSERT INTO epochs (id, at, step, reason, first_step, tools, system, preamble, digest, settings, sizes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                epoch.id, at, step, epoch.reason, epoch.first_step, dump(epoch.tools), dump(epoch.system),
+                dump(epoch.preamble), dump(epoch.digest), dump(epoch.settings),
+                dump({name: list(counts) for name, counts in epoch.sizes.items()}),
+            ),
+        )  # fmt: skip
+
+    def end_epoch(self, step: int) -> None:
+        """Nothing may be appended to the present epoch any more: the next request opens another."""
+        self._db.run("UPDATE epochs SET through_step = ? WHERE through_step IS NULL", (step,))
+
+    def notice(self, epoch: int, step: int) -> None:
+        self._db.run("UPDATE epochs SET noticed_step = ? WHERE id = ?", (step, epoch))
+
+    def last_epoch(self) -> tuple[Epoch, bool] | None:
+        """The newest epoch, and whether it still lives."""
+        row = self._db.row("SELECT * FROM epochs ORDER BY id DESC LIMIT 1")
+        return (_epoch(row), row["through_step"] is None) if row else None
+
+    def epoch(self, number: int) -> Epoch | None:
+        row = self._db.row("SELECT * FROM epochs WHERE id = ?", (number,))
+        return _epoch(row) if row else None
+
+    def count_epochs(self) -> int:
+        return self._db.value("SELECT count(*) FROM epochs")
+
+    # requests
+
+    def answered(self, request: Answered, at: int) -> None:
+        usage = request.usage
+        self._db.run(
+            "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                request.step, request.epoch, request.through_part, request.mark_part, at, request.model,
+                request.estimate, usage and usage.whole_input, usage and usage.output_tokens,
+                usage and usage.cache_read_input_tokens, usage and usage.cache_creation_input_tokens,
+            ),
+        )  # fmt: skip
+
+    def request(self, step: int) -> Answered | None:
+        row = self._db.row("SELECT * FROM requests WHERE step = ?", (step,))
+        return _answered(row) if row else None
+
+    def last_request(self, epoch: int) -> Answered | None:
+        row = self._db.row("SELECT * FROM requests WHERE epoch = ? ORDER BY step DESC LIMIT 1", (epoch,))
+        return _answered(row) if row else None
+
+    def last_answered(self) -> int | None:
+        return self._db.value("SELECT max(step) FROM requests")
+
+    # residency
+
+    def enter(self, page: str, how: str, step: int, holder: int | None = None) -> None:
+        self._db.run(
+            "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)", (page, how, step, holder)
+        )
+
+    def leave(self, page: str, how: str, step: int, reason: str) -> None:
+        self._db.run(
+            "UPDATE residency SET until_step = ?, reason = ? WHERE page = ? AND until_step = ? AND how = ?",
+            (step, reason, page, FOREVER, how),
+        )
+
+    def release(self, holders: list[int], step: int, reason: str) -> None:
+        """End the stay of every page that was in the prompt only within these steps."""
+        ids = ",".join(map(str, holders))
+        self._db.run(
+            f"UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ? AND holder IN ({ids})",
+            (step, reason, FOREVER),
+        )
+
+    def release_recalled(self, except_holder: int | None, step: int, reason: str) -> None:
+        """Recalled facts leave when an epoch opens, but for those of a step that was not sent yet."""
+        self._db.run(
+            "UPDATE residency SET until_step = ?, reason = ?"
+            " WHERE until_step = ? AND how = 'recalled' AND holder IS NOT ?",
+            (step, reason, FOREVER, except_holder),
+        )
+
+    def resident(self, at: int | None = None) -> list[Stay]:
+        """What was in the request that step `at` answered; now, when `at` is None."""
+        if at is None:
+            rows = self._db.rows("SELECT * FROM residency WHERE until_step = ? ORDER BY from_step", (FOREVER,))
+        else:
+            rows = self._db.rows(
+                "SELECT * FROM residency WHERE until_step >= ? AND from_step < ? ORDER BY from_step", (at, at)
+            )
+        return [_stay(row) for row in rows]
+
+    def resident_steps(self) -> list[int]:
+        rows = self._db.rows(
+            "SELECT page FROM residency WHERE until_step = ? AND how = 'step' ORDER BY from_step", (FOREVER,)
+        )
+        return [int(row["page"][1:]) for row in rows]
+
+    def steps_at(self, step: int) -> list[int]:
+        """The steps that stood in the messages of the request that `step` answered."""
+        rows = self._db.rows(
+            "SELECT page FROM residency WHERE until_step >= ? AND from_step < ? AND how = 'step' ORDER BY from_step",
+            (step, step),
+        )
+        return [int(row["page"][1:]) for row in rows]
+
+    def stays(self, page: str) -> list[Stay]:
+        return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
+
+    def is_resident(self, page: str) -> str | None:
+        """How a page is in the prompt now; None when it is not."""
+        return self._db.value("SELECT how FROM residency WHERE page = ? AND until_step = ?", (page, FOREVER))
+
+    # pins
+
+    def pin(self, page: str, offset: int, length: int, tokens: int, step: int, actor: str, *, unseen: bool) -> None:
+        row = (page, offset, length, tokens, step, actor, unseen)
+        self._db.run("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def unpin(self, page: str) -> bool:
+        had = self._db.row("SELECT 1 FROM pins WHERE page = ?", (page,)) is not None
+        self._db.run("DELETE FROM pins WHERE page = ?", (page,))
+        return had
+
+    def pins(self) -> list[Pin]:
+        rows = self._db.rows("SELECT * FROM pins ORDER BY step, page")
+        return [Pin(row["page"], row["offset"], row["length"], row["tokens"], bool(row["unseen"])) for row in rows]
+
+    def pins_seen(self) -> None:
+        self._db.run("UPDATE pins SET unseen = 0 WHERE unseen = 1")
+
+
+def _epoch(row: Row) -> Epoch:
+    def load(name: str) -> Any:
+        return json.loads(row[name])
+
+    sizes = {name: Counts(*counts) for name, counts in load("sizes").items()}
+    return Epoch(
+        row["id"], row["first_step"], load("tools"), load("system"), load("preamble"), load("digest"),
+        load("settings"), sizes, row["reason"], row["noticed_step"] is not None,
+    )  # fmt: skip
+
+
+def _answered(row: Row) -> Answered:
+    usage = None
+    if row["input"] is not None:
+        read, write = row["cache_read"], row["cache_write"]
+        usage = Usage(row["input"] - read - write, row["output"], read, write)
+    return Answered(
+        row["step"], row["epoch"], row["through_part"], row["mark_part"], row["model"], row["estimate"], usage
+    )
+
+
+def _stay(row: Row) -> Stay:
+    until = row["until_step"]
+    return Stay(row["page"], row["how"], row["from_step"], None if until == FOREVER else until, row["reason"])

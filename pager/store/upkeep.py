@@ -1,0 +1,194 @@
+"""SQL for looking after the database: audits, full-text rebuilds, scrubbing of purged bytes, copies."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from pager.errors import StorageError
+from pager.store.database import Database
+
+# Every column in which a text could stand, with its key. JSON columns are walked string by string.
+TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
+    ("parts", "id", "block", True),
+    ("forms", "part", "block", True),
+    ("epochs", "id", "tools", True),
+    ("epochs", "id", "system", True),
+    ("epochs", "id", "preamble", True),
+    ("epochs", "id", "digest", True),
+    ("blocks", "id", "value", False),
+    ("blocks", "id", "description", False),
+    ("facts", "id", "text", False),
+    ("facts", "id", "key", False),
+    ("facts", "id", "tags", True),
+    ("facts", "id", "forgotten", False),
+    ("ledger", "id", "reason", False),
+    ("ledger", "id", "detail", True),
+    ("commands", "id", "outcome", False),
+    ("residency", "rowid", "reason", False),
+)
+
+# Laws that can be asked in SQL: what is wrong, and a query whose every row is a case of it.
+AUDITS: tuple[tuple[str, str, str], ...] = (
+    (
+        "law 2",
+        "a call is open in a step that is not the newest",
+        "SELECT c.id FROM calls c WHERE c.result IS NULL AND c.step < (SELECT max(id) FROM steps WHERE kind <> 'record')",
+    ),
+    (
+        "law 2",
+        "a result stands in another step than its call",
+        "SELECT c.id FROM calls c JOIN parts p ON p.id = c.result WHERE p.step <> c.step OR p.slot <> 'result'",
+    ),
+    ("law 8", "a user step has no parts", "SELECT id FROM steps s WHERE kind <> 'assistant' AND purged = 0 AND NOT EXISTS"
+     " (SELECT 1 FROM parts WHERE step = s.id)"),
+    ("law 8", "a reply has no request", "SELECT id FROM steps s WHERE kind = 'assistant' AND NOT EXISTS"
+     " (SELECT 1 FROM requests WHERE step = s.id)"),
+    ("law 9", "a superseded fact has no end", "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"),
+    ("law 9", "a fact ends before it begins", "SELECT id FROM facts WHERE valid_until < valid_from"),
+    ("law 9", "a fact is superseded by one of another key", "SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by"
+     " WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0"),
+    (
+        "law 10",
+        "a step left the prompt and the ledger does not say why",
+        "SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < 1152921504606846976 AND NOT EXISTS"
+        " (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))",
+    ),
+    ("law 10", "an interval ends before it begins", "SELECT page FROM residency WHERE until_step < from_step"),
+    ("law 10", "a page is in the prompt twice in the same way", "SELECT page FROM residency WHERE"
+     " until_step = 1152921504606846976 AND how <> 'paged_in' AND how <> 'recalled' GROUP BY page, how HAVING count(*) > 1"),
+    ("law 3", "more than one epoch lives", "SELECT id FROM epochs WHERE through_step IS NULL AND id <"
+     " (SELECT max(id) FROM epochs)"),
+    ("law 5", "a pinned page is not resident", "SELECT p.page FROM pins p WHERE NOT EXISTS (SELECT 1 FROM residency r"
+     " WHERE r.page = p.page AND r.how = 'pinned' AND r.until_step = 1152921504606846976)"),
+    ("sizes", "a part has no size", "SELECT p.id FROM parts p JOIN steps s ON s.id = p.step WHERE s.kind <> 'record'"
+     " AND NOT EXISTS (SELECT 1 FROM sizes WHERE part = p.id)"),
+)  # fmt: skip
+
+
+class UpkeepTable:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # audits
+
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
+        broken = [
+            f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in self._db.rows("PRAGMA foreign_key_check")
+        ]
+        return [text for text in found if text != "ok"] + broken
+
+    def audit(self) -> list[tuple[str, str]]:
+        """Every law that does not hold, with the rows that break it."""
+        found: list[tuple[str, str]] = []
+        for law, text, sql in AUDITS:
+            if rows := self._db.rows(f"{sql} LIMIT 5"):
+                found.append((law, f"{text}: {', '.join(str(row[0]) for row in rows)}"))
+        return found
+
+    def words_missing(self) -> list[str]:
+        """Full-text tables that do not hold exactly what they should."""
+        wanted = {
+            "said_words": "SELECT count(*) FROM parts WHERE searchable = 1",
+            "fact_words": "SELECT count(*) FROM facts WHERE purged = 0",
+        }
+        missing: list[str] = []
+        for table, sql in wanted.items():
+            held, should = self._db.value(f"SELECT count(*) FROM {table}_docsize"), self._db.value(sql)
+            if held != should or not self._sound(table):
+                missing.append(f"{table} holds {held} of {should} texts")
+        return missing
+
+    def _sound(self, table: str) -> bool:
+        try:
+            self._db.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+        except StorageError:
+            return False
+        return True
+
+    # full text
+
+    def clear_words(self) -> None:
+        for table in ("said_words", "fact_words"):
+            self._db.run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+
+    def facts_for_words(self) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in self._db.rows("SELECT id, text FROM facts WHERE purged = 0 ORDER BY id")]
+
+    def said_for_words(self) -> list[tuple[int, str | None, str]]:
+        sql = "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step WHERE p.searchable = 1 ORDER BY p.id"
+        return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
+
+    # purging
+
+    def rewrite(self, change: Callable[[str, bool], str]) -> list[tuple[str, int]]:
+        """Put every text of the database through `change(text, is_json)`; the (table, row) of each that changed."""
+        changed: list[tuple[str, int]] = []
+        for table, key, column, is_json in TEXT_COLUMNS:
+            if table == "forms":
+                changed += self._rewrite_forms(change)
+                continue
+            for row in self._db.rows(f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL"):
+                text = change(row["text"], is_json)
+                if text != row["text"]:
+                    self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
+                    changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
+        return changed
+
+    def _rewrite_forms(self, change: Callable[[str, bool], str]) -> list[tuple[str, int]]:
+        changed: list[tuple[str, int]] = []
+        for row in self._db.rows("SELECT part, epoch, block FROM forms WHERE block IS NOT NULL"):
+            text = change(row["block"], True)
+            if text != row["block"]:
+                where = (text, row["part"], row["epoch"])
+                self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
+                changed.append(("forms", row["part"]))
+        return changed
+
+    def parts_in(self, step: int) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in self._db.rows("SELECT id, block FROM parts WHERE step = ?", (step,))]
+
+    def asides_naming(self, page: str) -> list[int]:
+        """Parts that our own tools or we ourselves wrote and that may quote a page: all that mention its id."""
+        sql = "SELECT id FROM parts WHERE (kind <> 'said' OR (slot = 'result' AND searchable = 0)) AND instr(block, ?)"
+        return [row[0] for row in self._db.rows(sql, (page,))]
+
+    def overwrite_part(self, part: int, block: str) -> None:
+        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (block, part))
+        self._db.run("UPDATE forms SET block = ? WHERE part = ? AND block IS NOT NULL", (block, part))
+
+    def mark_step_purged(self, step: int) -> None:
+        self._db.run("UPDATE steps SET purged = 1, name = NULL WHERE id = ?", (step,))
+
+    def mark_fact_purged(self, fact: int) -> None:
+        self._db.run(
+            "UPDATE facts SET purged = 1, text = '', key = NULL, tags = '[]', forgotten = NULL WHERE id = ?", (fact,)
+        )
+        self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
+        self.drop_vector(fact)
+
+    def drop_vector(self, fact: int) -> None:
+        self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
+
+    def erase_freed(self) -> None:
+        """No freed page, no log keeps what was deleted. A reader that still reads an old state prevents it."""
+        self._db.run("VACUUM")
+        row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
+        if row is not None and row[0]:
+            raise StorageError(
+                f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the readers (a debug "
+                "view, a backup) and open the agent again: it finishes by itself."
+            )
+
+    # copies
+
+    def copy_to(self, file: Path) -> None:
+        if file.exists():
+            raise StorageError(f"{file} exists already; choose another name.")
+        try:
+            self._db.run("VACUUM INTO ?", (str(file),))
+        except sqlite3.Error as error:
+            raise StorageError(f"{file} cannot be written: {error}") from None

@@ -1,0 +1,275 @@
+"""What the memory hands out, and the rows that its parts pass to each other. Plain, frozen where it can be.
+
+Page ids are text outside (`f12` a fact, `s45` a step, `x3` a spilled part) and numbers inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pager.errors import NotFound, Refused
+
+if TYPE_CHECKING:
+    from pager.tokens import Counts
+
+Json = dict[str, Any]
+Actor = Literal["agent", "person", "pager", "file"]
+PartKind = Literal["said", "recalled", "notice", "update"]
+Slot = Literal["user", "reply", "result"]
+FOREVER = 1 << 60
+
+
+class PageId(NamedTuple):
+    kind: Literal["f", "s", "x"]
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.number}"
+
+
+def read_page_id(text: str) -> PageId:
+    """The page that `text` names, or `NotFound` with the forms that exist."""
+    kind, digits = text.strip()[:1], text.strip()[1:]
+    if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        raise NotFound(f"{text!r} is not a page id; pages are f12 (a fact), s45 (a step) or x3 (a spilled part).")
+    return PageId(kind, int(digits))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing that was found. `parts` says what its words, its meaning and its neighbours gave it."""
+
+    page_id: str
+    text: str
+    at: datetime
+    score: float
+    parts: Mapping[str, float]
+    who: str = ""
+    tags: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One version of a fact in the archive. It was true from `valid_from` until `valid_until` (None: still)."""
+
+    number: int
+    text: str
+    key: str | None
+    tags: tuple[str, ...]
+    valid_from: datetime
+    valid_until: datetime | None
+    at: datetime
+    actor: str
+    step: int
+    supersedes: int | None = None
+    superseded_by: int | None = None
+    forgotten: str | None = None
+    purged: bool = False
+    neighbours: tuple[Hit, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"f{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpec:
+    """How a core block is to be: what a configuration says about it."""
+
+    value: str = ""
+    description: str = ""
+    limit_tokens: int = 1000
+    read_only: bool = False
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A core block as it now reads (or read, for an older version)."""
+
+    name: str
+    value: str
+    description: str
+    limit_tokens: int
+    used_tokens: int
+    read_only: bool
+    file: str | None
+    version: int
+    actor: str
+    at: datetime
+    retired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """What `page_in` reads: `text` from `offset`, and where to read on (None at the end)."""
+
+    page_id: str
+    text: str
+    offset: int
+    next_offset: int | None
+    length: int
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that has no result yet. `begun`: it may have run already; `cut`: it must never run."""
+
+    id: str
+    name: str
+    input: Json
+    step: int
+    begun: bool = False
+    waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """A row of the ledger."""
+
+    number: int
+    at: datetime
+    step: int
+    event: str
+    page_id: str | None
+    reason: str
+    actor: str
+    tokens: int
+    detail: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """One interval in which a page was in the prompt: for the requests after step `from_step`, before `until_step`."""
+
+    page_id: str
+    how: str
+    from_step: int
+    until_step: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, ready to send: `client.messages.create(model=..., **request.params)`."""
+
+    params: Json
+    epoch: int
+    step: int
+    tokens: int
+    margin: int
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def messages(self) -> list[Json]:
+        return self.params["messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a response says it cost. `input_tokens` is the uncached part, as on the wire."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+    @property
+    def whole_input(self) -> int:
+        return self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any] | None) -> Usage | None:
+        """The four numbers out of a response's `usage`; None when there are none."""
+        if not raw:
+            return None
+        names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        numbers = [raw.get(name) or 0 for name in names]
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            raise Refused(f"usage holds numbers of tokens, not {dict(raw)!r}.")
+        return cls(*numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What `check` found: which law or file, what is wrong, and whether it was mended."""
+
+    where: str
+    text: str
+    fixed: bool = False
+
+
+@dataclass(slots=True)
+class Part:
+    """One piece of a step as the prompt carries it now; `form` None is left out of the prompt."""
+
+    id: int
+    kind: PartKind
+    slot: Slot
+    form: Json | None
+    counts: Counts
+
+
+@dataclass(slots=True)
+class Step:
+    """A step of the conversation with its parts, oldest first, and the ids of its calls without a result."""
+
+    id: int
+    kind: Literal["user", "assistant"]
+    turn: int
+    at: int
+    parts: list[Part]
+    open_calls: list[str]
+    continues: bool = False
+    ends_turn: bool = False
+    stop_reason: str | None = None
+
+    @property
+    def closed(self) -> bool:
+        return not self.open_calls and self.stop_reason != "pause_turn"
+
+
+@dataclass(slots=True)
+class Epoch:
+    """The life of one unchanged prompt prefix: everything before the conversation, as it was sent."""
+
+    id: int
+    first_step: int
+    tools: list[Json]
+    system: list[Json]
+    preamble: list[Json]
+    digest: list[Json]
+    settings: Json
+    sizes: dict[str, Counts]
+    reason: str
+    noticed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A piece of a page that is kept in the prompt."""
+
+    page_id: str
+    offset: int
+    length: int
+    tokens: int
+    unseen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is kept of a request that was answered: with the steps it can be made again byte for byte."""
+
+    step: int
+    epoch: int
+    through_part: int
+    mark_part: int | None
+    model: str
+    estimate: int
+    usage: Usage | None

@@ -1,0 +1,136 @@
+"""What is in the prompt now: the epoch, its steps, and the sums that make a turn cost the same at any length.
+
+A copy of what the store says, kept so that nothing is read or counted twice. After a failed transaction it is
+thrown away and loaded again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pager import window
+from pager.counter import Counter, Estimate
+from pager.store import SqliteStore
+from pager.tokens import Counts
+from pager.types import Answered, Epoch, Part, Step
+
+LEAST_MARGIN = 16
+
+
+@dataclass(slots=True)
+class View:
+    """The prompt in memory. `steps` are the resident ones, oldest first."""
+
+    epoch: Epoch | None = None
+    epoch_lives: bool = False
+    steps: list[Step] = field(default_factory=list[Step])
+    answered: Answered | None = None  # the last answered request of this epoch
+    base_tokens: int | None = None  # what the prompt up to base_part is, as the last response said
+    base_part: int = 0
+    sent_part: int = 0  # parts up to here have been sent: they stay as they are
+    _sealed: window.Messages = field(default_factory=window.Messages)
+    _sealed_steps: int = 0
+    _counts: Counts = field(default_factory=Counts)  # of all parts of sealed steps
+    _since: Counts = field(default_factory=Counts)  # of those that came after base_part
+
+    @classmethod
+    def load(cls, store: SqliteStore) -> View:
+        view = cls()
+        last = store.prompt.last_epoch()
+        if last:
+            view.epoch, view.epoch_lives = last
+        number = view.epoch.id if view.epoch else 0
+        view.steps = store.conversation.load(store.prompt.resident_steps(), number)
+        if view.epoch:
+            view.answered = store.prompt.last_request(view.epoch.id)
+        if view.answered:
+            view.rest_on(view.answered)
+        return view
+
+    def rest_on(self, answered: Answered) -> None:
+        """From here on only what comes after this request and its reply has to be estimated."""
+        self.answered = answered
+        self.sent_part = answered.through_part
+        self.base_tokens, self.base_part = None, 0
+        self._since = self._counts  # without a base every part has to be estimated
+        held = {part.id for step in self.steps[-2:] for part in step.parts}
+        if not answered.usage or (answered.through_part and not held & {answered.through_part}):
+            return
+        reply = self.steps[-1] if self.steps and self.steps[-1].id == answered.step else None
+        self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
+        in_reply = [part.id for part in reply.parts if part.slot == "reply"] if reply else []
+        self.base_part = max(in_reply, default=answered.through_part)
+        self._since = Counts()  # whatever is sealed came before this reply
+
+    @property
+    def last(self) -> Step | None:
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def last_part(self) -> int:
+        return max((step.parts[-1].id for step in self.steps[-2:] if step.parts), default=0)
+
+    @property
+    def last_is_unsent(self) -> bool:
+        """Whether the last step may still grow without changing what was sent."""
+        last = self.last
+        return last is not None and bool(last.parts) and last.parts[-1].id > self.sent_part
+
+    def replace_steps(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self._reseal()
+
+    def _reseal(self) -> None:
+        self._sealed, self._sealed_steps = window.Messages(), 0
+        self._counts = self._since = Counts()
+
+    def _seal(self) -> None:
+        """All but the last step are as they will stay in this epoch."""
+        if self._sealed_steps == 0 and self.epoch and not self._sealed.messages:
+            self._sealed.extend(window.of_preamble(self.epoch))
+        for step in self.steps[self._sealed_steps : -1]:
+            self._sealed.extend(window.of_step(step))
+            self._counts += _counts(step.parts)
+            self._since += _counts([part for part in step.parts if part.id > self.base_part])
+            self._sealed_steps += 1
+
+    def messages(self) -> window.Messages:
+        self._seal()
+        return self._sealed.joined(window.of_step(self.steps[-1])) if self.steps else self._sealed
+
+    def size(self, counter: Counter) -> Estimate:
+        """What the next request will be: what a response said, and an estimate of what came since."""
+        self._seal()
+        last = self.steps[-1].parts if self.steps else []
+        if self.base_tokens is None:
+            tokens, margin = counter.estimate(self.fixed() + self._counts + _counts(last))
+            return Estimate(tokens, margin + LEAST_MARGIN)
+        since = self._since + _counts([part for part in last if part.id > self.base_part])
+        tokens, margin = counter.estimate(since)
+        return Estimate(self.base_tokens + tokens, margin + LEAST_MARGIN)
+
+    def counts(self) -> Counts:
+        """Of the whole request as it stands."""
+        self._seal()
+        return self.fixed() + self._counts + _counts(self.steps[-1].parts if self.steps else [])
+
+    def counts_since_base(self) -> Counts | None:
+        """Of what came after the last response; None when there is none to rest on."""
+        if self.base_tokens is None:
+            return None
+        self._seal()
+        return self._since + _counts([part for part in self.steps[-1].parts if part.id > self.base_part])
+
+    def fixed(self) -> Counts:
+        total = Counts()
+        for counts in self.epoch.sizes.values() if self.epoch else ():
+            total += counts
+        return total
+
+
+def _counts(parts: list[Part]) -> Counts:
+    total = Counts()
+    for part in parts:
+        if part.form:
+            total += part.counts
+    return total

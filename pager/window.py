@@ -1,0 +1,118 @@
+"""The request: tools, system, messages and cache marks, from an epoch and its steps. Pure; it only concatenates.
+
+Marks (at most four): on both system blocks, on the block that was last in the previous request, on the last block of
+this one. They never stand on thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from pager import blocks
+from pager.types import Epoch, Json, Part, Step
+
+
+@dataclass(slots=True)
+class Messages:
+    """Messages with, for each block, the parts that it holds."""
+
+    messages: list[Json] = field(default_factory=list[Json])
+    parts: list[list[tuple[int, ...]]] = field(default_factory=list[list[tuple[int, ...]]])
+
+    def add(self, role: str, content: Sequence[tuple[Json, tuple[int, ...]]]) -> None:
+        if content:
+            self.messages.append({"role": role, "content": [block for block, _ in content]})
+            self.parts.append([parts for _, parts in content])
+
+    def extend(self, other: Messages) -> None:
+        self.messages += other.messages
+        self.parts += other.parts
+
+    def joined(self, other: Messages) -> Messages:
+        return Messages(self.messages + other.messages, self.parts + other.parts)
+
+
+def of_preamble(epoch: Epoch) -> Messages:
+    messages = Messages()
+    messages.add("user", [(block, ()) for block in epoch.preamble])
+    return messages
+
+
+def of_step(step: Step) -> Messages:
+    """A step's messages: the user's, or the assistant's and the one with all its results."""
+    messages = Messages()
+    if step.kind == "user":
+        messages.add("user", [(part.form, (part.id,)) for part in step.parts if part.form])
+        return messages
+    reply = [(part.form, (part.id,)) for part in step.parts if part.slot == "reply" and part.form]
+    messages.add("assistant", reply)
+    messages.add("user", _results(step.parts))
+    return messages
+
+
+def _results(parts: Sequence[Part]) -> list[tuple[Json, tuple[int, ...]]]:
+    """The results in their order; what we add behind them stands inside the last one."""
+    results: list[tuple[Json, tuple[int, ...]]] = []
+    for part in parts:
+        if part.slot != "result" or not part.form:
+            continue
+        if part.kind == "said":
+            results.append((part.form, (part.id,)))
+        else:
+            block, held = results[-1]
+            content = [*blocks.result_content(block), part.form]
+            results[-1] = ({**block, "content": content}, (*held, part.id))
+    return results
+
+
+def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int) -> Json:
+    """The request's parameters, all but model and thinking."""
+    messages = list(conversation.messages)
+    mark = cache_mark(epoch.settings.get("cache_ttl"))
+    places = {_last_place(conversation), _place_of(conversation, mark_part)} - {None}
+    for message, index in cast("set[tuple[int, int]]", places):
+        content = list(messages[message]["content"])
+        content[index] = {**content[index], "cache_control": mark}
+        messages[message] = {**messages[message], "content": content}
+    params: Json = {"max_tokens": max_output_tokens, "system": epoch.system, "messages": messages}
+    if epoch.tools:
+        params["tools"] = epoch.tools
+    return params
+
+
+def cache_mark(ttl: str | None) -> Json:
+    return {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
+
+
+def _last_place(conversation: Messages) -> tuple[int, int] | None:
+    for message in range(len(conversation.messages) - 1, -1, -1):
+        content = conversation.messages[message]["content"]
+        for index in range(len(content) - 1, -1, -1):
+            if content[index].get("type") not in blocks.THINKING:
+                return message, index
+    return None
+
+
+def _place_of(conversation: Messages, part: int | None) -> tuple[int, int] | None:
+    """Where a part stands, or what could carry a mark shortly before it. The wanted part is near the end."""
+    if part is None:
+        return None
+    for message in range(len(conversation.parts) - 1, -1, -1):
+        for index in range(len(conversation.parts[message]) - 1, -1, -1):
+            held = conversation.parts[message][index]
+            block = conversation.messages[message]["content"][index]
+            if held and held[-1] <= part and block.get("type") not in blocks.THINKING:
+                return message, index
+    return None
+
+
+def unpaired(messages: Sequence[Json]) -> list[str]:
+    """Calls whose results do not stand at the head of the next message; the last message may still be a paused reply."""
+    missing: list[str] = []
+    for index, message in enumerate(messages[:-1]):
+        called = [block["id"] for block in message["content"] if block.get("type") == "tool_use"]
+        answered = {block.get("tool_use_id") for block in messages[index + 1]["content"]}
+        missing += [call for call in called if call not in answered]
+    return missing

@@ -1,0 +1,54 @@
+"""A vector source in memory, and vectors for it: what the tests of vector indexes stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def unit_vectors(count: int, dimension: int = 16, *, seed: int = 0) -> NDArray[np.float32]:
+    rows = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class MemorySource:
+    """What pager.db is to an index: vectors by id, and which embedder made them."""
+
+    def __init__(self, dimension: int = 16, fingerprint: str = "model-a") -> None:
+        self.dimension = dimension
+        self.fingerprint = fingerprint
+        self.vectors: dict[int, NDArray[np.float32]] = {}
+
+    @classmethod
+    def of(cls, count: int, dimension: int = 16, *, seed: int = 0) -> MemorySource:
+        """Ids 1 to count."""
+        source = cls(dimension)
+        source.grow(count, seed=seed)
+        return source
+
+    def grow(self, count: int, *, seed: int = 1) -> list[int]:
+        """That many more vectors behind the last id; their ids."""
+        ids = list(range(self.last_id() + 1, self.last_id() + 1 + count))
+        self.vectors |= dict(zip(ids, unit_vectors(count, self.dimension, seed=seed + self.last_id()), strict=True))
+        return ids
+
+    def nearest(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
+        """The truth, by looking at all of them."""
+        scored = [(each, float(self.vectors[each] @ vector)) for each in self.vectors]
+        return sorted(scored, key=lambda hit: -hit[1])[:limit]
+
+    # --- VectorSource
+
+    def count(self, through: int) -> int:
+        return sum(each <= through for each in self.vectors)
+
+    def last_id(self) -> int:
+        return max(self.vectors, default=0)
+
+    def batches(self, after: int, size: int) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+        ids = sorted(each for each in self.vectors if each > after)
+        for start in range(0, len(ids), size):
+            some = ids[start : start + size]
+            yield some, np.stack([self.vectors[each] for each in some])

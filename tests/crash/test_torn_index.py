@@ -1,0 +1,366 @@
+"""Whatever happens to the index's files, opening it leaves it complete, and the process alive."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager.chroma import ChromaIndex
+from pager.chroma_client import Collection
+from pager.chroma_files import IndexDirectory
+from pager.chroma_probe import probe
+from pager.index import IndexUnavailable, OpenReport
+from tests.contract.vector_sources import MemorySource, unit_vectors
+from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, processes, take_over
+
+FLUSHED, LOGGED = 300, 40
+
+
+def source() -> MemorySource:
+    return MemorySource.of(FLUSHED + LOGGED)
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index that was compacted, extended and closed. Not to be touched: use a copy."""
+    root = tmp_path_factory.mktemp("well") / "index"
+    begun = MemorySource.of(FLUSHED)
+    index = ChromaIndex(root, begun)
+    index.open()
+    begun.vectors = source().vectors
+    index.extend()
+    index.close()
+    return root
+
+
+@pytest.fixture
+def root(well: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(well, tmp_path / "index")
+
+
+def live(root: Path) -> Path:
+    return root / json.loads((root / "state.json").read_text())["live"]
+
+
+def mark_as_open(root: Path) -> None:
+    """What a process that died leaves."""
+    state = json.loads((root / "state.json").read_text())
+    (root / "state.json").write_text(json.dumps(state | {"clean": False}))
+
+
+def in_child(act: Callable[..., None], *args: Any) -> int | None:
+    child = processes().Process(target=act, args=args)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+def taken_over(root: Path, count: int) -> OpenReport:
+    """Opened by another process, which must live: this one would fall with it."""
+    receiver, sender = processes().Pipe(duplex=False)
+    assert in_child(take_over, str(root), count, sender) == 0
+    return receiver.recv()
+
+
+# --- what a healthy index does, and what it leaves alone
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = "import pager.chroma, sys; print({'chromadb', 'numpy'} & set(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "set()\n"
+
+
+def test_a_clean_index_is_reused_without_a_probe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pager.chroma_probe.probe", lambda *_: pytest.fail("probed"))
+    assert bring_up(root, source()) == OpenReport("reused", "closed cleanly")
+
+
+def test_an_index_that_was_not_closed_is_probed_and_reused(root: Path) -> None:
+    mark_as_open(root)
+    assert bring_up(root, source()) == OpenReport("reused", "not closed cleanly, probed")
+
+
+def test_the_live_generation_is_never_flushed(tmp_path: Path) -> None:
+    vectors = MemorySource.of(1_500)
+    index = ChromaIndex(tmp_path, vectors)
+    index.open()
+    flushed = json.loads((tmp_path / "state.json").read_text())["flushed"]
+    assert any(name.endswith("index_metadata.pickle") for name in flushed)
+    for _ in range(2):  # a threshold is counted per process: once as built, once as opened
+        vectors.grow(1_500)
+        index.extend()
+        index.close()
+        index.open()
+        assert IndexDirectory(tmp_path).altered(_state(tmp_path)) is None
+    assert _log_entries(tmp_path) >= 3_000
+    index.compact()
+    assert _log_entries(tmp_path) <= 1  # Chroma keeps the last one
+    assert index.pending_replay() == 0
+    assert_complete(index, vectors)
+    index.close()
+
+
+def _state(root: Path) -> Any:
+    return IndexDirectory(root).load()
+
+
+def _log_entries(root: Path) -> int:
+    with closing(sqlite3.connect(live(root) / "chroma.sqlite3")) as database:
+        return database.execute("SELECT count(*) FROM embeddings_queue").fetchone()[0]
+
+
+def test_a_rebuild_leaves_no_byte_of_what_is_gone(root: Path) -> None:
+    vectors = source()
+    (root / "quarantine-1").mkdir()
+    purged = [vectors.vectors.pop(each).tobytes() for each in (5, FLUSHED + 5)]
+    (root / "quarantine-1" / "old").write_bytes(purged[0])
+    assert all(any(part in file.read_bytes() for file in _files(root)) for part in purged)
+    index = ChromaIndex(root, vectors)
+    index.rebuild("purge")
+    index.close()
+    assert not any(part in file.read_bytes() for file in _files(root) for part in purged)
+    assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
+
+
+def _files(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+def test_only_the_owner_may_look(root: Path) -> None:
+    index = ChromaIndex(root.parent / "new", source())
+    index.open()
+    index.close()
+    directories = [root.parent / "new", live(root.parent / "new")]
+    assert [path.stat().st_mode & 0o777 for path in directories] == [0o700, 0o700]
+
+
+# --- torn files
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def flip(path: Path) -> None:
+    """Some bits, and the file's time stays: as a disk does it."""
+    times, content = path.stat(), bytearray(path.read_bytes())
+    for place in random.Random(1).sample(range(len(content)), min(40, len(content))):
+        content[place] ^= 0x55
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def grow(path: Path) -> None:
+    os.truncate(path, 10**12)  # sparse: costs nothing
+
+
+FILES = ["header.bin", "length.bin", "link_lists.bin", "data_level0.bin", "index_metadata.pickle", "chroma.sqlite3"]
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
+@pytest.mark.parametrize("tear", [cut, empty, flip, grow, Path.unlink])
+@pytest.mark.parametrize("name", FILES)
+def test_a_torn_file_is_found_and_the_index_rebuilt(
+    root: Path, name: str, tear: Callable[[Path], None], clean: bool
+) -> None:
+    [path] = live(root).rglob(name)
+    if not clean:
+        mark_as_open(root)
+    tear(path)
+    report = taken_over(root, FLUSHED + LOGGED)
+    assert report.outcome == "rebuilt"
+    assert (report.quarantine is None) == (tear is grow)
+    assert taken_over(root, FLUSHED + LOGGED) == OpenReport("reused", "closed cleanly")
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
+@pytest.mark.parametrize("tear", [cut, empty, flip, Path.unlink])
+def test_an_index_that_never_was_compacted_may_be_torn_too(
+    tmp_path: Path, tear: Callable[[Path], None], clean: bool
+) -> None:
+    vectors = MemorySource()
+    index = ChromaIndex(tmp_path, vectors)
+    index.open()
+    vectors.grow(160, seed=0)
+    index.extend()
+    index.close()
+    if not clean:
+        mark_as_open(tmp_path)
+    # Chroma made these before anything was flushed, and replays its log whatever is in them.
+    for path in [path for path in _files(live(tmp_path)) if path.suffix == ".bin"]:
+        tear(path)
+    assert taken_over(tmp_path, 160).outcome == ("rebuilt" if clean else "reused")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"live": "g1"}', b"\xff\x00"])
+def test_a_torn_state_is_no_state(root: Path, content: bytes) -> None:
+    (root / "state.json").write_bytes(content)
+    assert bring_up(root, source()) == OpenReport("rebuilt", "no index yet, or no readable state")
+
+
+@pytest.mark.parametrize("change", [{"live": "../g1"}, {"live": "g99"}, {"through": "9"}, {"format": 2}, {"x": 1}])
+def test_a_state_that_makes_no_sense_is_no_state(root: Path, change: dict[str, Any]) -> None:
+    state = json.loads((root / "state.json").read_text())
+    (root / "state.json").write_text(json.dumps(state | change))
+    assert bring_up(root, source()).outcome == "rebuilt"
+
+
+def test_a_directory_that_is_gone_is_made_again(root: Path) -> None:
+    shutil.rmtree(live(root))
+    assert bring_up(root, source()) == OpenReport("rebuilt", "the index is missing")
+    shutil.rmtree(root)
+    assert bring_up(root, source()).outcome == "rebuilt"
+
+
+def test_a_directory_of_another_embedder_is_replaced(root: Path) -> None:
+    other = MemorySource.of(50, 24, seed=9)
+    other.fingerprint = "model-b"
+    report = bring_up(root, other)
+    assert (report.outcome, report.quarantine) == ("rebuilt", None)
+    assert "model-a" in report.reason
+    assert "model-b" in report.reason
+
+
+def test_a_copy_of_a_closed_index_is_as_good(root: Path) -> None:
+    copy = root.parent / "copy"
+    shutil.copytree(root, copy, copy_function=shutil.copyfile)  # without its times
+    assert bring_up(copy, source()) == OpenReport("reused", "closed cleanly")
+
+
+def test_one_broken_index_is_kept_and_no_more(root: Path) -> None:
+    for _ in range(3):
+        [path] = live(root).rglob("header.bin")
+        cut(path)
+        report = bring_up(root, source())
+        assert report.quarantine is not None
+        assert [entry.name for entry in root.glob("quarantine-*")] == [report.quarantine]
+
+
+# --- trouble while it runs
+
+
+def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(*_: object, **__: object) -> None:
+        raise PanicException("explicit panic")
+
+    index = ChromaIndex(root, source())
+    index.open()
+    with monkeypatch.context() as patch:
+        patch.setattr("chromadb.Collection.query", panic)
+        with pytest.raises(IndexUnavailable, match="PanicException: explicit panic"):
+            index.query(unit_vectors(1)[0], 3)
+        assert index.through() == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexDirectory, "load", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
+        with pytest.raises(IndexUnavailable, match="no space left"):
+            index.open()
+    index.close()
+    assert bring_up(root, source()).outcome == "reused"
+
+
+def test_after_trouble_the_next_use_looks_and_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, vectors = ChromaIndex(root, source()), source()
+    index.open()
+    reasons: list[str] = []
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr("chromadb.Collection.query", lambda *_, **__: 1 / 0)
+            with pytest.raises(IndexUnavailable, match="ZeroDivisionError"):
+                index.query(unit_vectors(1)[0], 3)
+        assert_complete(index, vectors)
+        reasons.append(index.open().reason)
+    assert reasons == ["not closed cleanly, probed", "it failed again after it was found good"]
+    index.close()
+
+
+def test_an_index_that_cannot_be_opened_is_left_in_peace_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, vectors = [0.0], source()
+    (tmp_path / "index").write_text("a file in its place")
+    index = ChromaIndex(tmp_path / "index", vectors, retry_after_s=60, monotonic=lambda: now[0])
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match="could not open the index"):
+            index.query(unit_vectors(1)[0], 3)
+        (tmp_path / "index").unlink(missing_ok=True)
+        now[0] += 59
+    now[0] += 1
+    assert_complete(index, vectors)
+    index.close()
+
+
+def test_a_compaction_that_fails_leaves_everything_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, vectors = ChromaIndex(root, source()), source()
+    index.open()
+    before = live(root)
+    for owner, name in [(Collection, "create"), (Collection, "never_flush"), (IndexDirectory, "sync")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+            with pytest.raises(IndexUnavailable, match="no space left"):
+                index.compact()
+        assert_complete(index, vectors)
+    assert {entry.name for entry in root.iterdir()} == {"state.json", before.name}
+    index.compact()
+    assert_complete(index, vectors)
+    index.close()
+
+
+def test_the_probe_says_what_it_found(root: Path) -> None:
+    assert probe(live(root), 16) == FLUSHED + LOGGED
+    with pytest.raises(IndexUnavailable, match="took over 0 s"):
+        probe(live(root), 16, timeout_s=0)
+    with pytest.raises(IndexUnavailable, match="ended a child process with 1: "):
+        probe(root / "nothing", 16)
+
+
+# --- kill -9
+
+
+@pytest.mark.slow
+def test_death_between_any_two_steps(tmp_path: Path) -> None:
+    reused = 0
+    for deadly_step in count(1):
+        root = tmp_path / str(deadly_step)
+        ended = in_child(live_until, str(root), deadly_step)
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        report = taken_over(root, 160)
+        assert report.quarantine is None, f"step {deadly_step}: {report}"
+        assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
+        reused += report.outcome == "reused"
+    # One build, one late vector and one purge lose the index when they die; the rest must not.
+    assert reused > deadly_step / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("acts", [1, 2, 5, 6, 7, 8, 12, 13, 14, 19])
+def test_death_at_any_moment(tmp_path: Path, acts: int) -> None:
+    receiver, sender = processes().Pipe(duplex=False)
+    child = processes().Process(target=live_on, args=(str(tmp_path), sender))
+    child.start()
+    vectors = [receiver.recv() for _ in range(acts)][-1]
+    child.kill()
+    child.join()
+    assert taken_over(tmp_path, vectors).quarantine is None

@@ -1,0 +1,20 @@
+"""What the stand-in answers instead of a message: the API's own kind of error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Rejected(Exception):
+    """A request that the API refuses: HTTP `status`, error `type`, and a `message` that starts with the place."""
+
+    def __init__(self, message: str, *, status: int = 400, error_type: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = error_type
+        self.message = message
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the HTTP answer."""
+        return {"type": "error", "error": {"type": self.type, "message": self.message}, "request_id": None}

@@ -1,0 +1,108 @@
+"""A request read from its first tool to its last block: sizes, digests, and the check of each thinking block.
+
+Two digests run along. One is of all but thinking: what a thinking block is bound to. The other is of everything:
+what the prompt cache and a paused turn know. Both see the roles change, not where a message ends: the API merges
+consecutive messages of one role.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.standin.cache import Position
+from tests.standin.facts import BlockFacts, MessageFacts, digest, system_facts, tool_facts
+from tests.standin.thinking import NOBODY, Signed, Signer
+from tests.standin.tokenizer import Tokenizer
+
+REQUEST_TOKENS = 3
+MESSAGE_TOKENS = 4
+TOOL_TOKENS = 12
+TOOLS_TOKENS = 290  # what the provider writes in front of tools
+CALL_TOKENS = 8
+
+
+class Prompt:
+    """Grows block by block. `positions` is the prompt as the cache sees it, `tokens` its size so far."""
+
+    def __init__(self, tokenizer: Tokenizer, signer: Signer, *, bound: bool) -> None:
+        self.positions: list[Position] = []
+        self.tokens = REQUEST_TOKENS
+        self.said = b""  # digest of all but thinking
+        self.whole = b""  # digest of all
+        self.thought_before = NOBODY
+        self._tokenizer = tokenizer
+        self._signer = signer
+        self._bound = bound
+        self._role = ""
+
+    def open(self, params: dict[str, Any]) -> list[tuple[str, BlockFacts]]:
+        """Tools and system, with the places of what may carry a mark."""
+        self.whole = digest(params["model"].encode())
+        tools = [tool_facts(tool) for tool in params.get("tools") or ()]
+        self.tokens += TOOLS_TOKENS if tools else 0
+        for tool in tools:
+            self._add(tool, TOOL_TOKENS)
+        self._divide(b"system")
+        system = system_facts(params.get("system") or [])
+        for block in system:
+            self._add(block, 0)
+        self._divide(b"messages")
+        settings = repr((params.get("thinking"), params.get("tool_choice")))
+        self.whole = digest(self.whole, settings.encode())
+        places = [(f"tools.{index}", tool) for index, tool in enumerate(tools)]
+        return places + [(f"system.{index}", block) for index, block in enumerate(system)]
+
+    def add_message(self, message: MessageFacts, index: int) -> None:
+        overhead = MESSAGE_TOKENS
+        self.take_role(message.role)
+        for place, block in enumerate(message.blocks):
+            if block.signature is None:
+                self._add(block, overhead + (CALL_TOKENS if block.kind.startswith("tool_") else 0))
+            else:
+                self._add_thinking(block, f"messages.{index}.content.{place}", overhead)
+            overhead = 0
+
+    def add_reply(self, block: BlockFacts) -> None:
+        """What the model says behind the request."""
+        self.take_role("assistant")
+        if block.signature is not None:
+            signed = self._signer.read(block.signature)
+            self.thought_before = signed.name if signed else NOBODY
+            self.whole = digest(self.whole, block.content)
+        else:
+            self._add(block, 0)
+
+    def sign(self, thought: bytes, tokens: int) -> str:
+        """The signature of a thinking block that comes next."""
+        self.take_role("assistant")
+        return self._signer.sign(prefix=self.said, before=self.thought_before, thought=thought, tokens=tokens)
+
+    def take_role(self, role: str) -> None:
+        if role != self._role:
+            self._role = role
+            self._divide(role.encode())
+
+    def _add(self, block: BlockFacts, overhead: int) -> None:
+        self.said = digest(self.said, block.content)
+        self.whole = digest(self.whole, block.content)
+        self.tokens += self._tokenizer.tokens(block.counts) + overhead
+        self.positions.append(Position(self.whole, self.tokens, block.mark))
+
+    def _add_thinking(self, block: BlockFacts, at: str, overhead: int) -> Signed:
+        signed = self._signer.check(
+            at,
+            block.signature or "",
+            prefix=self.said,
+            before=self.thought_before,
+            thought=block.thought,
+            bound=self._bound,
+        )
+        self.thought_before = signed.name
+        self.whole = digest(self.whole, block.content)
+        self.tokens += signed.tokens + overhead
+        self.positions.append(Position(self.whole, self.tokens, None))
+        return signed
+
+    def _divide(self, name: bytes) -> None:
+        self.said = digest(self.said, b"|", name)
+        self.whole = digest(self.whole, b"|", name)

@@ -1,0 +1,172 @@
+"""What the model says: replies that a test scripts, the odd ones included.
+
+    Reply("Hello.")
+    Reply(thinking("which tool?"), call("archive", {"text": "likes windows"}))
+    Reply.empty(), Reply.blank(), Reply.only_thinking(), Reply.cut_call("archive", {"text": "like"}),
+    Reply.refusal(), Reply.pause("hats"), Reply.window_exceeded("I was about"), Reply.same_ids(...)
+
+A reply is a script: signatures and ids are given when the stand-in says it, and what is longer than the request
+allows is cut, as a model is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Block = dict[str, Any]
+STOP_REASONS = (
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+)
+
+
+def thinking(text: str = "", *, tokens: int | None = None) -> Block:
+    """`tokens` when more was thought than is shown; with an empty text that is the usual case."""
+    return {"type": "thinking", "thinking": text, "tokens": tokens}
+
+
+def redacted_thinking(*, tokens: int = 50) -> Block:
+    return {"type": "redacted_thinking", "tokens": tokens}
+
+
+def call(name: str, arguments: dict[str, Any] | None = None, *, call_id: str | None = None) -> Block:
+    """A call of one of our tools. Without an id it gets one that no other call has."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments or {}}
+
+
+def server_call(name: str, arguments: dict[str, Any] | None = None, *, call_id: str | None = None) -> Block:
+    return {"type": "server_tool_use", "id": call_id, "name": name, "input": arguments or {}}
+
+
+def search_result(call_id: str | None = None) -> Block:
+    """The answer of the web search: to the last server call of the same reply, or to the one that is named."""
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Blocks in order (a string is a text block) and why the model stopped."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: str
+    stop_sequence: str | None = None
+    output_tokens: int | None = None
+    repeats_ids: bool = False
+
+    def __init__(self, *blocks: Block | str, stop_reason: str | None = None, output_tokens: int | None = None) -> None:
+        said = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in blocks)
+        calls = any(each["type"] == "tool_use" for each in said)
+        reason = stop_reason or ("tool_use" if calls else "end_turn")
+        if reason not in STOP_REASONS:
+            raise ValueError(f"no reply stops for {reason!r}; there are {', '.join(STOP_REASONS)}")
+        if reason == "pause_turn" and calls:
+            raise ValueError("a reply that waits for a call of ours stops for tool_use, never for pause_turn")
+        for name, value in (("blocks", said), ("stop_reason", reason), ("output_tokens", output_tokens)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def empty(cls) -> Reply:
+        """No content at all, and the turn is over: what models say to text behind tool results."""
+        return cls(output_tokens=2)
+
+    @classmethod
+    def blank(cls, text: str = "\n\n") -> Reply:
+        """A text block that may not be sent back."""
+        return cls(text)
+
+    @classmethod
+    def only_thinking(cls, text: str = "", *, stop_reason: str = "end_turn") -> Reply:
+        return cls(thinking(text, tokens=80), stop_reason=stop_reason)
+
+    @classmethod
+    def cut_text(cls, text: str) -> Reply:
+        return cls(text, stop_reason="max_tokens")
+
+    @classmethod
+    def cut_call(cls, name: str, arguments: dict[str, Any] | None = None, *before: Block | str) -> Reply:
+        """Out of tokens in the middle of a call: the arguments are what had been written."""
+        return cls(*before, call(name, arguments), stop_reason="max_tokens")
+
+    @classmethod
+    def refusal(cls, *blocks: Block | str) -> Reply:
+        """A refusal: empty, or with the words that were said until then."""
+        return cls(*blocks, stop_reason="refusal")
+
+    @classmethod
+    def pause(cls, query: str = "news", *before: Block | str) -> Reply:
+        """A long turn with a server tool is interrupted: the next request ends with this reply."""
+        return cls(*before, server_call("web_search", {"query": query}), stop_reason="pause_turn")
+
+    @classmethod
+    def window_exceeded(cls, *blocks: Block | str) -> Reply:
+        return cls(*blocks, stop_reason="model_context_window_exceeded")
+
+    @classmethod
+    def stopped_by(cls, sequence: str, *blocks: Block | str) -> Reply:
+        return _with(cls(*blocks, stop_reason="stop_sequence"), stop_sequence=sequence)
+
+    @classmethod
+    def same_ids(cls, *calls: Block, call_id: str = "call_0") -> Reply:
+        """Calls that all have one id, as some servers of local models send them. `Standin(duplicate_ids=True)`."""
+        return _with(cls(*({**each, "id": call_id} for each in calls)), repeats_ids=True)
+
+
+def _with(reply: Reply, **fields: Any) -> Reply:
+    """`dataclasses.replace` for a class whose constructor takes blocks."""
+    other = Reply(*reply.blocks, stop_reason=reply.stop_reason, output_tokens=reply.output_tokens)
+    for name, value in fields.items():
+        object.__setattr__(other, name, value)
+    return other
+
+
+def cut(blocks: tuple[Block, ...], room: int, size: Callable[[Block], int]) -> tuple[list[Block], bool]:
+    """What of `blocks` fits into `room` tokens, and whether that is less than all."""
+    kept: list[Block] = []
+    for block in blocks:
+        needed = size(block)
+        if needed > room:
+            shorter = _shorten(block, room, size)
+            return [*kept, *shorter], True
+        kept.append(block)
+        room -= needed
+    return kept, False
+
+
+def _shorten(block: Block, room: int, size: Callable[[Block], int]) -> list[Block]:
+    kind = block["type"]
+    if kind == "tool_use":
+        partial = {**block, "input": {}}
+        return [partial] if size(partial) <= room else []
+    if kind == "redacted_thinking" or (kind == "thinking" and block["tokens"] is not None):
+        return [{**block, "tokens": room}] if room > 0 else []
+    field = {"text": "text", "thinking": "thinking"}.get(kind)
+    if field is None:
+        return []
+    text = block[field]
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if size({**block, field: text[:middle]}) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return [{**block, field: text[:low]}] if low else []
+
+
+__all__ = [
+    "Block",
+    "Reply",
+    "call",
+    "cut",
+    "redacted_thinking",
+    "search_result",
+    "server_call",
+    "thinking",
+]
