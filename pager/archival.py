@@ -55,7 +55,8 @@ class Archival:
         return replace(self.fact(number), neighbours=self._neighbours(number, near)[:neighbours])
 
     def _store_version(
-        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *, stated: bool
+        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,
+        stated: bool,
     ) -> int:  # fmt: skip
         """The row, and what it does to the other versions of its key."""
         archive, step = self._store.archive, self._store.conversation.last_step()

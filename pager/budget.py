@@ -13,6 +13,7 @@ from typing import Literal
 
 from pager.limits import Limits
 
+EVICT = "evict"  # the reason of an epoch that ends because the prompt is too large
 FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 
@@ -78,8 +79,8 @@ def plan(sizes: Sizes, limits: Limits) -> Plan:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
-        return _renew(sizes, limits, "evict", unannounced=True)
-    return _renew(sizes, limits, sizes.renew or "evict")
+        return _renew(sizes, limits, EVICT, unannounced=True)
+    return _renew(sizes, limits, sizes.renew or EVICT)
 
 
 def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
@@ -101,7 +102,7 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
 def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
     fresh = sizes.fixed + sum(step.tokens for step in sizes.steps)
     gone: tuple[int, ...] = ()
-    if fresh >= limits.of_usable(limits.evict_at) or reason == "evict":
+    if fresh >= limits.of_usable(limits.evict_at) or reason == EVICT:
         gone = leaving(sizes, limits.of_usable(limits.evict_to))
     left = set(gone)
     kept = [part for step in sizes.steps if step.stays or step.step not in left for part in step.parts]

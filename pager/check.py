@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pager import tokens, window, words
 from pager.embedder import EmbedderUnavailable
 from pager.errors import PagerError
-from pager.limits import Limits
 from pager.meaning import Meaning
 from pager.prompt import rebuild
 from pager.store import SqliteStore
@@ -20,13 +19,13 @@ from pager.types import Problem
 VECTOR_LENGTH_ERROR = 1e-2
 
 
-def check(store: SqliteStore, limits: Limits, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
+def check(store: SqliteStore, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
     damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
     if damage:
         return damage  # what a damaged file says about anything else is worth nothing
     found = [Problem(law, text) for law, text in store.upkeep.audit()]
     found += _words(store, fix=fix)
-    found += _core(store, limits)
+    found += _core(store)
     found += _last_request(store)
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
@@ -41,7 +40,7 @@ def _words(store: SqliteStore, *, fix: bool) -> list[Problem]:
     return [Problem("words", text, fix) for text in missing]
 
 
-def _core(store: SqliteStore, limits: Limits) -> list[Problem]:
+def _core(store: SqliteStore) -> list[Problem]:
     found: list[Problem] = []
     blocks = store.core.blocks()
     for block in blocks:
@@ -53,9 +52,6 @@ def _core(store: SqliteStore, limits: Limits) -> list[Problem]:
             found.append(
                 Problem("law 11", f"the block {block.name} holds {block.used_tokens} of {block.limit_tokens} tokens")
             )
-    used = sum(block.used_tokens for block in blocks)
-    if used > limits.core_tokens:
-        found.append(Problem("law 11", f"core holds {used} of {limits.core_tokens} tokens"))
     return found
 
 

@@ -69,7 +69,8 @@ class Conversation:
             return
         if last.open_calls:
             raise CallsOpen(
-                f"the tool calls {', '.join(last.open_calls)} wait for their results; give them with append_result first."
+                f"the tool calls {', '.join(last.open_calls)} wait for their results; give them with append_result "
+                f"first."
             )
         raise CallsOpen(
             "the last reply paused; send request() again and append the reply that goes on before anything else."
@@ -113,6 +114,11 @@ class Conversation:
         last = view.last
         if last is None or last.open_calls or last.ends_turn:
             raise Refused("there is nothing to reply to: append a user message or the open tool results first.")
+        if view.last_part > request.through_part:
+            raise Refused(
+                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
+                "request() again."
+            )
         table = self._store.conversation
         carried = replies.carry(
             reply, taken=table.call_exists, step_hint=table.last_step() + 1, cuts_before=self._cuts_before(last.turn)
@@ -124,7 +130,8 @@ class Conversation:
             )  # fmt: skip
             step = Step(
                 number, "assistant", last.turn, now, [], list(carried.call_ids.values()),
-                last.stop_reason == "pause_turn", carried.ends_turn, "pause_turn" if carried.paused else reply.stop_reason,
+                last.stop_reason == "pause_turn", carried.ends_turn,
+                "pause_turn" if carried.paused else reply.stop_reason,
             )  # fmt: skip
             self._append_reply_parts(step, reply, carried)
             answered = Answered(
@@ -140,11 +147,12 @@ class Conversation:
             if carried.cut_call:
                 step.open_calls.remove(carried.cut_call)
                 step.parts.append(
-                    self._append_result(number, carried.cut_call, replies.CUT_CALL, True, searchable=False)
+                    self._append_result(number, carried.cut_call, replies.CUT_CALL, is_error=True, searchable=False)
                 )
             if not carried.drop:
                 self._store.prompt.enter(f"s{number}", "step", number)
             else:
+                table.end_turn(last.id)
                 self._drop(step, carried)
         if not carried.drop:
             view.steps.append(step)
@@ -213,11 +221,11 @@ class Conversation:
     def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
         last = self._step_of(call_id)
         with self._store.transaction():
-            part = self._append_result(last.id, call_id, content, is_error, searchable=not memory_tool)
+            part = self._append_result(last.id, call_id, content, is_error=is_error, searchable=not memory_tool)
         last.open_calls.remove(call_id)
         last.parts.append(part)
 
-    def _append_result(self, step: int, call_id: str, content: Content, is_error: bool, *, searchable: bool) -> Part:
+    def _append_result(self, step: int, call_id: str, content: Content, *, is_error: bool, searchable: bool) -> Part:
         block: Json = {"type": "tool_result", "tool_use_id": call_id}
         inner = blocks.as_blocks(content) if content else []
         spoken = [item for item in inner if not blocks.is_blank(item)]

@@ -35,7 +35,8 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
         raise Refused(f"{old_text!r} does not stand in the block {block.name!r}, which reads:\n{block.value}")
     if places > 1:
         raise Refused(
-            f"{old_text!r} stands {places} times in the block {block.name!r}; give more of the text around the one you mean. "
+            f"{old_text!r} stands {places} times in the block {block.name!r}; give more of the text around the one "
+            f"you mean. "
             f"It reads:\n{block.value}"
         )
     start = block.value.index(old_text)
@@ -103,17 +104,20 @@ class Core:
     def _check_limits(self, block: Block) -> None:
         if not _NAME.fullmatch(block.name):
             raise Refused(
-                f"{block.name!r} is no name for a core block; use letters, digits, _ and -, beginning with a letter, at most 64."
+                f"{block.name!r} is no name for a core block; use letters, digits, _ and -, beginning with a "
+                f"letter, at most 64."
             )
         if block.used_tokens > block.limit_tokens:
             raise Refused(
-                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. Shorten it with "
+                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. Shorten "
+                f"it with "
                 "core_replace, or move text to the archive with page_out."
             )
         others = sum(other.used_tokens for other in self.blocks() if other.name != block.name)
         if others + block.used_tokens > self.limit_tokens:
             raise Refused(
-                f"core would hold {others + block.used_tokens} of {self.limit_tokens} tokens. Shorten a block with core_replace, "
+                f"core would hold {others + block.used_tokens} of {self.limit_tokens} tokens. Shorten a block with "
+                f"core_replace, "
                 "or move text to the archive with page_out."
             )
 

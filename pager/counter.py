@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pager.tokens import Counts
 
@@ -43,12 +43,12 @@ class Counter:
     """Ratios of one model. `state()` is what has to be kept; the same state gives the same estimates."""
 
     def __init__(self, state: str | None = None) -> None:
-        known = json.loads(state) if state else {}
+        known: dict[str, Any] = json.loads(state) if state else {}
         self._seen: int = known.get("seen", 0)
         self._shortfall: float = known.get("shortfall", 0.05**2)
         self._products: list[list[float]] = known.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
         self._targets: list[float] = known.get("targets") or [0.0] * KINDS
-        self.ratios: tuple[float, ...] = tuple(known.get("ratios") or START)
+        self.ratios: tuple[float, ...] = tuple(known.get("ratios", START))
 
     def state(self) -> str:
         return json.dumps(

@@ -43,12 +43,14 @@ class Limits:
     def validate(self) -> None:
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
             raise Refused(
-                f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing for "
+                f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
+                f"for "
                 "the prompt; raise limit_tokens or lower max_output_tokens."
             )
         if self.max_part_tokens < LEAST_PART_TOKENS:
             raise Refused(
-                f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both ends of a "
+                f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both "
+                f"ends of a "
                 "part. Raise it, or the window."
             )
         if not 0 < self.evict_to < self.evict_at <= 1 or not 0 < self.notify_at <= self.evict_at:
@@ -72,7 +74,8 @@ class Limits:
             raise WindowTooSmall(
                 f"tools and instructions ({fixed_tokens} tokens), a full core ({self.core_tokens}) and two parts "
                 f"({self.max_part_tokens} each) do not fit into the {self.usable_tokens} usable tokens of a window of "
-                f"{self.limit_tokens} less {self.max_output_tokens} for the reply. Shorten the instructions, lower the core's "
+                f"{self.limit_tokens} less {self.max_output_tokens} for the reply. Shorten the instructions, lower "
+                f"the core's "
                 "limit, drop tools, or take a larger window."
             )
         return self if part == self.max_part_tokens else replace(self, max_part_tokens=part)

@@ -49,7 +49,8 @@ class AgentLock:
         owner = holder(self._path)
         who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
         return (
-            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, leave it a message, or "
+            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, leave it a "
+            f"message, or "
             "open the agent for reading."
         )
 

@@ -14,7 +14,7 @@ Errors say the value, the limit and the way out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -70,7 +70,7 @@ class Memory(Reading):
         embedder: EmbedderChoice = "default", index: VectorIndex | None = None, count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None, clock: Clock | None = None,
     ) -> Self:  # fmt: skip
-        """The memory in `directory`, made if it is missing. `core` configures the blocks; without it they stay as they are."""
+        """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay."""
         clock = clock or SystemClock()
         opened = open_directory(Path(directory), clock)
         try:
@@ -111,7 +111,7 @@ class Memory(Reading):
 
     @takes_turns
     def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
-        """A user message, on disk when this returns; its page id. In the middle of a turn it is a message told to it."""
+        """A user message, on disk when this returns; its page id. In an open turn it is told to that turn."""
         self._conversation.refuse_if_open()
         self.take_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
@@ -133,7 +133,7 @@ class Memory(Reading):
 
     @takes_turns
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
-        """A finished reply (text, a response as a dict, or the SDK's message), on disk when this returns; its page id."""
+        """A finished reply (text, a response as a dict, the SDK's message), on disk when this returns; its page id."""
         step, _ = self._prompt.append_reply(replies.read(reply, usage))
         return f"s{step}"
 
@@ -180,7 +180,7 @@ class Memory(Reading):
             return last is not None and not last.ends_turn
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
         with self._turns, self._store.transaction():
             yield
@@ -292,7 +292,7 @@ class Memory(Reading):
     @takes_turns
     def check(self, *, fix: bool = False) -> list[Problem]:
         """Look over the laws and both stores; with `fix` mend what can be mended."""
-        problems = check.check(self._store, self._prompt.limits, self._archival.meaning, fix=fix)
+        problems = check.check(self._store, self._archival.meaning, fix=fix)
         if fix and problems:
             self._prompt.forget_view()
         return problems

@@ -126,7 +126,8 @@ class Pages:
         if used + size > limit:
             names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
             raise Refused(
-                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by {names}. Page one "
+                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by "
+                f"{names}. Page one "
                 "out first, or read this page without pin."
             )
         step = self._store.conversation.last_step()

@@ -43,7 +43,7 @@ class Prompt:
         self.count_tokens = count_tokens
         self._view: View | None = None
         self._sent: Answered | None = None  # the request that waits for its reply
-        self._overflowed = False
+        self._too_long = 0.0  # how much larger the prompt is than thought, when the provider refused it; else 0
 
     def wire(self, conversation: Conversation, epochs: Epochs, pages: Pages) -> None:
         self.conversation, self.epochs, self.pages = conversation, epochs, pages
@@ -96,8 +96,9 @@ class Prompt:
     def _settle(self, view: View) -> None:
         """Append what is pending, decide, carry out."""
         why = self.epochs.why_renew(view, self.limits)
-        if not why and self._overflowed:
-            why = "the provider said that the prompt is too long"
+        if self._too_long:
+            self._renew(view, budget.EVICT, view.size(self.counter).tokens, self._too_long)
+            return
         if not why:
             self._append_pending(view)
         noticed = bool(view.epoch and view.epoch.noticed)
@@ -105,12 +106,12 @@ class Prompt:
         if budget.needs_sizes(now, self.limits, noticed=noticed, renew=why):
             plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, 1.0), self.limits)
             if plan.action == "renew":
-                self._renew(view, plan, now, why)
+                self._renew(view, why or budget.EVICT, now, unannounced=plan.unannounced)
                 return
             if plan.action == "notify":
                 self._notify(view, plan, now)
         if self._true_size(view) > self.limits.usable_tokens:
-            self._renew(view, None, now, "evict")
+            self._renew(view, budget.EVICT, now)
 
     def _append_pending(self, view: View) -> None:
         """Changes that the agent did not make itself, told behind the newest step if that was not sent yet."""
@@ -132,7 +133,8 @@ class Prompt:
         last = view.last
         if view.epoch is None or not view.last_is_unsent or (last and last.stop_reason == "pause_turn"):
             return
-        leaving = f"s{plan.leaving[0]} to s{plan.leaving[-1]}" if plan.leaving else "the oldest steps"
+        here = [step for step in plan.leaving if step >= view.steps[0].id]
+        leaving = f"s{here[0]} to s{here[-1]}" if here else "the oldest steps"
         text = markup.notice_window(now, self.limits.usable_tokens, leaving)
         with self._store.transaction():
             self.conversation.append_aside("notice", text)
@@ -140,13 +142,12 @@ class Prompt:
             self._ledger.write("notice", reason="notify_at was reached", tokens=now)
         view.epoch.noticed = True
 
-    def _renew(self, view: View, plan: Plan | None, now: int, why: str) -> None:
+    def _renew(self, view: View, why: str, now: int, scale: float = 1.0, *, unannounced: bool = False) -> None:
         """Open one new epoch, drafted smaller until it surely fits."""
-        usable, scale = self.limits.usable_tokens, 1.0
+        usable = self.limits.usable_tokens
         best: Draft | None = None
         for _ in range(ATTEMPTS):
-            if plan is None:
-                plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
+            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
             if plan.shortage:
                 break
             draft = self.epochs.draft(view, plan, self.limits, self.counter)
@@ -156,31 +157,32 @@ class Prompt:
             if size.safe <= usable:
                 best = draft
             if true <= usable:
-                self._open(view, draft, plan, why, now)
+                self._open(view, draft, why, now, unannounced=unannounced)
                 if fresh.base_tokens is not None:
                     view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
                 return
             scale *= max(1.1, true / max(1, min(size.tokens, usable)))
-            plan = None
-        if best is None or plan is None or self.count_tokens is not None:
-            if best is None or self.count_tokens is not None:
-                raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
-        self._open(view, best, plan or Plan("renew", reason=why), why, now)
+        if best is None or self.count_tokens is not None:
+            raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
+        self._open(view, best, why, now, unannounced=unannounced)
 
-    def _open(self, view: View, draft: Draft, plan: Plan, why: str, now: int) -> None:
+    def _open(self, view: View, draft: Draft, why: str, now: int, *, unannounced: bool) -> None:
         share = round(100 * now / self.limits.usable_tokens)
-        reason = f"the window was {share} % full" if why in ("", "evict") else why
-        if plan.unannounced:
+        reason = why if why != budget.EVICT else f"the window was {share} % full"
+        if self._too_long:
+            reason = "the provider said that the prompt is too long"
+        if unannounced:
             reason += ", unannounced"
         self.epochs.open(view, draft, self.counter, reason)
-        self._overflowed = False
+        self._too_long = 0.0
 
     def _what_cannot_be_smaller(self, view: View, why: str) -> str:
         sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why, 1.0)
         last = sum(part.tokens for part in sizes.steps[-1].parts) if sizes.steps else 0
         return (
             f"the prompt cannot be brought under the {self.limits.usable_tokens} usable tokens of a window of "
-            f"{self.limits.limit_tokens}: instructions, tools, core, digest and pinned pages take {sizes.fixed}, the last step "
+            f"{self.limits.limit_tokens}: instructions, tools, core, digest and pinned pages take {sizes.fixed}, "
+            f"the last step "
             f"{last}, however much of it is spilled. Take a larger window, or shorten core and instructions."
         )
 
@@ -243,15 +245,17 @@ class Prompt:
             )
         self._sent = None
         if reply.stop_reason == "model_context_window_exceeded":
-            self._overflowed = True
+            self._too_long = 1.0
         return step.id, list(step.open_calls)
 
     def overflowed(self, tokens_said: int | None) -> None:
         """The provider refused the last request as too long: learn from its number, evict at the next one."""
+        now = max(1, self.view.size(self.counter).tokens)
+        self._too_long = max(1.0, self.limits.limit_tokens / now)
         if tokens_said:
             self.counter.learn(self.view.counts(), tokens_said)
+            self._too_long = max(1.0, tokens_said / max(1, self.counter.tokens(self.view.counts())))
         self.view.base_tokens = None
-        self._overflowed = True
         self._ledger.write("error", reason="prompt is too long", tokens=tokens_said or 0)
 
 

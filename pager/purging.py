@@ -1,8 +1,8 @@
 """Purging: afterwards no file of the agent holds the purged text.
 
-`purge` scrubs, in one transaction, the page itself, every verbatim copy of its text, and what our own tools quoted of
-it; it ends the epoch and leaves a tombstone in the ledger. `finish` makes the word indexes and the vector index anew and
-erases freed pages and the log; should the process die before that, the next opening finishes.
+`purge` scrubs, in one transaction, the page itself, every verbatim copy of its text, and what our own tools quoted
+of it; it ends the epoch and leaves a tombstone in the ledger. `finish` makes the word indexes and the vector index anew
+and erases freed pages and the log; should the process die before that, the next opening finishes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Eraser:
                 text = text.replace(escaped, PURGED)
         return text
 
-    def change(self, text: str, is_json: bool) -> str:
+    def change(self, text: str, *, is_json: bool) -> str:
         if not is_json:
             return self.plain(text)
         value = json.loads(text)

@@ -30,7 +30,8 @@ class Reading:
     """The tiers, the ledger and every earlier request, read-only."""
 
     def __init__(
-        self, store: SqliteStore, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall, pages: Pages
+        self, store: SqliteStore, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall,
+        pages: Pages,
     ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock

@@ -63,7 +63,8 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
     stop = raw.get("stop_reason")
     if stop is None:
         raise Refused(
-            "the reply has no stop_reason: its stream broke off before the end. Nothing of it was kept; ask the model again."
+            "the reply has no stop_reason: its stream broke off before the end. Nothing of it was kept; ask the "
+            "model again."
         )
     if raw.get("role", "assistant") != "assistant":
         raise Refused(f"the reply's role is {raw['role']!r}, not 'assistant'.")

@@ -10,7 +10,14 @@ MOST_WORDS = 48
 RANK_CONSTANT = 10  # of reciprocal rank fusion; measured on short facts (DESIGN section 12)
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
-    ["a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "my", "no", "not", "of", "on", "or", "our", "out", "she", "so", "some", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "up", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your"]
+    re.findall(
+        r"\w+",
+        """
+        a about all also am an and any are as at be been but by can could did do does for from had has have he her him
+        his how i if in into is it its just me my no not of on or our out she so some than that the their them then
+        there these they this to up us was we were what when where which who why will with would you your
+        """,
+    )
 )
 
 

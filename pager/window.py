@@ -109,7 +109,7 @@ def _place_of(conversation: Messages, part: int | None) -> tuple[int, int] | Non
 
 
 def unpaired(messages: Sequence[Json]) -> list[str]:
-    """Calls whose results do not stand at the head of the next message; the last message may still be a paused reply."""
+    """Calls whose results do not stand in the next message. The last message may be a paused reply."""
     missing: list[str] = []
     for index, message in enumerate(messages[:-1]):
         called = [block["id"] for block in message["content"] if block.get("type") == "tool_use"]

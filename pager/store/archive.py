@@ -44,7 +44,7 @@ class ArchiveTable:
 
     def fact(self, fact: int) -> Fact | None:
         row = self._db.row("SELECT * FROM facts WHERE id = ?", (fact,))
-        return row and self._fact(row)
+        return self._fact(row) if row else None
 
     def facts(self, ids: Sequence[int]) -> dict[int, Fact]:
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")

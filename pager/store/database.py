@@ -7,7 +7,7 @@ the commit (and only then) is handed to `after_commit`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ class Database:
             )
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -87,7 +87,7 @@ class Database:
                 f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it for reading."
             )
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return f"{self.path} is damaged ({error}). Restore a backup, or see what `check` can save; it was left as it is."
+            return f"{self.path} is damaged ({error}). It was left as it is: restore a backup of its directory."
         if name.startswith("SQLITE_BUSY"):
             return f"{self.path} is locked by another program ({error}). Close it and try again."
         if name.startswith("SQLITE_IOERR"):
@@ -95,7 +95,7 @@ class Database:
         return f"{self.path}: {error}"
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """All or nothing. Nested calls are savepoints of the outermost."""
         if self._depth:
             with self._savepoint():
@@ -121,7 +121,7 @@ class Database:
             action()
 
     @contextmanager
-    def _savepoint(self) -> Iterator[None]:
+    def _savepoint(self) -> Generator[None]:
         name = f"level_{self._depth}"
         self._connection.execute(f"SAVEPOINT {name}")
         self._depth += 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from pager.errors import StorageError
+from pager.store.audits import AUDITS
 from pager.store.database import Database
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
@@ -29,42 +30,11 @@ TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("residency", "rowid", "reason", False),
 )
 
-# Laws that can be asked in SQL: what is wrong, and a query whose every row is a case of it.
-AUDITS: tuple[tuple[str, str, str], ...] = (
-    (
-        "law 2",
-        "a call is open in a step that is not the newest",
-        "SELECT c.id FROM calls c WHERE c.result IS NULL AND c.step < (SELECT max(id) FROM steps WHERE kind <> 'record')",
-    ),
-    (
-        "law 2",
-        "a result stands in another step than its call",
-        "SELECT c.id FROM calls c JOIN parts p ON p.id = c.result WHERE p.step <> c.step OR p.slot <> 'result'",
-    ),
-    ("law 8", "a user step has no parts", "SELECT id FROM steps s WHERE kind <> 'assistant' AND purged = 0 AND NOT EXISTS"
-     " (SELECT 1 FROM parts WHERE step = s.id)"),
-    ("law 8", "a reply has no request", "SELECT id FROM steps s WHERE kind = 'assistant' AND NOT EXISTS"
-     " (SELECT 1 FROM requests WHERE step = s.id)"),
-    ("law 9", "a superseded fact has no end", "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"),
-    ("law 9", "a fact ends before it begins", "SELECT id FROM facts WHERE valid_until < valid_from"),
-    ("law 9", "a fact is superseded by one of another key", "SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by"
-     " WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0"),
-    (
-        "law 10",
-        "a step left the prompt and the ledger does not say why",
-        "SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < 1152921504606846976 AND NOT EXISTS"
-        " (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))",
-    ),
-    ("law 10", "an interval ends before it begins", "SELECT page FROM residency WHERE until_step < from_step"),
-    ("law 10", "a page is in the prompt twice in the same way", "SELECT page FROM residency WHERE"
-     " until_step = 1152921504606846976 AND how <> 'paged_in' AND how <> 'recalled' GROUP BY page, how HAVING count(*) > 1"),
-    ("law 3", "more than one epoch lives", "SELECT id FROM epochs WHERE through_step IS NULL AND id <"
-     " (SELECT max(id) FROM epochs)"),
-    ("law 5", "a pinned page is not resident", "SELECT p.page FROM pins p WHERE NOT EXISTS (SELECT 1 FROM residency r"
-     " WHERE r.page = p.page AND r.how = 'pinned' AND r.until_step = 1152921504606846976)"),
-    ("sizes", "a part has no size", "SELECT p.id FROM parts p JOIN steps s ON s.id = p.step WHERE s.kind <> 'record'"
-     " AND NOT EXISTS (SELECT 1 FROM sizes WHERE part = p.id)"),
-)  # fmt: skip
+
+class Change(Protocol):
+    """What happens to a text, plain or JSON."""
+
+    def __call__(self, text: str, *, is_json: bool) -> str: ...
 
 
 class UpkeepTable:
@@ -83,11 +53,10 @@ class UpkeepTable:
 
     def audit(self) -> list[tuple[str, str]]:
         """Every law that does not hold, with the rows that break it."""
-        found: list[tuple[str, str]] = []
-        for law, text, sql in AUDITS:
-            if rows := self._db.rows(f"{sql} LIMIT 5"):
-                found.append((law, f"{text}: {', '.join(str(row[0]) for row in rows)}"))
-        return found
+        broken = [(audit, self._db.rows(f"{audit.sql} LIMIT 5")) for audit in AUDITS]
+        return [
+            (audit.law, f"{audit.wrong}: {', '.join(str(row[0]) for row in rows)}") for audit, rows in broken if rows
+        ]
 
     def words_missing(self) -> list[str]:
         """Full-text tables that do not hold exactly what they should."""
@@ -119,12 +88,15 @@ class UpkeepTable:
         return [(row[0], row[1]) for row in self._db.rows("SELECT id, text FROM facts WHERE purged = 0 ORDER BY id")]
 
     def said_for_words(self) -> list[tuple[int, str | None, str]]:
-        sql = "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step WHERE p.searchable = 1 ORDER BY p.id"
+        sql = (
+            "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step"
+            " WHERE p.searchable = 1 ORDER BY p.id"
+        )
         return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
 
     # purging
 
-    def rewrite(self, change: Callable[[str, bool], str]) -> list[tuple[str, int]]:
+    def rewrite(self, change: Change) -> list[tuple[str, int]]:
         """Put every text of the database through `change(text, is_json)`; the (table, row) of each that changed."""
         changed: list[tuple[str, int]] = []
         for table, key, column, is_json in TEXT_COLUMNS:
@@ -132,16 +104,16 @@ class UpkeepTable:
                 changed += self._rewrite_forms(change)
                 continue
             for row in self._db.rows(f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL"):
-                text = change(row["text"], is_json)
+                text = change(row["text"], is_json=is_json)
                 if text != row["text"]:
                     self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
                     changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
         return changed
 
-    def _rewrite_forms(self, change: Callable[[str, bool], str]) -> list[tuple[str, int]]:
+    def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
         changed: list[tuple[str, int]] = []
         for row in self._db.rows("SELECT part, epoch, block FROM forms WHERE block IS NOT NULL"):
-            text = change(row["block"], True)
+            text = change(row["block"], is_json=True)
             if text != row["block"]:
                 where = (text, row["part"], row["epoch"])
                 self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
@@ -179,7 +151,8 @@ class UpkeepTable:
         row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
         if row is not None and row[0]:
             raise StorageError(
-                f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the readers (a debug "
+                f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the "
+                f"readers (a debug "
                 "view, a backup) and open the agent again: it finishes by itself."
             )
 
