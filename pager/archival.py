@@ -17,7 +17,7 @@ from pager.ledger import Ledger
 from pager.meaning import Meaning
 from pager.pages import Pages
 from pager.search import excerpt, fused, match_query
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Fact, Hit, read_page_id
 
 CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
@@ -27,7 +27,7 @@ TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
 
 
 class Archival:
-    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, pages: Pages, meaning: Meaning | None) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger, pages: Pages, meaning: Meaning | None) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger

@@ -13,13 +13,13 @@ from pager.embedder import EmbedderUnavailable
 from pager.errors import PagerError
 from pager.meaning import Meaning
 from pager.prompt import rebuild
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Problem
 
 VECTOR_LENGTH_ERROR = 1e-2
 
 
-def check(store: SqliteStore, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
+def check(store: Store, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
     damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
     if damage:
         return damage  # what a damaged file says about anything else is worth nothing
@@ -33,14 +33,14 @@ def check(store: SqliteStore, meaning: Meaning | None, *, fix: bool) -> list[Pro
     return found
 
 
-def _words(store: SqliteStore, *, fix: bool) -> list[Problem]:
+def _words(store: Store, *, fix: bool) -> list[Problem]:
     missing = store.upkeep.words_missing()
     if missing and fix:
         words.rebuild(store)
     return [Problem("words", text, fix) for text in missing]
 
 
-def _core(store: SqliteStore) -> list[Problem]:
+def _core(store: Store) -> list[Problem]:
     found: list[Problem] = []
     blocks = store.core.blocks()
     for block in blocks:
@@ -55,7 +55,7 @@ def _core(store: SqliteStore) -> list[Problem]:
     return found
 
 
-def _last_request(store: SqliteStore) -> list[Problem]:
+def _last_request(store: Store) -> list[Problem]:
     """The newest answered request can be made again, and no call in it lacks its result."""
     step = store.prompt.last_answered()
     if step is None:
@@ -67,7 +67,7 @@ def _last_request(store: SqliteStore) -> list[Problem]:
     return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
 
 
-def _vectors(store: SqliteStore, meaning: Meaning, *, fix: bool) -> list[Problem]:
+def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
     wrong = [f"f{fact}" for fact in store.archive.wrong_vectors(meaning.dimension)]
     missing = len(store.archive.without_vector(1_000_000))
     found = [Problem("vectors", f"of another dimension: {', '.join(wrong[:5])}", fix)] if wrong else []

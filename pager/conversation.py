@@ -16,7 +16,7 @@ from pager.counter import Counter
 from pager.errors import CallsOpen, NotFound, Refused
 from pager.ledger import Ledger
 from pager.limits import Limits
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Answered, Json, Part, PartKind, Slot, Step
 from pager.view import View
 
@@ -36,7 +36,7 @@ class Present(Protocol):
 
 
 class Conversation:
-    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, present: Present) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger, present: Present) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger

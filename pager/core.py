@@ -15,7 +15,7 @@ from pager.blocks import clean
 from pager.clock import Clock
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Block, BlockSpec
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -49,7 +49,7 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
 
 
 class Core:
-    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger, limit_tokens: int) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger, limit_tokens: int) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger

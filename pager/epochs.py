@@ -19,7 +19,7 @@ from pager.counter import Counter
 from pager.ledger import Ledger
 from pager.limits import DIGEST_SHARE, Limits
 from pager.pages import Pages
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.tokens import Counts
 from pager.types import Epoch, Json, Part, Step
 from pager.view import View
@@ -68,7 +68,7 @@ class Draft:
 
 class Epochs:
     def __init__(
-        self, store: SqliteStore, clock: Clock, ledger: Ledger, core: Core, pages: Pages, setup: Setup
+        self, store: Store, clock: Clock, ledger: Ledger, core: Core, pages: Pages, setup: Setup
     ) -> None:
         self._store = store
         self._clock = clock

@@ -18,7 +18,7 @@ from pager.blocks import dump
 from pager.clock import Clock, to_micros
 from pager.errors import Refused, StorageError
 from pager.ledger import Ledger
-from pager.store import SqliteStore
+from pager.store import Store
 
 FOLDER = "inbox"
 REJECTED = "rejected"
@@ -93,7 +93,7 @@ def _validate(kind: Any, arguments: Any) -> None:
 class Inbox:
     """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
 
-    def __init__(self, directory: Path, store: SqliteStore, clock: Clock, ledger: Ledger) -> None:
+    def __init__(self, directory: Path, store: Store, clock: Clock, ledger: Ledger) -> None:
         self._directory = directory
         self._store = store
         self._clock = clock

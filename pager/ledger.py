@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pager.clock import Clock, to_micros
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Hit, Movement
 
 
 class Ledger:
-    def __init__(self, store: SqliteStore, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -24,7 +24,7 @@ class Ledger:
         self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
         **detail: Any,
     ) -> None:  # fmt: skip
-        if self._store.db.read_only:
+        if self._store.read_only:
             return  # who only reads moves nothing
         step = self._store.conversation.last_step()
         now = to_micros(self._clock.now())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pager.embedder import Embedder, EmbedderUnavailable
 from pager.index import IndexUnavailable, VectorIndex
 from pager.ledger import Ledger
-from pager.store import SqliteStore
+from pager.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ COMPACT_AT = 4000  # entries that the next process would have to replay
 class StoredVectors:
     """The store as the source of an index (`pager.index.VectorSource`)."""
 
-    def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
+    def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
 
@@ -53,7 +53,7 @@ class StoredVectors:
 class Meaning:
     """Embeds, stores and finds. Every failure of the embedder or the index is told to the ledger and survived."""
 
-    def __init__(self, store: SqliteStore, ledger: Ledger, embedder: Embedder, index: VectorIndex | None) -> None:
+    def __init__(self, store: Store, ledger: Ledger, embedder: Embedder, index: VectorIndex | None) -> None:
         self._store = store
         self._ledger = ledger
         self._embedder = embedder
@@ -77,7 +77,7 @@ class Meaning:
         """In the caller's transaction. The index follows after its commit."""
         self._check_embedder()
         self._store.archive.store_vector(fact, vector)
-        self._store.db.after_commit(lambda: self._stored(fact, vector))
+        self._store.after_commit(lambda: self._stored(fact, vector))
 
     def _stored(self, fact: int, vector: Vectors) -> None:
         """The index itself follows at the next search: whoever stores does not wait for it."""
@@ -145,7 +145,7 @@ class Meaning:
     def _refresh_embedder(self) -> None:
         known = self._store.journal.get("embedder")
         if known not in (None, self._embedder.fingerprint):
-            if self._store.db.read_only:
+            if self._store.read_only:
                 raise EmbedderUnavailable(f"the facts were embedded by {known}; read them with the same embedder.")
             self.catch_up()
 
@@ -227,7 +227,11 @@ class Meaning:
         if self._index is not None:
             self._index_open = False
             self._tail_after = -1
-            report = self._index.rebuild(reason)
+            try:
+                report = self._index.rebuild(reason)
+            except IndexUnavailable as error:
+                self._broken(error)  # the old one is gone all the same; the next opening builds a new one
+                return
             self._index_open = True
             self._ledger.write("index", reason=f"{report.outcome}: {report.reason}")
 

@@ -61,7 +61,7 @@ class Memory(Reading):
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
         self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
         self._prefetch = prefetch
-        store.db.on_rollback = prompt.forget_view
+        store.when_rolled_back(prompt.forget_view)
 
     @classmethod
     def open(

@@ -16,7 +16,7 @@ from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.lock import AgentLock
 from pager.meaning import Meaning, StoredVectors
-from pager.store import SqliteStore
+from pager.store import SqliteStore, Store
 
 DATABASE = "pager.db"
 LOCK = "lock"
@@ -27,7 +27,7 @@ EmbedderChoice = Embedder | Literal["default"] | None
 @dataclass(frozen=True, slots=True)
 class Opened:
     directory: Path
-    store: SqliteStore
+    store: Store
     lock: AgentLock | None
 
 

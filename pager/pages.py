@@ -15,7 +15,7 @@ from pager.counter import Counter
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.limits import PINNED_SHARE, Limits
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import PageText, Pin, read_page_id
 
 WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
@@ -24,7 +24,7 @@ WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
 class Pages:
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         clock: Clock,
         ledger: Ledger,
         limits: Callable[[], Limits],

@@ -19,7 +19,7 @@ from pager.errors import NotFound, Refused, WindowTooSmall
 from pager.ledger import Ledger
 from pager.limits import Limits
 from pager.pages import Pages
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Answered, Json, Request, Usage
 from pager.view import View
 
@@ -34,7 +34,7 @@ class Prompt:
     epochs: Epochs
     pages: Pages
 
-    def __init__(self, store: SqliteStore, ledger: Ledger, limits: Limits, count_tokens: CountTokens | None) -> None:
+    def __init__(self, store: Store, ledger: Ledger, limits: Limits, count_tokens: CountTokens | None) -> None:
         self._store = store
         self._ledger = ledger
         self._asked = limits
@@ -259,7 +259,7 @@ class Prompt:
         self._ledger.write("error", reason="prompt is too long", tokens=tokens_said or 0)
 
 
-def rebuild(store: SqliteStore, step: int) -> Json:
+def rebuild(store: Store, step: int) -> Json:
     """The request that step `step` answered, byte for byte as it was sent."""
     known = store.prompt.request(step)
     if known is None:

@@ -16,7 +16,7 @@ from pager.blocks import THINKING, dump, text_of
 from pager.ledger import Ledger
 from pager.meaning import Meaning
 from pager.pages import Pages
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Json, read_page_id
 
 PURGED = "[purged]"
@@ -64,7 +64,7 @@ class Eraser:
         return value
 
 
-def purge(store: SqliteStore, ledger: Ledger, pages: Pages, page_id: str, actor: str) -> int:
+def purge(store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str) -> int:
     """Scrub the database; how many places were cleaned. `finish` has to follow."""
     page = read_page_id(page_id)
     pages.text(str(page))  # refuses what does not exist or is purged already
@@ -86,7 +86,7 @@ def purge(store: SqliteStore, ledger: Ledger, pages: Pages, page_id: str, actor:
     return len(changed)
 
 
-def _texts(store: SqliteStore, kind: str, number: int) -> list[str]:
+def _texts(store: Store, kind: str, number: int) -> list[str]:
     if kind == "f":
         fact = store.archive.fact(number)
         return [fact.text] if fact else []
@@ -96,7 +96,7 @@ def _texts(store: SqliteStore, kind: str, number: int) -> list[str]:
     return [text for _, block in store.upkeep.parts_in(number) if (text := text_of(json.loads(block)))]
 
 
-def _remove_page(store: SqliteStore, kind: str, number: int) -> None:
+def _remove_page(store: Store, kind: str, number: int) -> None:
     if kind == "f":
         store.upkeep.mark_fact_purged(number)
         return
@@ -107,7 +107,7 @@ def _remove_page(store: SqliteStore, kind: str, number: int) -> None:
         store.upkeep.mark_step_purged(number)
 
 
-def _emptied(store: SqliteStore, part: int) -> str:
+def _emptied(store: Store, part: int) -> str:
     """The block with its shape kept, so that calls and results still pair, and nothing of what it said."""
     row = store.conversation.original(part)
     block: Json = json.loads(row["block"]) if row else {}
@@ -119,7 +119,7 @@ def _emptied(store: SqliteStore, part: int) -> str:
     return dump({"type": "text", "text": PURGED})
 
 
-def finish(store: SqliteStore, meaning: Meaning | None) -> None:
+def finish(store: Store, meaning: Meaning | None) -> None:
     """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
     words.rebuild(store)
     store.upkeep.erase_freed()

@@ -19,7 +19,7 @@ from pager.ledger import Ledger
 from pager.pages import Pages
 from pager.prompt import rebuild
 from pager.recall import Recall
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.types import Block, Call, Fact, Hit, Json, Movement, Stay, read_page_id
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ class Reading:
     """The tiers, the ledger and every earlier request, read-only."""
 
     def __init__(
-        self, store: SqliteStore, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall,
+        self, store: Store, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall,
         pages: Pages,
     ) -> None:  # fmt: skip
         self._store = store

@@ -9,15 +9,14 @@ from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_mic
 from pager.errors import Refused
 from pager.ledger import Ledger
 from pager.search import excerpt, match_query
-from pager.store import SqliteStore
-from pager.store.conversation import Said
+from pager.store import Said, Store
 from pager.types import Hit
 
 PARTS_PER_STEP = 4  # parts fetched for each step wanted: a step with many results may match with several
 
 
 class Recall:
-    def __init__(self, store: SqliteStore, clock: Clock, ledger: Ledger) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger

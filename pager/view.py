@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pager import window
 from pager.counter import Counter, Estimate
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.tokens import Counts
 from pager.types import Answered, Epoch, Part, Step
 
@@ -34,7 +34,7 @@ class View:
     _since: Counts = field(default_factory=Counts)  # of those that came after base_part
 
     @classmethod
-    def load(cls, store: SqliteStore) -> View:
+    def load(cls, store: Store) -> View:
         view = cls()
         last = store.prompt.last_epoch()
         if last:

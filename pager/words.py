@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pager.blocks import text_of
-from pager.store import SqliteStore
+from pager.store import Store
 
 
 def indexed(text: str, name: str | None) -> str:
@@ -13,7 +13,7 @@ def indexed(text: str, name: str | None) -> str:
     return f"{name} {text}" if name else text
 
 
-def rebuild(store: SqliteStore) -> None:
+def rebuild(store: Store) -> None:
     with store.transaction():
         store.upkeep.clear_words()
         for part, name, block in store.upkeep.said_for_words():

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import tzinfo
 from pathlib import Path
@@ -17,7 +18,10 @@ from pager.store.core_table import CoreTable
 from pager.store.database import Database
 from pager.store.journal import JournalTable
 from pager.store.prompt import PromptTable
+from pager.store.seam import Said, Store
 from pager.store.upkeep import UpkeepTable
+
+__all__ = ["Said", "SqliteStore", "Store"]
 
 
 class SqliteStore:
@@ -32,8 +36,18 @@ class SqliteStore:
         self.journal = JournalTable(self.db, zone)
         self.upkeep = UpkeepTable(self.db)
 
+    @property
+    def read_only(self) -> bool:
+        return self.db.read_only
+
     def transaction(self) -> AbstractContextManager[None]:
         return self.db.transaction()
+
+    def after_commit(self, action: Callable[[], None]) -> None:
+        self.db.after_commit(action)
+
+    def when_rolled_back(self, action: Callable[[], None]) -> None:
+        self.db.on_rollback = action
 
     def close(self) -> None:
         self.db.close()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
+from pager.store.seam import Said
 from pager.tokens import Counts
 from pager.types import Call, Json, Part, PartKind, Slot, Step
 
@@ -19,19 +19,6 @@ _CARRIED = """
   LEFT JOIN forms f ON f.part = p.id
     AND f.epoch = (SELECT max(epoch) FROM forms WHERE part = p.id AND epoch <= :epoch)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A searchable part with where it stands."""
-
-    part: int
-    step: int
-    role: str
-    name: str | None
-    at: int
-    block: Json
-    score: float = 0.0
 
 
 class ConversationTable:

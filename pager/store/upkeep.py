@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Protocol
 
 from pager.errors import StorageError
 from pager.store.audits import AUDITS
 from pager.store.database import Database
+from pager.store.seam import Change
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
@@ -29,12 +29,6 @@ TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("commands", "id", "outcome", False),
     ("residency", "rowid", "reason", False),
 )
-
-
-class Change(Protocol):
-    """What happens to a text, plain or JSON."""
-
-    def __call__(self, text: str, *, is_json: bool) -> str: ...
 
 
 class UpkeepTable:
