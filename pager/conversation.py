@@ -126,11 +126,11 @@ class Conversation:
         with self._store.transaction():
             number = table.append_step(
                 "assistant", "assistant", now, turn=last.turn, stop_reason=reply.stop_reason,
-                continues=last.stop_reason == "pause_turn", ends_turn=carried.ends_turn,
+                continues=last.paused, ends_turn=carried.ends_turn,
             )  # fmt: skip
             step = Step(
                 number, "assistant", last.turn, now, [], list(carried.call_ids.values()),
-                last.stop_reason == "pause_turn", carried.ends_turn,
+                last.paused, carried.ends_turn,
                 "pause_turn" if carried.paused else reply.stop_reason,
             )  # fmt: skip
             self._append_reply_parts(step, reply, carried)
@@ -178,15 +178,36 @@ class Conversation:
         self._ledger.write("drop", f"s{step.id}", reason=carried.drop)
         if not carried.drop_request:
             return
-        for resident in self._present.view.steps:
-            if resident.turn == step.turn:
-                self._store.prompt.leave(f"s{resident.id}", "step", step.id, carried.drop)
-                self._store.prompt.release([resident.id], step.id, carried.drop)
-                self._ledger.write("drop", f"s{resident.id}", reason=carried.drop)
-        if self._store.prompt.is_resident(f"s{step.turn}") == "request":
-            # The request stands in the preamble, which nothing changes but a new epoch.
+        dropped = [resident for resident in self._present.view.steps if resident.turn == step.turn]
+        for resident in dropped:
+            self._leave(resident.id, step.id, carried.drop)
+        if self._only_new_epoch_shows(step.turn, dropped):
             self._store.prompt.end_epoch(step.id)
             self._present.view.epoch_lives = False
+
+    def _leave(self, gone: int, step: int, why: str) -> None:
+        self._store.prompt.leave(f"s{gone}", "step", step, why)
+        self._store.prompt.release([gone], step, why)
+        self._ledger.write("drop", f"s{gone}", reason=why)
+
+    def abandon_pause(self, why: str) -> None:
+        """A paused reply that cannot be sent back as it came leaves the prompt: the model answers anew."""
+        view, step = self._present.view, self._store.conversation.last_step()
+        kept = list(view.steps)
+        with self._store.transaction():
+            while kept and kept[-1].paused:
+                self._leave(kept.pop().id, step, why)
+        view.replace_steps(kept)
+        view.base_tokens, view.base_part = None, 0
+
+    def _only_new_epoch_shows(self, turn: int, dropped: Sequence[Step]) -> bool:
+        """Whether the prompt is wrong without these steps of a turn: its request stands in the preamble, or what is now
+        in core or pinned was told or done in them."""
+        stays = self._store.prompt.resident()
+        in_preamble = any(stay.page_id == f"s{turn}" and stay.how == "request" for stay in stays)
+        told = any(part.kind in ("notice", "update") for step in dropped for part in step.parts)
+        moved = self._ledger.movements(events=("core", "pin"), limit=1)
+        return in_preamble or told or any(movement.step >= turn for movement in moved)
 
     def _cuts_before(self, turn: int) -> int:
         """How many replies in a row, just now, were cut in a tool call."""
@@ -233,9 +254,11 @@ class Conversation:
             block["content"] = inner
         if is_error:
             block["is_error"] = True
-        form = {key: value for key, value in block.items() if key != "content"}
+        form = dict(block)  # in the same order: a form that is equal is read back from the block
         if spoken:
             form["content"] = spoken
+        else:
+            form.pop("content", None)
         now = to_micros(self._clock.now())
         # What a memory tool answers is bounded by the tool itself, and is never spilled again.
         part = self._append(

@@ -117,7 +117,7 @@ class Epochs:
             StepSize(
                 step.id,
                 [_part_size(part, tokens_of, whole=step.id == unsent) for part in step.parts],
-                step.closed,
+                not step.open_calls,  # one that paused and is not the last has gone on
                 step.continues,
                 any(step.id == request.id for request in requests),
             )

@@ -96,6 +96,10 @@ class Prompt:
     def _settle(self, view: View) -> None:
         """Append what is pending, decide, carry out."""
         why = self.epochs.why_renew(view, self.limits)
+        if view.last and view.last.paused:
+            if not (why or self._too_long) and self._true_size(view) <= self.limits.usable_tokens:
+                return  # it goes on exactly where it stopped; whatever waits, waits until then
+            self.conversation.abandon_pause(why or self._too_long or "the paused reply does not fit")
         if self._too_long:
             self._renew(view, budget.EVICT, view.size(self.counter).tokens, self._too_long)
             return
@@ -115,7 +119,7 @@ class Prompt:
 
     def _append_pending(self, view: View) -> None:
         """Changes that the agent did not make itself, told behind the newest step if that was not sent yet."""
-        if not view.last_is_unsent or (view.last and view.last.stop_reason == "pause_turn"):
+        if not view.last_is_unsent:
             return
         changed = self._store.core.unseen()
         pins = [pin for pin in self._store.prompt.pins() if pin.unseen]
@@ -130,8 +134,7 @@ class Prompt:
             self._store.prompt.pins_seen()
 
     def _notify(self, view: View, plan: Plan, now: int) -> None:
-        last = view.last
-        if view.epoch is None or not view.last_is_unsent or (last and last.stop_reason == "pause_turn"):
+        if view.epoch is None or not view.last_is_unsent:
             return
         here = [step for step in plan.leaving if step >= view.steps[0].id]
         leaving = f"s{here[0]} to s{here[-1]}" if here else "the oldest steps"

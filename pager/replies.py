@@ -102,12 +102,12 @@ def _calls(
     for index, block in enumerate(reply.blocks):
         if block.get("type") != "tool_use":
             continue
-        wanted = str(block.get("id") or "call")
+        wanted = str(block.get("id") or "call")  # some servers send none, or a number
         unique = wanted if _CALL_ID.fullmatch(wanted) else re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)[:64] or "call"
         if taken(unique) or unique in ids.values():
             unique = f"{unique[:64]}_s{step_hint}_{index}"
         ids[index] = unique
-        if unique != wanted:
+        if unique != block.get("id"):
             forms[index] = {**block, "id": unique}
     last = len(reply.blocks) - 1
     cut = ids.get(last) if reply.stop_reason in CUT_STOPS else None

@@ -231,8 +231,13 @@ class Step:
     stop_reason: str | None = None
 
     @property
+    def paused(self) -> bool:
+        """Whether it stopped in the middle and, while it is the last step, has to go on before anything else."""
+        return self.stop_reason == "pause_turn"
+
+    @property
     def closed(self) -> bool:
-        return not self.open_calls and self.stop_reason != "pause_turn"
+        return not self.open_calls and not self.paused
 
 
 @dataclass(slots=True)

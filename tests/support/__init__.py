@@ -1,0 +1,12 @@
+"""What tests of the memory stand on: a clock set by hand, small embedders, a conversation with the stand-in.
+
+talk = Talk(directory)
+talk.ask("hello", Reply("hi"))          # user message, request through the stand-in, reply
+talk.memory, talk.standin, talk.watch
+"""
+
+from tests.support.clock import HandClock
+from tests.support.embedders import Broken, Letters, Words
+from tests.support.talk import TOOLS, Talk
+
+__all__ = ["TOOLS", "Broken", "HandClock", "Letters", "Talk", "Words"]

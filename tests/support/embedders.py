@@ -1,0 +1,59 @@
+"""Embedders that need no weights. Each keeps the promises of pager.embedder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pager import EmbedderUnavailable
+
+
+class Words:
+    """Texts that share words are near each other; no two different texts are the same."""
+
+    def __init__(self, fingerprint: str = "words-1", dimension: int = 32) -> None:
+        self.fingerprint = fingerprint
+        self.dimension = dimension
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        return np.stack([self._one(text) for text in texts])
+
+    def _one(self, text: str) -> NDArray[np.float32]:
+        row = 0.01 * self._direction(text)
+        for word in re.findall(r"\w+", text.lower()):
+            row = row + self._direction(word)
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+    def _direction(self, text: str) -> NDArray[np.float64]:
+        seed = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+        return np.random.default_rng(seed).standard_normal(self.dimension)
+
+
+class Letters(Words):
+    """Means something by no more than a text's first letter: to see meaning and words disagree."""
+
+    def __init__(self) -> None:
+        super().__init__("letters-1")
+
+    def _one(self, text: str) -> NDArray[np.float32]:
+        row = self._direction(text[:1].lower()) + 0.01 * self._direction(text)
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+class Broken(Words):
+    """Fails while `broken` is set."""
+
+    def __init__(self) -> None:
+        super().__init__("broken-1")
+        self.broken = True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.broken:
+            raise EmbedderUnavailable("the weights are missing; install them.")
+        return super().embed(texts)
