@@ -273,6 +273,17 @@ class Memory(Reading):
             self._ledger.write("page_out", fact.id, reason=f"from the core block {block}", actor=actor)
         return fact
 
+    @property
+    def limits(self) -> Limits:
+        """The limits that hold, with `max_part_tokens` as it was lowered for a small window."""
+        return self._prompt.limits
+
+    @takes_turns
+    def put_note(self, key: str, value: str | None) -> None:
+        """Keep a value for the program that uses this memory, with the same durability; None takes it away."""
+        with self._store.transaction():
+            self._store.journal.put(f"note:{key}", value)
+
     # others, and upkeep
 
     @takes_turns

@@ -24,7 +24,7 @@ from pager.types import Answered, Json, Request, Usage
 from pager.view import View
 
 ATTEMPTS = 5
-CountTokens = Callable[[Json], int]
+CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
 
 class Prompt:
@@ -97,9 +97,9 @@ class Prompt:
         """Append what is pending, decide, carry out."""
         why = self.epochs.why_renew(view, self.limits)
         if view.last and view.last.paused:
-            if not (why or self._too_long) and self._true_size(view) <= self.limits.usable_tokens:
+            if not (why or self._too_long) and self._true_size(view)[0] <= self.limits.usable_tokens:
                 return  # it goes on exactly where it stopped; whatever waits, waits until then
-            self.conversation.abandon_pause(why or self._too_long or "the paused reply does not fit")
+            self.conversation.abandon_pause(why or "the paused reply does not fit")
         if self._too_long:
             self._renew(view, budget.EVICT, view.size(self.counter).tokens, self._too_long)
             return
@@ -114,7 +114,7 @@ class Prompt:
                 return
             if plan.action == "notify":
                 self._notify(view, plan, now)
-        if self._true_size(view) > self.limits.usable_tokens:
+        if self._true_size(view)[0] > self.limits.usable_tokens:
             self._renew(view, budget.EVICT, now)
 
     def _append_pending(self, view: View) -> None:
@@ -149,6 +149,7 @@ class Prompt:
         """Open one new epoch, drafted smaller until it surely fits."""
         usable = self.limits.usable_tokens
         best: Draft | None = None
+        counted = False
         for _ in range(ATTEMPTS):
             plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
             if plan.shortage:
@@ -156,7 +157,7 @@ class Prompt:
             draft = self.epochs.draft(view, plan, self.limits, self.counter)
             fresh = draft.view()
             size = fresh.size(self.counter)
-            true = self._true_size(fresh)
+            true, counted = self._true_size(fresh)
             if size.safe <= usable:
                 best = draft
             if true <= usable:
@@ -165,7 +166,7 @@ class Prompt:
                     view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
                 return
             scale *= max(1.1, true / max(1, min(size.tokens, usable)))
-        if best is None or self.count_tokens is not None:
+        if best is None or counted:
             raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
         self._open(view, best, why, now, unannounced=unannounced)
 
@@ -191,20 +192,21 @@ class Prompt:
 
     # how large it really is
 
-    def _true_size(self, view: View) -> int:
-        """The estimate while it is sure enough; else what the provider counts, or a bound from the bytes."""
+    def _true_size(self, view: View) -> tuple[int, bool]:
+        """The estimate while it is sure enough; else what the provider counts (True), or a bound from the bytes."""
         size = view.size(self.counter)
         sure = self.counter.learned or view.base_tokens is not None
         if sure and size.safe <= self.limits.usable_tokens:
-            return size.tokens
+            return size.tokens, False
         assert view.epoch is not None
         if self.count_tokens is not None:
             params = window.render(view.epoch, view.messages(), None, view.epoch.settings["max_output_tokens"])
             counted = self.count_tokens(params)
-            self.counter.learn(view.counts(), counted)
-            view.base_tokens, view.base_part = counted, view.last_part
-            return counted
-        return max(size.safe, self._byte_bound(view))
+            if counted is not None:
+                self.counter.learn(view.counts(), counted)
+                view.base_tokens, view.base_part = counted, view.last_part
+                return counted, True
+        return max(size.safe, self._byte_bound(view)), False
 
     def _byte_bound(self, view: View) -> int:
         assert view.epoch is not None

@@ -42,6 +42,11 @@ class Reading:
         self._pages = pages
         self._turns = RLock()
 
+    def note(self, key: str) -> str | None:
+        """A value that a program keeps beside the memory."""
+        with self._turns:
+            return self._store.journal.get(f"note:{key}")
+
     # core
 
     def core(self) -> list[Block]:
