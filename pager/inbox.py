@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from pager.blocks import dump
+from pager.blocks import clean, dump
 from pager.clock import Clock, to_micros
 from pager.errors import Refused, StorageError
 from pager.ledger import Ledger
@@ -32,36 +33,29 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (needed, optional
     "page_out": ({"page_id"}, set()),
 }
 Apply = Callable[[str, dict[str, Any]], None]
+_numbers = count()  # an id is never given twice, also while the clock stands still: the owner knows it for good
 
 
 def leave(directory: Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
     """Leave a command for the owner of the agent in `directory`; its id."""
     _validate(kind, arguments)
     folder = directory / FOLDER
-    text = dump({"kind": kind, "arguments": dict(arguments)})
+    text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
     at = to_micros(clock.now())
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        for number in range(1_000_000):
-            name = f"{at:020d}-{os.getpid()}-{number:06d}"
-            aside = folder / f"{name}.tmp"
-            try:
-                with aside.open("x", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except FileExistsError:
-                continue
-            if (folder / f"{name}.json").exists():
-                aside.unlink()
-                continue
-            aside.rename(folder / f"{name}.json")
-            return name
+        name = f"{at:020d}-{os.getpid()}-{next(_numbers):06d}"
+        aside = folder / f"{name}.tmp"
+        with aside.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(folder / f"{name}.json")
+        return name
     except OSError as error:
         raise StorageError(
             f"the command could not be left in {folder}: {error.strerror}. Check its rights and space."
         ) from None
-    raise StorageError(f"{folder} is full of commands that nobody takes; open the agent once.")
 
 
 def waiting(directory: Path) -> list[dict[str, Any]]:
@@ -77,6 +71,11 @@ def waiting(directory: Path) -> list[dict[str, Any]]:
 
 def _files(directory: Path) -> list[Path]:
     return sorted((directory / FOLDER).glob("*.json"))
+
+
+def set_aside(directory: Path) -> list[Path]:
+    """Files that were left here and were no commands."""
+    return sorted((directory / FOLDER / REJECTED).glob("*"))
 
 
 def _validate(kind: Any, arguments: Any) -> None:
