@@ -157,11 +157,11 @@ class Archival:
         if tags:
             tagged = self._store.archive.tagged(tags, at, MOST_TAGGED)
             return self.meaning.among(tagged, vector)[:CANDIDATES]
-        wanted, total = max(CANDIDATES, limit), self._store.archive.count_vectors()
+        wanted = max(CANDIDATES, limit)
         while True:
             near = self.meaning.near(vector, wanted)
             valid = self._store.archive.true_at([number for number, _ in near], at, ())
-            if len(valid) >= min(limit, total) or wanted >= total:
+            if len(valid) >= limit or len(near) < wanted:  # enough, or all there are
                 return [hit for hit in near if hit[0] in valid][: max(CANDIDATES, limit)]
             wanted *= 4
 
