@@ -98,7 +98,7 @@ class Core:
         with self._store.transaction():
             step = self._store.conversation.last_step()
             self._store.core.append(block, step, place, unseen=actor != "agent")
-            self._ledger.write("core", reason=reason[:500], actor=actor, tokens=used, block=block.name)
+            self._ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name)
         return self.block(block.name)
 
     def _check_limits(self, block: Block) -> None:

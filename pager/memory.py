@@ -28,7 +28,7 @@ from pager.epochs import Epochs, Setup
 from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.limits import Limits
-from pager.opening import EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
+from pager.opening import CHROMA, EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
 from pager.pages import Pages
 from pager.prefetch import Prefetch
 from pager.prompt import CountTokens, Prompt
@@ -102,7 +102,7 @@ class Memory(Reading):
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
         self._prompt.start()
         if self._store.journal.get("purging"):
-            purging.finish(self._store, self._archival.meaning)
+            purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
         if core is not None:
             self._core.configure(core)
         self._core.reread_files()
@@ -219,9 +219,10 @@ class Memory(Reading):
     @takes_turns
     def purge(self, page_id: str, *, actor: str = "person") -> int:
         """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned."""
-        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor)
+        aside = inbox.set_aside(self._opened.directory)
+        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, aside=aside)
         self._prompt.forget_view()
-        purging.finish(self._store, self._archival.meaning)
+        purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
         return places
 
     @takes_turns

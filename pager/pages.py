@@ -46,7 +46,7 @@ class Pages:
         row = self._store.conversation.original(number)
         if row is None or row["kind"] != "said":
             raise NotFound(f"there is no page {page_id!r}; search_recall finds steps by their words.")
-        if row["purged"]:
+        if row["purged"] or self._ledger.movements(page=str(page_id), events=["purge"]):
             raise NotFound(f"the page {page_id} was purged; its text is gone for good.")
         return blocks.text_of(json.loads(row["block"]))
 

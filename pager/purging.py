@@ -8,16 +8,21 @@ and erases freed pages and the log; should the process die before that, the next
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
-from pager import digest, markup, words
-from pager.blocks import THINKING, dump, text_of
+from pager import digest, markup, sizing, words
+from pager.blocks import THINKING, dump, text_block, text_of
+from pager.embedder import EmbedderUnavailable
 from pager.ledger import Ledger
 from pager.meaning import Meaning
 from pager.pages import Pages
 from pager.store import Store
-from pager.types import Json, read_page_id
+from pager.types import FOREVER, Json, PageId, read_page_id
 
 PURGED = "[purged]"
 COPY_CHARS = 8  # a shorter text is everywhere by chance: only strings that are nothing but it count as copies
@@ -27,21 +32,19 @@ class Eraser:
     """Replaces texts, and what was derived from them, in plain strings and inside JSON."""
 
     def __init__(self, texts: list[str]) -> None:
-        derived = {
-            form for text in texts for form in (text, markup.disarm(text), digest.first_words(text), text.strip())
-        }
-        self._copies = sorted((t for t in derived if len(t) >= COPY_CHARS), key=len, reverse=True)
-        self._whole = {t for t in derived if t.strip() and len(t) < COPY_CHARS}
+        plain = {form for text in texts for form in (text, markup.disarm(text))}
+        derived = {form for text in plain for form in (text, text.strip(), digest.first_words(text))}
+        derived |= {markup.disarm(text) for text in derived}
+        copies = {text for text in derived if len(text) >= COPY_CHARS}
+        copies |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in copies for ascii_only in (True, False)}
+        self._copies = sorted(copies, key=len, reverse=True)
+        self._whole = {text for text in derived if text.strip() and len(text) < COPY_CHARS}
 
     def plain(self, text: str) -> str:
         if text in self._whole:
             return PURGED
         for copy in self._copies:
-            if copy in text:
-                text = text.replace(copy, PURGED)
-            escaped = json.dumps(copy, ensure_ascii=False)[1:-1]
-            if escaped in text:
-                text = text.replace(escaped, PURGED)
+            text = text.replace(copy, PURGED)
         return text
 
     def change(self, text: str, *, is_json: bool) -> str:
@@ -64,26 +67,47 @@ class Eraser:
         return value
 
 
-def purge(store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str) -> int:
-    """Scrub the database; how many places were cleaned. `finish` has to follow."""
+def purge(
+    store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str, *, aside: Iterable[Path] = ()
+) -> int:  # fmt: skip
+    """Scrub the database, and the files that were set `aside`; how many places were cleaned. `finish` has to follow."""
     page = read_page_id(page_id)
     pages.text(str(page))  # refuses what does not exist or is purged already
+    eraser = Eraser(_texts(store, page.kind, page.number))
+    for file in aside:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if eraser.plain(text) != text:
+            file.unlink()
     with store.transaction():
         store.journal.put("purging", str(page))
         store.journal.put("purges", str(int(store.journal.get("purges") or 0) + 1))
-        texts = _texts(store, page.kind, page.number)
-        for part in store.upkeep.asides_naming(str(page)):
-            store.upkeep.overwrite_part(part, _emptied(store, part))
+        gone, touched = _pages_around(store, page)
+        for part in store.upkeep.asides_naming([str(each) for each in touched]):
+            store.upkeep.overwrite_part(part, emptied)
+        _scrub_preambles(store, touched)
         _remove_page(store, page.kind, page.number)
-        changed = store.upkeep.rewrite(Eraser(texts).change)
+        changed = store.upkeep.rewrite(eraser.change)
         for table, row in changed:
             if table == "facts":
                 store.upkeep.drop_vector(row)  # it was made from the text that is gone
-        if store.prompt.unpin(str(page)):
-            store.prompt.leave(str(page), "pinned", store.conversation.last_step(), "purged")
+        _recount(store, {row for table, row in changed if table in ("parts", "forms")})
+        for each in map(str, gone):
+            if store.prompt.unpin(each):
+                store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")
         store.prompt.end_epoch(store.conversation.last_step())
         ledger.write("purge", str(page), actor=actor, places=len(changed))
     return len(changed)
+
+
+def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
+    """The pages that are gone with this one, and those that may show a piece of it."""
+    if page.kind == "f":
+        return [page], [page]
+    if page.kind == "x":
+        row = store.conversation.original(page.number)
+        return [page], [page, PageId("s", row["step"])] if row else [page]
+    parts = [PageId("x", part) for part, _ in store.upkeep.parts_in(page.number)]
+    return [page, *parts], [page, *parts]
 
 
 def _texts(store: Store, kind: str, number: int) -> list[str]:
@@ -102,28 +126,83 @@ def _remove_page(store: Store, kind: str, number: int) -> None:
         return
     parts = [number] if kind == "x" else [part for part, _ in store.upkeep.parts_in(number)]
     for part in parts:
-        store.upkeep.overwrite_part(part, _emptied(store, part))
+        store.upkeep.overwrite_part(part, emptied)
     if kind == "s":
         store.upkeep.mark_step_purged(number)
 
 
-def _emptied(store: Store, part: int) -> str:
+def emptied(raw: str) -> str:
     """The block with its shape kept, so that calls and results still pair, and nothing of what it said."""
-    row = store.conversation.original(part)
-    block: Json = json.loads(row["block"]) if row else {}
-    if block.get("type") == "tool_use":
+    block: Json = json.loads(raw)
+    kind = str(block.get("type"))
+    kept = {name: block[name] for name in ("type", "tool_use_id", "is_error") if name in block}
+    if kind.endswith("tool_use"):
         return dump({**block, "input": {}})
-    if block.get("type") == "tool_result":
-        kept = {name: block[name] for name in ("type", "tool_use_id", "is_error") if name in block}
-        return dump({**kept, "content": [{"type": "text", "text": PURGED}]})
-    return dump({"type": "text", "text": PURGED})
+    if kind in ("tool_result", "mcp_tool_result"):
+        return dump({**kept, "content": [text_block(PURGED)]})
+    if kind.endswith("_tool_result"):
+        return dump({**kept, "content": {"type": f"{kind}_error", "error_code": "unavailable"}})
+    return dump(text_block(PURGED))
 
 
-def finish(store: Store, meaning: Meaning | None) -> None:
+def _recount(store: Store, parts: set[int]) -> None:
+    """Parts that were rewritten have another size: `[purged]` may be longer than what stood there."""
+    rows = [row for part in sorted(parts) if (row := store.conversation.original(part))]
+    for step in store.conversation.load(sorted({row["step"] for row in rows}), FOREVER):
+        for part in step.parts:
+            if part.id in parts and part.form:
+                store.conversation.size(part.id, sizing.count(part.form))
+
+
+# what the preambles of epochs show: pieces of a text, which are no copies of it
+
+
+def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
+    steps = {page.number for page in pages if page.kind == "s"}
+    for epoch, preamble, lines in store.upkeep.preambles():
+        told: list[Json] = json.loads(lines)
+        for line in told:
+            if line["turns"] == 1 and any(line["first"] <= step <= line["last"] for step in steps):
+                line["words"] = PURGED
+        shown = _without(json.loads(preamble), set(map(str, pages)), steps)
+        store.upkeep.put_preamble(epoch, dump(shown), dump(told))
+
+
+def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
+    """A preamble without its pins of these pages, without them as the request, without their words in the digest."""
+    shown = list(preamble)
+    is_request = False
+    for index, block in enumerate(preamble):
+        text = str(block.get("text", ""))
+        element = _ELEMENT.match(text)
+        if element and element["name"] == "request":
+            is_request = element["page"] in pages
+        elif is_request or (element and element["page"] in pages):
+            shown[index] = text_block(PURGED)
+        elif text.startswith("<digest>"):
+            shown[index] = text_block(_DIGEST_LINE.sub(lambda line: _line_without(line, steps), text))
+    return shown
+
+
+_ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
+_DIGEST_LINE = re.compile(r"^(?P<head>s(?P<first>\d+)(?:-s(?P<last>\d+))? [\d-]+ [\d:]+: ).*$", re.MULTILINE)
+
+
+def _line_without(line: re.Match[str], steps: set[int]) -> str:
+    first = int(line["first"])
+    hit = any(first <= step <= int(line["last"] or first) for step in steps)
+    return line["head"] + PURGED if hit else line[0]
+
+
+def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None:
     """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
     words.rebuild(store)
     store.upkeep.erase_freed()
-    if meaning is not None:
+    if meaning is None:
+        shutil.rmtree(index_directory, ignore_errors=True)  # a copy from a time with an embedder
+    else:
+        with suppress(EmbedderUnavailable):
+            meaning.catch_up()  # facts that quoted the text have another one now
         meaning.rebuild("purge")
     store.journal.put("purging", None)
     store.upkeep.erase_freed()

@@ -214,7 +214,7 @@ def test_a_refusal_takes_the_request_also_out_of_the_preamble(tmp_path: Path) ->
     assert "something terrible" in talk.text
     talk.reply(Reply.refusal())
     talk.ask("and then?", "go on")
-    opening = [text for text in texts(talk.standin.requests[-1]["messages"], "user") if "<request" in text]
+    opening = [text for text in texts(talk.standin.requests[-1]["messages"], "user") if text.startswith("<request")]
     assert opening == []
     assert "something terrible" not in texts(talk.standin.requests[-1]["messages"], "user")
     assert not [stay for stay in talk.memory.resident() if stay.how == "request"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pager.errors import StorageError
@@ -12,6 +14,9 @@ from pager.store.seam import Change
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
+    ("steps", "id", "role", False),
+    ("steps", "id", "name", False),
+    ("steps", "id", "session", False),
     ("parts", "id", "block", True),
     ("forms", "part", "block", True),
     ("epochs", "id", "tools", True),
@@ -98,11 +103,20 @@ class UpkeepTable:
                 changed += self._rewrite_forms(change)
                 continue
             for row in self._db.rows(f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL"):
-                text = change(row["text"], is_json=is_json)
+                text: str | None = change(row["text"], is_json=is_json)
                 if text != row["text"]:
+                    if (table, column) == ("facts", "key"):
+                        text = None  # two keys that were purged must not become one
                     self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
                     changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
+        self._rewrite_tags(change)
         return changed
+
+    def _rewrite_tags(self, change: Change) -> None:
+        for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
+            tag = change(row["tag"], is_json=False)
+            if tag != row["tag"]:
+                self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
 
     def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
         changed: list[tuple[str, int]] = []
@@ -117,17 +131,32 @@ class UpkeepTable:
     def parts_in(self, step: int) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in self._db.rows("SELECT id, block FROM parts WHERE step = ?", (step,))]
 
-    def asides_naming(self, page: str) -> list[int]:
-        """Parts that our own tools or we ourselves wrote and that may quote a page: all that mention its id."""
-        sql = "SELECT id FROM parts WHERE (kind <> 'said' OR (slot = 'result' AND searchable = 0)) AND instr(block, ?)"
-        return [row[0] for row in self._db.rows(sql, (page,))]
+    def asides_naming(self, pages: Sequence[str]) -> list[int]:
+        """Parts that our own tools or we ourselves wrote and that may quote pages: all that mention one by its id."""
+        before = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # the block is JSON: a new line ends in a letter there
+        named = re.compile(rf"{before}(?:{'|'.join(pages)})(?![A-Za-z0-9])")
+        sql = "SELECT id, block FROM parts WHERE kind <> 'said' OR (slot = 'result' AND searchable = 0)"
+        return [row["id"] for row in self._db.rows(sql) if named.search(row["block"])]
 
-    def overwrite_part(self, part: int, block: str) -> None:
-        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (block, part))
-        self._db.run("UPDATE forms SET block = ? WHERE part = ? AND block IS NOT NULL", (block, part))
+    def overwrite_part(self, part: int, change: Callable[[str], str]) -> None:
+        """Put a part, as it came and as it was carried, through `change`; it is searchable no more."""
+        row = self._db.row("SELECT block FROM parts WHERE id = ?", (part,))
+        if row is None:
+            return
+        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (change(row["block"]), part))
+        for form in self._db.rows("SELECT epoch, block FROM forms WHERE part = ? AND block IS NOT NULL", (part,)):
+            where = (change(form["block"]), part, form["epoch"])
+            self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
+
+    def preambles(self) -> list[tuple[int, str, str]]:
+        """Every epoch with its preamble and its digest, as JSON."""
+        return [tuple(row) for row in self._db.rows("SELECT id, preamble, digest FROM epochs")]
+
+    def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
+        self._db.run("UPDATE epochs SET preamble = ?, digest = ? WHERE id = ?", (preamble, digest, epoch))
 
     def mark_step_purged(self, step: int) -> None:
-        self._db.run("UPDATE steps SET purged = 1, name = NULL WHERE id = ?", (step,))
+        self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
 
     def mark_fact_purged(self, fact: int) -> None:
         self._db.run(
