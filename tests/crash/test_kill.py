@@ -16,7 +16,7 @@ from tests.crash.children import Nursery
 from tests.crash.load import SECRET, open_memory
 from tests.crash.witness import Witness, judge_after_death
 
-LIVES, CHAINS = 20, 10  # 200 kills, on ten memories
+LIVES, CHAINS = 10, 20  # 200 kills, on twenty memories
 LONGEST_LIFE_S = 0.12
 COMMAND_ID = re.compile(r"(\d{20})-\d+-(\d{6})")
 
