@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+from operator import mul
 from typing import Any, NamedTuple
 
 from pager.tokens import Counts
@@ -66,7 +67,7 @@ class Counter:
         return self._seen > 0
 
     def estimate(self, counts: Counts) -> Estimate:
-        tokens = sum(ratio * count for ratio, count in zip(self.ratios, counts, strict=True))
+        tokens = sum(map(mul, self.ratios, counts))
         margin = tokens * (0.02 + 2.5 * math.sqrt(self._shortfall))
         return Estimate(math.ceil(tokens), math.ceil(margin))
 

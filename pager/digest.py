@@ -67,21 +67,17 @@ def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], zone: tzinfo) -> list[Line]:
     """The lines within a budget: the oldest become one range, then that range goes before anything newer is lost."""
+    if not lines:
+        return []
     sizes = [count(line.text(zone)) + 2 for line in lines]
-    total, merged = sum(sizes), 0
-    newer = total  # of the lines behind the merged ones
-    while total > limit_tokens and merged < len(lines) - 1:
-        merged += 1
-        newer -= sizes[merged] + (sizes[0] if merged == 1 else 0)
-        total = newer + count(_range(lines[: merged + 1]).text(zone)) + 2
-    if not merged:
-        return list(lines)
-    return [_range(lines[: merged + 1]), *lines[merged + 1 :]]
+    oldest, size, newer, index = lines[0], sizes[0], sum(sizes[1:]), 0
+    while size + newer > limit_tokens and index < len(lines) - 1:
+        index += 1
+        oldest = _range(oldest, lines[index])
+        size = count(oldest.text(zone)) + 2
+        newer -= sizes[index]
+    return [oldest, *lines[index + 1 :]]
 
 
-def _range(lines: Sequence[Line]) -> Line:
-    turns = sum(line.turns for line in lines)
-    first, last = lines[0], lines[-1]
-    if turns == 1:
-        return replace(first, last=last.last, to_at=last.to_at)
-    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at)
+def _range(first: Line, last: Line) -> Line:
+    return Line(first.first, last.last, last.turn, first.turns + last.turns, first.from_at, last.to_at)

@@ -22,6 +22,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from operator import add, sub
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,10 +68,10 @@ class Counts(NamedTuple):
 
     # A tuple's + would append. Here it adds up, so that `sum(counts, ZERO)` is a Counts.
     def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Counts(*(one + other for one, other in zip(self, more, strict=True)))
+        return Counts(*map(add, self, more))
 
     def __sub__(self, less: Counts) -> Counts:
-        return Counts(*(one - other for one, other in zip(self, less, strict=True)))
+        return Counts(*map(sub, self, less))
 
 
 ZERO = Counts()
