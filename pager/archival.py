@@ -167,6 +167,8 @@ class Archival:
 
     def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
         close = {found: cosine for found, cosine in near if found != number and cosine >= CLOSE}
+        if not close:
+            return ()
         valid = self._store.archive.true_at(list(close), to_micros(self._clock.now()), ())
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])
