@@ -106,6 +106,7 @@ class Memory(Reading):
         if core is not None:
             self._core.configure(core)
         self._core.reread_files()
+        self._pages.keep_within_limit()
 
     # the loop's own calls
 

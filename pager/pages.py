@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 
 from pager import blocks, markup, tokens
 from pager.clock import Clock, to_micros
@@ -155,4 +156,12 @@ class Pages:
         self.unpin(page, "pager", reason)
         if new is not None:
             text = self.text(f"f{new}")
-            self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True)
+            # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
+            with suppress(Refused):
+                self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True)
+
+    def keep_within_limit(self) -> None:
+        """A window that shrinks leaves less room for pins: the oldest go first."""
+        pins, limit = self._store.prompt.pins(), self._limits().of_usable(PINNED_SHARE)
+        while pins and sum(pin.tokens for pin in pins) > limit:
+            self.unpin(pins.pop(0).page_id, "pager", f"pinned pages share {limit} tokens of a smaller window")
