@@ -1,0 +1,5 @@
+"""`python -m agents` is `selfpager`."""
+
+from agents.cli.main import main
+
+main()

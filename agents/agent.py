@@ -1,0 +1,166 @@
+"""One agent: its configuration, its memory, its model and its tools, joined. The composition root of `agents`.
+
+    >>> agent = Agent.load("configs/assistant.yaml", home="state")
+    >>> for event in agent.stream("hello"): ...
+    >>> agent.turn("what did I say?").text
+
+A failed model call leaves the turn open: `resume` tries again, and nobody sends the text twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Self
+
+from agents import homes
+from agents.building import Parts, assemble
+from agents.config import AgentConfig
+from agents.config import load as load_config
+from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
+from agents.loop import Approve, Loop, Patience
+from agents.meter import Meter
+from agents.tasks import TaskRunner
+from pager.clock import Clock, SystemClock
+from pager.memory import Memory
+from pager.types import Movement, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An answered turn, or how far it came."""
+
+    text: str
+    steps: tuple[str, ...]
+    usage: Usage
+    paging: tuple[Movement, ...]
+    stopped: Stopped
+
+
+class Agent:
+    """Made by `Agent.load`. Threads that call one agent take turns."""
+
+    def __init__(self, config: AgentConfig, parts: Parts, clock: Clock, approve: Approve, patience: Patience) -> None:
+        self.config = config
+        self.memory: Memory = parts.memory
+        self.meter: Meter = parts.meter
+        self._parts = parts
+        self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
+        self._one_at_a_time = Lock()
+        self.clock = clock
+
+    @classmethod
+    def load(
+        cls,
+        file: str | Path,
+        *,
+        home: str | Path | None = None,
+        as_name: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        approve: Approve | None = None,
+        patience: Patience | None = None,
+        clock: Clock | None = None,
+        task: bool = False,
+    ) -> Self:
+        """The agent that a YAML file describes. `as_name` is another instance of it, with a memory of its own.
+
+        With `task` it gets what a long task needs, and `tasks()` runs them.
+        """
+        environ = os.environ if environ is None else environ
+        clock = clock or SystemClock()
+        config = load_config(Path(file), environ)
+        directory = homes.directory_of(as_name or config.name, home, environ)
+        parts = assemble(config, directory, clock, task=task)
+        return cls(config, parts, clock, approve or _nobody_to_ask, patience or Patience())
+
+    # turns
+
+    def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
+        """Say something and yield what happens until it is answered."""
+        with self._one_at_a_time:
+            if self.memory.open_calls:
+                yield from self._loop.run_calls()
+            self.memory.append_user(text, name=name)
+            yield from self._loop.run()
+
+    def turn(self, text: str, *, name: str | None = None) -> Turn:
+        return _drained(self.stream(text, name=name))
+
+    async def aturn(self, text: str, *, name: str | None = None) -> Turn:
+        """`turn` in a thread."""
+        return await asyncio.to_thread(self.turn, text, name=name)
+
+    def resume_stream(self) -> Generator[Event]:
+        with self._one_at_a_time:
+            yield from self._loop.run()
+
+    def resume(self) -> Turn:
+        """Finish an open turn: after a failed call, a stop, a crash, or an approval."""
+        return _drained(self.resume_stream())
+
+    def tasks(self) -> TaskRunner:
+        """Long tasks of this agent; it has to be loaded with `task=True`."""
+        return TaskRunner(self.memory, self._loop, self.meter)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What its person should hear once, such as a window that had to be assumed."""
+        return self._parts.remarks
+
+    def stop(self) -> None:
+        """Make the running turn return at its next step; it can be resumed."""
+        self._loop.stop()
+
+    def close(self) -> None:
+        self._parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _nobody_to_ask(_: object) -> None:
+    return None
+
+
+def _drained(events: Generator[Event]) -> Turn:
+    """What a turn came to. Text that was streamed before a connection was lost does not count."""
+    said: list[str] = []
+    kept: list[str] = []
+    steps: list[str] = []
+    moved: list[Movement] = []
+    total = Usage()
+    stopped = Stopped("answered")
+    for event in events:
+        match event:
+            case Text(text):
+                said.append(text)
+            case StreamLost():
+                said.clear()
+            case Replied(step=step, usage=usage):
+                steps.append(step)
+                kept.append("".join(said))
+                said.clear()
+                total = _sum(total, usage) if usage else total
+            case Paged(movement):
+                moved.append(movement)
+            case Stopped():
+                stopped = event
+            case _:
+                pass
+    return Turn(next((text for text in reversed(kept) if text), ""), tuple(steps), total, tuple(moved), stopped)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read_input_tokens + other.cache_read_input_tokens,
+        one.cache_creation_input_tokens + other.cache_creation_input_tokens,
+    )

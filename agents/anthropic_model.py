@@ -1,0 +1,156 @@
+"""The Messages API through the anthropic SDK, and its clients for other clouds. The only file that imports it.
+
+The SDK retries what is worth retrying within seconds. What it does not tell is found here: a connection lost in the
+middle of a stream, a stream that ends without a stop reason, tool input that is not JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
+
+from agents.events import Text, Thinking
+from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooLong
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic
+
+RETRIES = 2
+TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
+WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+
+
+def make_client(provider: str, *, base_url: str | None, api_key: str | None) -> Anthropic:
+    """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
+    import anthropic
+
+    address: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    if provider == "bedrock":
+        from anthropic.lib.bedrock import AnthropicBedrock
+
+        return cast("Anthropic", AnthropicBedrock(max_retries=RETRIES, **address))
+    if provider == "vertex":
+        from anthropic.lib.vertex import AnthropicVertex
+
+        return cast("Anthropic", AnthropicVertex(max_retries=RETRIES, **address))
+    if provider == "foundry":
+        return cast("Anthropic", anthropic.AnthropicFoundry(max_retries=RETRIES, **address))
+    if base_url and not api_key:
+        # A local server asks for no key, and the SDK insists on one.
+        return anthropic.Anthropic(max_retries=RETRIES, base_url=base_url, api_key=_key_from_environment() or "none")
+    return anthropic.Anthropic(max_retries=RETRIES, api_key=api_key, **address)
+
+
+def _key_from_environment() -> str | None:
+    import os
+
+    return os.environ.get("ANTHROPIC_API_KEY")
+
+
+class AnthropicModel:
+    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second."""
+
+    def __init__(self, name: str, *, provider: str, base_url: str | None, api_key: str | None, thinking: str) -> None:
+        self._name = name
+        self._provider = provider
+        self._base_url = base_url
+        self._api_key = api_key
+        self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
+        self._made: Anthropic | None = None
+        self._counts = True
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def _client(self) -> Anthropic:
+        if self._made is None:
+            self._made = make_client(self._provider, base_url=self._base_url, api_key=self._api_key)
+        return self._made
+
+    def _params(self, params: Json) -> Json:
+        more = {"thinking": self._thinking} if self._thinking else {}
+        return {"model": self._name, **params, **more}
+
+    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        import anthropic
+        import httpx2
+
+        inputs: dict[int, str] = {}
+        try:
+            with self._client.messages.stream(**self._params(params)) as stream:
+                for event in stream:
+                    if event.type == "text":
+                        yield Text(event.text)
+                    elif event.type == "thinking":
+                        yield Thinking(event.thinking)
+                    elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+                        inputs[event.index] = inputs.get(event.index, "") + event.delta.partial_json
+                message = cast(Json, stream.current_message_snapshot.to_dict())
+        except anthropic.APIStatusError as error:
+            raise _explained(error) from error
+        except (anthropic.APIConnectionError, httpx2.TransportError, AssertionError) as error:
+            # The assertion is the SDK's: its stream ended before the message had begun.
+            raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
+        except anthropic.AnthropicError as error:
+            raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
+        except ValueError as error:
+            raise ModelAway(f"the reply could not be read: {error}") from error
+        if message.get("stop_reason") is None:
+            raise ModelAway("the reply broke off before its end")
+        return FinishedReply(message, _malformed(message, inputs))
+
+    def count_tokens(self, params: Json) -> int | None:
+        import anthropic
+        import httpx2
+
+        if not self._counts:
+            return None
+        known = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
+        try:
+            return self._client.messages.count_tokens(**known).input_tokens
+        except anthropic.NotFoundError:
+            self._counts = False  # a server without that endpoint: it will not grow one
+            return None
+        except (anthropic.AnthropicError, httpx2.TransportError):
+            return None
+
+    def max_input_tokens(self) -> int | None:
+        import anthropic
+        import httpx2
+
+        try:
+            return self._client.models.retrieve(self._name).max_input_tokens
+        except (anthropic.AnthropicError, httpx2.TransportError, AttributeError):
+            return None
+
+
+def _explained(error: Any) -> Exception:
+    """What an HTTP status means for the caller."""
+    text = str(error.message)
+    if error.status_code in (400, 413) and any(words in text.lower() for words in TOO_LONG):
+        return PromptTooLong(text)
+    if error.status_code in WORTH_WAITING:
+        return ModelAway(f"the provider answered {error.status_code}: {text}", _retry_after(error))
+    return ModelFailed(f"the provider refused the request ({error.status_code}): {text}")
+
+
+def _retry_after(error: Any) -> float | None:
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _malformed(message: Json, inputs: dict[int, str]) -> tuple[str, ...]:
+    """Calls whose streamed input was not JSON; the SDK makes a partial input of it without a word."""
+    wrong: list[str] = []
+    for index, text in inputs.items():
+        try:
+            if text and not isinstance(json.loads(text), dict):
+                wrong.append(str(message["content"][index].get("id")))
+        except ValueError:
+            wrong.append(str(message["content"][index].get("id")))
+    return tuple(wrong)

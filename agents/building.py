@@ -1,0 +1,141 @@
+"""From a configuration to the parts of an agent: memory, model, tools, meter. What is not needed is not loaded."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents import tasks, tools
+from agents.anthropic_model import AnthropicModel
+from agents.config import AgentConfig
+from agents.config_sections import FunctionTool
+from agents.memory_tools import MemoryTools
+from agents.meter import Meter, Prices, RunLimits
+from agents.model import Model
+from agents.tasks import TaskTools
+from agents.tools import Tool
+from pager.clock import Clock
+from pager.limits import Limits
+from pager.memory import Memory
+from pager.opening import EmbedderChoice
+from pager.prefetch import Prefetch
+from pager.types import BlockSpec
+
+WINDOW_WITHOUT_RECORD = 100_000
+LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
+
+
+@dataclass(slots=True)
+class Parts:
+    """What an agent is made of. `remarks` are things its person should hear once."""
+
+    memory: Memory
+    model: Model
+    tools: list[Tool]
+    meter: Meter
+    opened: ExitStack
+    remarks: list[str] = field(default_factory=list[str])
+
+    def close(self) -> None:
+        self.opened.close()
+
+
+def assemble(config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False) -> Parts:
+    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done."""
+    with ExitStack() as opened:
+        model = make_model(config, opened)
+        remarks: list[str] = []
+        limits = window_limits(config, model, remarks)
+        of_memory, of_task = MemoryTools(clock), TaskTools()
+        all_tools = [
+            *(of_memory.tools() if config.memory.tools == "pager" else ()),
+            *own_tools(config),
+            *(of_task.tools() if task else ()),
+        ]
+        memory = opened.enter_context(
+            Memory.open(
+                directory,
+                limits=limits,
+                instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
+                tools=[tool.definition for tool in all_tools],
+                core=_blocks(config, task=task),
+                model=config.model.id,
+                thinking=config.model.thinking,
+                cache_ttl=config.model.cache_ttl,
+                embedder=embedder(config),
+                count_tokens=model.count_tokens,
+                prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
+                clock=clock,
+            )
+        )
+        of_memory.bind(memory)
+        of_task.bind(memory)
+        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
+        return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
+
+
+def own_tools(config: AgentConfig) -> list[Tool]:
+    """The functions that the file names, imported from beside it or from what is installed."""
+    return [
+        tools.load(
+            item.use,
+            config.folder,
+            idempotent=item.idempotent,
+            approve=item.approve,
+            timeout_seconds=item.timeout_seconds,
+        )
+        for item in config.tools
+        if isinstance(item, FunctionTool)
+    ]
+
+
+def make_model(config: AgentConfig, opened: ExitStack) -> Model:
+    chosen = config.model
+    base_url = chosen.base_url
+    provider = chosen.provider
+    if provider == "rehearsal":
+        from agents.rehearsal import Rehearsal
+
+        base_url, provider = opened.enter_context(Rehearsal()).base_url, "anthropic"
+    return AnthropicModel(
+        chosen.id, provider=provider, base_url=base_url, api_key=chosen.api_key, thinking=chosen.thinking
+    )
+
+
+def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limits:
+    """The limits of the file; its window, where it names none, is the model's, within reason."""
+    window = config.window
+    limit = window.limit_tokens
+    if limit is None:
+        known = model.max_input_tokens()
+        limit = min(known, LARGEST_DEFAULT_WINDOW) if known else WINDOW_WITHOUT_RECORD
+        if not known:
+            remarks.append(
+                f"the window of {config.model.id} is not known; {limit:,} tokens are used. Set window.limit_tokens to "
+                "change it."
+            )
+    return Limits.for_window(
+        limit,
+        max_output_tokens=config.model.max_output_tokens,
+        max_part_tokens=window.max_part_tokens,
+        core_tokens=config.core.limit_tokens,
+        notify_at=window.notify_at,
+        evict_at=window.evict_at,
+        evict_to=window.evict_to,
+    )
+
+
+def embedder(config: AgentConfig) -> EmbedderChoice:
+    return None if config.archival.embedder == "none" else "default"
+
+
+def prices(config: AgentConfig) -> Prices | None:
+    return Prices(**config.prices.model_dump()) if config.prices else None
+
+
+def _blocks(config: AgentConfig, *, task: bool) -> dict[str, BlockSpec]:
+    blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
+    if task:
+        blocks.setdefault("plan", tasks.PLAN_BLOCK)
+    return blocks

@@ -1,0 +1,54 @@
+"""`validate`, `render`, `schema`: an agent's YAML, checked and resolved, without running it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from agents.cli.common import DONE, common
+from agents.cli.terminal import as_json
+
+
+@click.command("validate", short_help="Check an agent's YAML, with places.")
+@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
+@common
+def validate_command(file: Path, as_line: bool) -> int:
+    """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
+    from agents.building import own_tools
+    from agents.config import load
+
+    config = load(file, os.environ)
+    tools = [tool.name for tool in own_tools(config)]
+    told = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
+        f", own tools {', '.join(tools)}" if tools else ""
+    )
+    click.echo(as_json({"valid": True, "name": config.name, "tools": tools}) if as_line else told)
+    return DONE
+
+
+@click.command("render", short_help="Show an agent's configuration as resolved.")
+@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.option("--json", "as_line", is_flag=True, help="Print it as JSON.")
+@common
+def render_command(file: Path, as_line: bool) -> int:
+    """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are hidden."""
+    from agents import config as configs
+    from agents.building import own_tools
+
+    config = configs.load(file, os.environ)
+    own_tools(config)  # what cannot be imported is an error here too
+    click.echo(configs.render_json(config) if as_line else configs.render(config), nl=False)
+    return DONE
+
+
+@click.command("schema", short_help="Print the JSON schema of the YAML, for editors.")
+@common
+def schema_command() -> int:
+    """Print the JSON schema of an agent's YAML. Editors read it for completion and checks."""
+    from agents.schema import rendered
+
+    click.echo(rendered(), nl=False)
+    return DONE

@@ -1,0 +1,29 @@
+"""`selfpager tell NAME "text"`: a message to an agent that another process runs."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from agents import homes
+from agents.cli.common import DONE, Shared, common
+from agents.cli.terminal import as_json
+from pager import inbox
+from pager.clock import SystemClock
+
+
+@click.command("tell", short_help="A message to a running agent, taken at its next step.")
+@click.argument("name")
+@click.argument("text")
+@click.option("--from", "speaker", metavar="WHO", help="The name of the speaker.")
+@click.option("--json", "as_line", is_flag=True, help="Print the command's id as JSON.")
+@common
+@click.pass_obj
+def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
+    """Leave TEXT for the agent NAME. It takes it at its next step, or when it is next started."""
+    directory = homes.existing(name, shared.home, os.environ)
+    arguments = {"text": text, **({"name": speaker} if speaker else {})}
+    command = inbox.leave(directory, "message", arguments, SystemClock())
+    click.echo(as_json({"command": command}) if as_line else f"left for {name}; it is taken at the next step.")
+    return DONE

@@ -1,0 +1,113 @@
+"""Events of a turn on a terminal: the answer as it streams, what moved in the memory dimly beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from typing import Any, cast
+
+import click
+
+from agents.events import (
+    ApprovalNeeded,
+    Event,
+    Paged,
+    Replied,
+    Stopped,
+    StreamLost,
+    Text,
+    ToolFinished,
+    ToolStarted,
+)
+from pager.types import Call, Movement
+
+SHOWN_MOVES = {
+    "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed", "evict": "evicted",
+    "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
+    "notice": "told that the window fills", "epoch": "new epoch",
+}  # fmt: skip
+NOTE_CHARS = 100
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON for a program that reads along."""
+    plain = asdict(cast(Any, value)) if is_dataclass(value) else value
+    if is_dataclass(value):
+        plain = {"event": type(value).__name__.lower(), **plain}
+    return json.dumps(plain, ensure_ascii=False, default=str)
+
+
+class Printer:
+    """Prints events; `--json` prints each as a line."""
+
+    def __init__(self, *, json_lines: bool, quiet: bool = False) -> None:
+        self.json_lines = json_lines
+        self._quiet = quiet
+        self._in_line = False
+
+    def show(self, events: Iterable[Event]) -> Stopped:
+        """Print until the end; how it stopped."""
+        stopped = Stopped("answered")
+        for event in events:
+            if isinstance(event, Stopped):
+                stopped = event
+            self.print(event)
+        self._end_line()
+        return stopped
+
+    def print(self, event: Event) -> None:
+        if self.json_lines:
+            click.echo(as_json(event))
+            return
+        match event:
+            case Text(text):
+                click.echo(text, nl=False)
+                self._in_line = not text.endswith("\n")
+                sys.stdout.flush()
+            case StreamLost(reason, seconds):
+                self.note(f"{reason}; trying again in {seconds:.0f} s")
+            case ToolStarted(_, name, arguments):
+                self.note(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
+            case ToolFinished(_, name, text, True):
+                self.note(f"{name}: {text}", error=True)
+            case Paged(movement):
+                self._paged(movement)
+            case ApprovalNeeded(_, name, _):
+                self.note(f"{name} waits for approval")
+            case _:
+                pass
+
+    def _paged(self, movement: Movement) -> None:
+        told = SHOWN_MOVES.get(movement.event)
+        if told and movement.event != "evict":
+            self.note(f"{told} {movement.page_id or movement.reason}".strip())
+
+    def note(self, text: str, *, error: bool = False) -> None:
+        if self._quiet:
+            return
+        self._end_line()
+        line = " ".join(text.split())
+        line = line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…"
+        click.secho(f"  · {line}", dim=not error, fg="red" if error else None, err=True)
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            click.echo()
+            self._in_line = False
+
+
+def ask_approval(call: Call) -> bool | None:
+    """Ask the person at the terminal; None when there is none."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    arguments = json.dumps(call.input, ensure_ascii=False)
+    return click.confirm(f"Allow {call.name}({arguments})?", default=False)
+
+
+def progress(event: Replied, *, steps: int, tokens: int, usd: float, doing: str) -> str:
+    """The progress line of a long task."""
+    fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
+    money = f" · ${usd:.4f}" if event.usd is not None else ""
+    return f"step {steps} · {tokens:,} tokens{money} · window {fill} % · {doing}"

@@ -1,0 +1,75 @@
+"""`check`, `export`, `import`, `purge`: looking after an agent's directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from agents import copies, homes
+from agents.cli.common import DONE, FAILED, Shared, common
+from agents.cli.terminal import as_json
+from pager.memory import Memory
+
+
+@click.command("check", short_help="Look over laws and files, both stores; --fix mends.")
+@click.argument("name")
+@click.option("--fix", is_flag=True, help="Mend what can be made again: word index, vectors, vector index.")
+@click.option("--json", "as_line", is_flag=True, help="Print the problems as JSON.")
+@common
+@click.pass_obj
+def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
+    """Look over the laws and both stores of the agent NAME. It must not be running."""
+    with Memory.open(homes.existing(name, shared.home, os.environ)) as memory:
+        problems = memory.check(fix=fix)
+    if as_line:
+        click.echo(as_json([asdict(problem) for problem in problems]))
+    elif not problems:
+        click.echo(f"{name}: everything holds.")
+    for problem in () if as_line else problems:
+        click.echo(f"{problem.where}: {problem.text}" + (" (mended)" if problem.fixed else ""))
+    return DONE if all(problem.fixed for problem in problems) else FAILED
+
+
+@click.command("export", short_help="Copy an agent, also a running one, into a file.")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@common
+@click.pass_obj
+def export_command(shared: Shared, name: str, file: Path) -> int:
+    """Write everything of the agent NAME into FILE; the agent may be running."""
+    copies.export(homes.existing(name, shared.home, os.environ), file)
+    click.echo(f"{name} was exported to {file}.")
+    return DONE
+
+
+@click.command("import", short_help="Bring an exported agent back.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--as", "as_name", metavar="NAME", help="Under another name.")
+@common
+@click.pass_obj
+def import_command(shared: Shared, file: Path, as_name: str | None) -> int:
+    """Make an agent from an exported FILE. An agent of that name must not exist."""
+    name = as_name or file.name.split(".")[0]
+    copies.import_(file, homes.directory_of(name, shared.home, os.environ))
+    click.echo(f"{file} was imported as {name}.")
+    return DONE
+
+
+@click.command("purge", short_help="Destroy a fact or a step: no file keeps its text.")
+@click.argument("name")
+@click.argument("page_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common
+@click.pass_obj
+def purge_command(shared: Shared, name: str, page_id: str, yes: bool) -> int:
+    """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text. It must not be running."""
+    with Memory.open(homes.existing(name, shared.home, os.environ)) as memory:
+        text = memory.page(page_id)
+        if not yes:
+            click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?", abort=True)
+        places = memory.purge(page_id)
+    click.echo(f"{page_id} was purged from {places} places; a tombstone in the ledger says that it was there.")
+    return DONE

@@ -1,0 +1,40 @@
+"""Export and import: an agent as one file, which is its database (SQLite; `pager/store/schema.py` explains it).
+
+The vector index is not in it: it is made again from the file at the first search. An export of a running agent is
+consistent; a plain copy of its files would not be.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pager.errors import Refused, StorageError
+from pager.memory import Memory
+from pager.opening import DATABASE
+
+
+def export(directory: Path, file: Path) -> None:
+    with Memory.read(directory) as reading:
+        reading.export(file)
+
+
+def import_(file: Path, directory: Path) -> None:
+    """Copy, look it over, and only then give it its name."""
+    if not file.is_file():
+        raise Refused(f"there is no file {file}.")
+    if directory.exists():
+        raise Refused(f"there is an agent in {directory} already; give another name with --as.")
+    aside = directory.with_name(f".{directory.name}.import")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        aside.mkdir(mode=0o700, parents=True)
+        shutil.copyfile(file, aside / DATABASE)
+        with Memory.open(aside, embedder=None) as memory:
+            if problems := memory.check():
+                raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
+        aside.rename(directory)
+    except OSError as error:
+        raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,121 @@
+"""The Messages API's wire format, made from finished messages: server-sent events, and errors. Pure.
+
+Any server can put these on a socket. A message is a dict as the API answers it without streaming; a `tool_use` block
+may have a field `raw_json` beside its input: what is streamed instead of it, valid JSON or not.
+
+    >>> message = {"id": "m", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn", "usage": {}}
+    >>> [event["type"] for event in events(message)][:3]
+    ['message_start', 'ping', 'content_block_start']
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+PIECE_CHARACTERS = 24  # of a text or an input in one event
+RAW_JSON = "raw_json"
+CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+class ApiError(Exception):
+    """An answer that is not a message: an HTTP status, and the API's own kind of body."""
+
+    def __init__(
+        self, status: int, message: str, *, error_type: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = error_type or ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        self.message = message
+        self.headers = dict(headers or {})
+
+    def body(self, request_id: str | None = None) -> Json:
+        return {"type": "error", "error": {"type": self.type, "message": self.message}, "request_id": request_id}
+
+
+def whole(message: Json) -> Json:
+    """The message as it is answered without streaming."""
+    content = [{name: value for name, value in block.items() if name != RAW_JSON} for block in message["content"]]
+    return {**message, "content": content}
+
+
+def events(message: Json) -> Iterator[Json]:
+    """The message as the events of a stream, in order."""
+    usage = message["usage"]
+    opening = {"content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None}
+    yield {"type": "message_start", "message": {**message, **opening, "usage": {**usage, "output_tokens": 1}}}
+    yield {"type": "ping"}
+    for index, block in enumerate(message["content"]):
+        is_cut = message["stop_reason"] in CUT_STOPS and index == len(message["content"]) - 1
+        start, deltas = _opened(block, is_cut=is_cut)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ending = {name: message.get(name) for name in ("stop_reason", "stop_sequence", "stop_details")}
+    totals = {name: value for name, value in usage.items() if isinstance(value, int)}
+    yield {"type": "message_delta", "delta": ending, "usage": totals}
+    yield {"type": "message_stop"}
+
+
+def encode(event: Json) -> bytes:
+    """One event as it stands on the wire."""
+    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event['type']}\ndata: {data}\n\n".encode(errors="replace")
+
+
+def error_event(error: ApiError) -> Json:
+    """An error in the middle of a stream, when the status line is long gone."""
+    return {"type": "error", "error": {"type": error.type, "message": error.message}}
+
+
+def _opened(block: Json, *, is_cut: bool) -> tuple[Json, Iterator[Json]]:
+    """A block as its stream begins, and what is added to it then."""
+    kind = block["type"]
+    if kind == "text":
+        return {**block, "text": ""}, ({"type": "text_delta", "text": piece} for piece in _pieces(block["text"]))
+    if kind == "thinking":
+        return {**block, "thinking": "", "signature": ""}, _thought(block)
+    if kind in {"tool_use", "server_tool_use"}:
+        start = {name: value for name, value in block.items() if name != RAW_JSON}
+        return {**start, "input": {}}, _input(block, is_cut=is_cut)
+    return dict(block), iter(())  # everything else comes in one piece
+
+
+def _thought(block: Json) -> Iterator[Json]:
+    for piece in _pieces(block["thinking"]):
+        yield {"type": "thinking_delta", "thinking": piece}
+    yield {"type": "signature_delta", "signature": block["signature"]}
+
+
+def _input(block: Json, *, is_cut: bool) -> Iterator[Json]:
+    text = block.get(RAW_JSON)
+    if text is None:
+        text = json.dumps(block["input"], ensure_ascii=False)
+        if is_cut:  # the model had no token left for the last bracket
+            text = text[:-1]
+    yield {"type": "input_json_delta", "partial_json": ""}
+    for piece in _pieces(text):
+        yield {"type": "input_json_delta", "partial_json": piece}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE_CHARACTERS):
+        yield text[start : start + PIECE_CHARACTERS]

@@ -1,0 +1,184 @@
+"""Tools from Python functions: the schema from type hints and docstring, arguments checked before the call.
+
+A tool's function may be sync or async. It answers with text, with content blocks, or with anything JSON can carry.
+What it raises becomes an error result for the model: the message without a trace, and the trace in the log.
+
+    >>> def add(a: int, b: int) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> tool = Tool.of(add)
+    >>> tool.run({"a": 1, "b": 2})
+    '3'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from agents.docstrings import read_docstring
+from pager.errors import PagerError, Refused
+
+Json = dict[str, Any]
+Output = str | list[Json]
+DEFAULT_TIMEOUT_SECONDS = 120.0
+log = logging.getLogger("selfpager")
+
+
+class ToolError(PagerError):
+    """A tool cannot be loaded: the text says which, why and what to do."""
+
+
+class ToolFailed(Exception):
+    """A call did not succeed; the text is the error result that the model gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as the model sees it and as it is run."""
+
+    name: str
+    description: str
+    schema: Json
+    call: Callable[[Json], Any]
+    idempotent: bool = False
+    approve: Literal["never", "always"] = "never"
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    memory: bool = False  # one of the memory's own: its effect and its result are one transaction
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
+        """A tool from a function with type hints and a docstring."""
+        name = name or function.__name__
+        doc = read_docstring(inspect.getdoc(function) or "")
+        if not doc.description:
+            raise ToolError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
+        arguments = _arguments(function, name, doc.arguments)
+        schema = _plain_schema(arguments.model_json_schema())
+
+        def call(raw: Json) -> Any:
+            checked = _check(arguments, raw, name)
+            return function(**{field: getattr(checked, field) for field in checked.model_fields_set})
+
+        return cls(name, doc.description, schema, call, **options)
+
+    @property
+    def definition(self) -> Json:
+        return {"name": self.name, "description": self.description, "input_schema": self.schema}
+
+    def run(self, raw: Json) -> Output:
+        """Run in this thread, without a time limit."""
+        return as_output(_finished(self.call(raw)))
+
+    def run_limited(self, raw: Json) -> Output:
+        """Run with the tool's time limit. A thread that overruns is left behind and its result is not used."""
+        done = threading.Event()
+        box: list[Output | BaseException] = []
+
+        def work() -> None:
+            try:
+                box.append(self.run(raw))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+                box.append(error)
+            done.set()
+
+        threading.Thread(target=work, name=f"tool {self.name}", daemon=True).start()
+        if not done.wait(self.timeout_seconds):
+            raise ToolFailed(f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running.")
+        if isinstance(box[0], BaseException):
+            raise box[0]
+        return box[0]
+
+
+def load(reference: str, folder: Path, **options: Any) -> Tool:
+    """The tool `package.module:function`, also from a module beside the YAML file."""
+    module_name, _, function_name = reference.partition(":")
+    if not module_name or not function_name:
+        raise ToolError(f"{reference!r} names no tool; write package.module:function.")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ToolError(f"the tool {reference!r} cannot be imported: {error}. Is its package installed?") from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise ToolError(f"{module_name} has no function {function_name!r}.")
+    return Tool.of(function, **options)
+
+
+def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> type[BaseModel]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ToolError(f"the tool {name!r} takes {parameter}; a model needs named arguments.")
+        if parameter.name not in hints:
+            raise ToolError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], Field(default, description=described.get(parameter.name)))
+    return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _plain_schema(schema: Any) -> Any:
+    """The schema without what only costs tokens: titles, null defaults, and a null beside the one type."""
+    if isinstance(schema, list):
+        return [_plain_schema(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    source = cast("Mapping[str, Any]", schema)
+    if "properties" in source:
+        properties = {name: _plain_schema(item) for name, item in source["properties"].items()}
+        rest = {k: _plain_schema(v) for k, v in source.items() if k not in ("title", "properties")}
+        return {"type": "object", "properties": properties, **{k: v for k, v in rest.items() if k != "type"}}
+    plain = {k: v for k, v in source.items() if k != "title" and not (k == "default" and v is None)}
+    options = [option for option in plain.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1:
+        plain.pop("anyOf")
+        plain = {**options[0], **plain}
+    return {key: _plain_schema(value) for key, value in plain.items()}
+
+
+def _check(arguments: type[BaseModel], raw: Json, name: str) -> BaseModel:
+    try:
+        return arguments.model_validate(raw)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'input'}: {item['msg']}" for item in error.errors())
+        raise Refused(f"{name} was not run, its arguments are wrong: {wrong}. Call it again with them right.") from None
+
+
+def _finished(value: Any) -> Any:
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def as_output(value: Any) -> Output:
+    """What the model is shown of a function's answer."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "done"
+    if isinstance(value, list) and value and all(_is_block(item) for item in cast("list[Any]", value)):
+        return cast("list[Json]", value)
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_block(value: Any) -> bool:
+    kinds = ("text", "image", "document", "search_result")
+    return isinstance(value, Mapping) and cast(Json, value).get("type") in kinds

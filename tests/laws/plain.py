@@ -1,0 +1,161 @@
+"""The memory as dicts and lists: what every call should have done, said without a database, a budget or a prompt."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+Json = dict[str, Any]
+THINKING = ("thinking", "redacted_thinking")
+CUT_STOPS = ("max_tokens", "model_context_window_exceeded")
+
+
+class FakeClock:
+    """Stands still until it is moved."""
+
+    zone: tzinfo = timezone(timedelta(hours=5, minutes=30))
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 5, 3, 9, 0, tzinfo=self.zone)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def tick(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+def cleaned(value: Any) -> Any:
+    """As it can be written in UTF-8: lone surrogates become U+FFFD."""
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, dict):
+        return {cleaned(key): cleaned(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [cleaned(each) for each in value]
+    return value
+
+
+def as_blocks(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": cleaned(content)}] if isinstance(content, str) else cleaned(content)
+
+
+def blank(block: Json) -> bool:
+    return block["type"] == "text" and not block["text"].strip()
+
+
+@dataclass
+class PlainStep:
+    """A step: what was said in it, block by block, and for a reply what became of it."""
+
+    kind: str
+    turn: int
+    said: list[Json]
+    results: list[Json] = field(default_factory=list)
+    stop: str = ""
+    dropped: bool = False
+
+
+@dataclass
+class PlainFact:
+    text: str
+    key: str | None
+    tags: list[str]
+    start: datetime
+    stated: bool
+    end: datetime | None = None
+    over: bool = False  # superseded or forgotten
+
+    def true_at(self, moment: datetime) -> bool:
+        return self.start <= moment and (self.end is None or moment < self.end)
+
+
+class PlainFacts(dict[str, PlainFact]):
+    """Facts by id. Of one key at most one is true at any moment: a newer one gives way only to a stated beginning."""
+
+    def archive(self, page: str, fact: PlainFact) -> None:
+        if fact.key is not None:
+            others = [other for other in self.values() if other.key == fact.key and not other.over]
+            later = [other.start for other in others if fact.stated and other.stated and other.start > fact.start]
+            past = [other for other in self.values() if other.key == fact.key]
+            fact.end = min(later, default=None)
+            for other in past:
+                if fact.true_at(max(other.start, fact.start)) and (other.end is None or other.end > fact.start):
+                    other.end = max(other.start, fact.start)
+            if fact.end is None:
+                for other in others:
+                    other.over = True
+            else:
+                fact.over = True
+        self[page] = fact
+
+    def forget(self, page: str, now: datetime) -> None:
+        fact = self[page]
+        fact.over = True
+        fact.end = min(now, fact.end) if fact.end else max(now, fact.start)
+
+    def true_at(self, moment: datetime) -> set[str]:
+        return {page for page, fact in self.items() if fact.true_at(moment)}
+
+
+@dataclass
+class Plain:
+    """Everything that was acknowledged."""
+
+    steps: dict[str, PlainStep] = field(default_factory=dict)
+    facts: PlainFacts = field(default_factory=PlainFacts)
+    core: dict[str, str] = field(default_factory=dict)
+    pins: dict[str, str] = field(default_factory=dict)  # page -> the piece that is pinned
+    inbox: list[tuple[str, Json]] = field(default_factory=list)
+    open_calls: list[str] = field(default_factory=list)
+    turn: int = 0  # the open turn; 0 when the last one is answered
+    paused: bool = False
+    cuts: int = 0  # replies in a row that were cut in a call
+
+    @property
+    def next_step(self) -> str:
+        return f"s{len(self.steps) + 1}"
+
+    @property
+    def may_speak(self) -> bool:
+        return not self.open_calls and not self.paused
+
+    def requests_of_turn(self) -> list[str]:
+        return [page for page, step in self.steps.items() if step.kind == "user" and step.turn == self.turn]
+
+    def last_live(self) -> str:
+        return next((page for page, step in reversed(self.steps.items()) if step.kind != "record"), "")
+
+    def append_user(self, content: str | list[Json]) -> str:
+        page = self.next_step
+        if not self.turn:
+            self.turn = len(self.steps) + 1
+        self.steps[page] = PlainStep("user", self.turn, as_blocks(content))
+        self.cuts = 0
+        return page
+
+    def record(self, text: str) -> str:
+        page = self.next_step
+        self.steps[page] = PlainStep("record", 0, as_blocks(text))
+        return page
+
+    def append_reply(self, blocks: list[Json], stop: str) -> str:
+        """A reply whose calls are not known by their ids yet: `open_calls` is the caller's to fill."""
+        page = self.next_step
+        step = PlainStep("assistant", self.turn, cleaned(blocks), stop=stop)
+        thought = any(block["type"] in THINKING for block in blocks)
+        carried = [block for block in blocks if not blank(block) and block["type"] not in THINKING]
+        step.dropped = stop == "refusal" or (not carried and not thought)
+        if stop == "refusal":
+            for other in self.steps.values():
+                other.dropped = other.dropped or (other.turn == self.turn and other.kind != "record")
+        self.steps[page] = step
+        calls = [] if step.dropped else [block for block in blocks if block["type"] == "tool_use"]
+        cut = stop in CUT_STOPS and bool(calls) and blocks[-1]["type"] == "tool_use"
+        self.cuts = self.cuts + 1 if cut else 0
+        self.paused = stop == "pause_turn" and not step.dropped
+        if step.dropped or self.cuts == 3 or not (calls or self.paused):
+            self.turn = 0
+        return page

@@ -1,0 +1,23 @@
+"""Every law of the memory at once, under random use: with a provider that counts tokens, and with one that does not."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+from tests.laws.machine import MemoryLaws
+
+
+class Counted(MemoryLaws):
+    counts = True
+
+
+class Uncounted(MemoryLaws):
+    counts = False
+
+
+_effort = settings(max_examples=max(10, settings.default.max_examples // 4), stateful_step_count=40)
+
+TestMemoryWhereTokensAreCounted = Counted.TestCase
+TestMemoryWhereTokensAreCounted.settings = _effort
+TestMemoryWhereTokensAreGuessed = Uncounted.TestCase
+TestMemoryWhereTokensAreGuessed.settings = _effort
