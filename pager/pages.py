@@ -108,13 +108,13 @@ class Pages:
 
     def _where(self, page_id: str, offset: int) -> str:
         """How the page is in view already, for a first piece."""
-        how = self._store.prompt.is_resident(page_id) if not offset else None
+        how = self._store.prompt.how_resident(page_id) if not offset else set[str]()
         places = {
             "step": f"{page_id} is in view, as a step of this conversation",
             "request": f"{page_id} is in view, as the request that opens this conversation",
             "pinned": f"{page_id} is in view, pinned",
         }
-        return places.get(how or "", "")
+        return next((place for way, place in places.items() if way in how), "")
 
     # pins
 

@@ -90,7 +90,7 @@ class ArchiveTable:
         sql = (
             f"SELECT f.id FROM fact_tags g JOIN facts f ON f.id = g.fact WHERE g.tag = ? AND {_TRUE_AT.format(at='?')}"
             + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(others)
-            + " ORDER BY f.id DESC LIMIT ?"
+            + " ORDER BY g.fact DESC LIMIT ?"
         )
         return [row["id"] for row in self._db.rows(sql, (first, at, at, *others, limit))]
 
@@ -149,13 +149,6 @@ class ArchiveTable:
 
     def drop_vectors(self) -> None:
         self._db.run("DELETE FROM vectors")
-
-    def count(self) -> tuple[int, int]:
-        """How many facts there are, and how many of them no one ended."""
-        row = self._db.row(
-            "SELECT count(*), sum(superseded_by IS NULL AND forgotten IS NULL) FROM facts WHERE purged = 0"
-        )
-        return (row[0], row[1] or 0) if row else (0, 0)
 
     def _fact(self, row: Row) -> Fact:
         until = row["valid_until"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pager.blocks import dump
@@ -46,6 +46,9 @@ class ConversationTable:
     def end_turn(self, step: int) -> None:
         self._db.run("UPDATE steps SET ends_turn = 1 WHERE id = ?", (step,))
 
+    def mark_done(self, step: int) -> None:
+        self._db.run("UPDATE steps SET done = 1 WHERE id = ?", (step,))
+
     def last_step(self) -> int:
         return self._db.value("SELECT max(id) FROM steps", default=0)
 
@@ -56,14 +59,11 @@ class ConversationTable:
     def step(self, step: int) -> Row | None:
         return self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
 
-    def steps_of_turn(self, turn: int) -> list[int]:
-        rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id", (turn,))
-        return [row["id"] for row in rows]
-
     def requests_of_turn(self, turn: int) -> list[int]:
-        """The user steps of a turn: what it was asked for, then what was told in its middle."""
-        rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind = 'user' ORDER BY id", (turn,))
-        return [row["id"] for row in rows]
+        """The user steps of a turn that are not done: what it was asked for, then what was told in its middle."""
+        # The index steps_turn is for `kind <> 'record'`, and SQLite does not see that by itself.
+        sql = "SELECT id FROM steps WHERE turn = ? AND kind <> 'record' AND kind = 'user' AND done = 0 ORDER BY id"
+        return [row["id"] for row in self._db.rows(sql, (turn,))]
 
     # parts
 
@@ -97,10 +97,6 @@ class ConversationTable:
         """The said blocks of a step exactly as they came, results after the reply."""
         rows = self._db.rows("SELECT block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
         return [json.loads(row["block"]) for row in rows]
-
-    def said_of(self, step: int) -> list[tuple[int, Slot, Json]]:
-        sql = "SELECT id, slot, block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
-        return [(row["id"], row["slot"], json.loads(row["block"])) for row in self._db.rows(sql, (step,))]
 
     def parts_of(self, step: int, epoch: int) -> list[Part]:
         """A step's parts as the prompt of `epoch` carries them."""
@@ -158,10 +154,13 @@ class ConversationTable:
     def match(self, query: str, limit: int, after: int | None, before: int | None) -> list[Said]:
         """The best parts for a full-text query, best first, in the half-open span of time."""
         span, values = _span(after, before)
+        timed = "JOIN parts p ON p.id = w.rowid" if span else ""
+        # Ranked without the blocks, which may be megabytes: they are read of the best only.
         sql = (
-            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, -w.rank AS score"
-            " FROM said_words w JOIN parts p ON p.id = w.rowid JOIN steps s ON s.id = p.step"
-            f" WHERE said_words MATCH ? {span} ORDER BY w.rank, p.id DESC LIMIT ?"
+            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, -best.rank AS score FROM"
+            f" (SELECT w.rowid AS id, w.rank FROM said_words w {timed} WHERE said_words MATCH ? {span}"
+            " ORDER BY w.rank, w.rowid DESC LIMIT ?) best"
+            " JOIN parts p ON p.id = best.id JOIN steps s ON s.id = p.step ORDER BY best.rank, p.id DESC"
         )
         return [_said(row) for row in self._db.rows(sql, (query, *values, limit))]
 
@@ -173,17 +172,6 @@ class ConversationTable:
             f" JOIN steps s ON s.id = p.step WHERE p.searchable = 1 {span} ORDER BY p.at DESC, p.id DESC LIMIT ?"
         )
         return [_said(row) for row in self._db.rows(sql, (*values, limit))]
-
-    def searchable(self) -> Iterable[tuple[int, Json]]:
-        """Every part that belongs into the word index."""
-        for row in self._db.rows("SELECT id, block FROM parts WHERE searchable = 1 ORDER BY id"):
-            yield row["id"], json.loads(row["block"])
-
-    def count_records(self) -> int:
-        return self._db.value("SELECT count(*) FROM steps WHERE kind = 'record'")
-
-    def count_live(self) -> int:
-        return self._db.value("SELECT count(*) FROM steps WHERE kind <> 'record'")
 
 
 def _span(after: int | None, before: int | None) -> tuple[str, tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
 from pager.types import Block
 
-_NEWEST = "SELECT b.* FROM blocks b WHERE b.id = (SELECT max(id) FROM blocks WHERE name = b.name)"
+_NEWEST = "SELECT b.* FROM blocks b WHERE b.id IN (SELECT max(id) FROM blocks GROUP BY name)"
 
 
 class CoreTable:
@@ -43,9 +43,6 @@ class CoreTable:
 
     def last_place(self) -> int:
         return self._db.value("SELECT max(place) FROM blocks", default=-1)
-
-    def last_version(self) -> int:
-        return self._db.value("SELECT max(id) FROM blocks", default=0)
 
     def unseen(self) -> list[Block]:
         """Blocks that changed without the agent's knowledge, as they read now."""

@@ -122,7 +122,7 @@ class Database:
 
     @contextmanager
     def _savepoint(self) -> Generator[None]:
-        name = f"level_{self._depth}"
+        name, waiting = f"level_{self._depth}", len(self._after)
         self._connection.execute(f"SAVEPOINT {name}")
         self._depth += 1
         try:
@@ -132,6 +132,9 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute(f"ROLLBACK TO {name}")
                 self._connection.execute(f"RELEASE {name}")
+            del self._after[waiting:]  # what was undone was not committed, even if the caller goes on
+            if self.on_rollback:
+                self.on_rollback()
             raise
         else:
             self._connection.execute(f"RELEASE {name}")
@@ -139,8 +142,12 @@ class Database:
             self._depth -= 1
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` when the outermost transaction has committed; never if it did not."""
-        self._after.append(action)
+        """Run `action` when the outermost transaction has committed, never if it or the present one did not; at once
+        where there is none."""
+        if self._depth:
+            self._after.append(action)
+        else:
+            action()
 
     @property
     def in_transaction(self) -> bool:

@@ -38,7 +38,9 @@ class JournalTable:
             conditions.append("page = ?")
             values.append(page)
         if events:
-            conditions.append(f"event IN ({','.join('?' * len(events))})")
+            # The plus keeps SQLite from the index of events, where a page has few rows and an event may have all.
+            plus = "+" if page is not None else ""
+            conditions.append(f"{plus}event IN ({','.join('?' * len(events))})")
             values.extend(events)
         sql = f"SELECT * FROM ledger WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         rows = self._db.rows(sql, (*values, -1 if limit is None else limit))

@@ -47,9 +47,6 @@ class PromptTable:
         row = self._db.row("SELECT * FROM epochs WHERE id = ?", (number,))
         return _epoch(row) if row else None
 
-    def count_epochs(self) -> int:
-        return self._db.value("SELECT count(*) FROM epochs")
-
     # requests
 
     def answered(self, request: Answered, at: int) -> None:
@@ -68,7 +65,12 @@ class PromptTable:
         return _answered(row) if row else None
 
     def last_request(self, epoch: int) -> Answered | None:
-        row = self._db.row("SELECT * FROM requests WHERE epoch = ? ORDER BY step DESC LIMIT 1", (epoch,))
+        # An epoch's requests follow the step at which it opened: without that, one that has none yet reads them all.
+        sql = (
+            "SELECT * FROM requests WHERE epoch = ? AND step > (SELECT step FROM epochs WHERE id = ?)"
+            " ORDER BY step DESC LIMIT 1"
+        )
+        row = self._db.row(sql, (epoch, epoch))
         return _answered(row) if row else None
 
     def last_answered(self) -> int | None:
@@ -130,9 +132,10 @@ class PromptTable:
     def stays(self, page: str) -> list[Stay]:
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
 
-    def is_resident(self, page: str) -> str | None:
-        """How a page is in the prompt now; None when it is not."""
-        return self._db.value("SELECT how FROM residency WHERE page = ? AND until_step = ?", (page, FOREVER))
+    def how_resident(self, page: str) -> set[str]:
+        """In which ways a page is in the prompt now; none when it is not."""
+        rows = self._db.rows("SELECT how FROM residency WHERE page = ? AND until_step = ?", (page, FOREVER))
+        return {row["how"] for row in rows}
 
     # pins
 

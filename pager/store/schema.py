@@ -26,9 +26,9 @@ CREATE TABLE steps (
   stop_reason TEXT,                    -- of an assistant step, as received
   continues INTEGER NOT NULL DEFAULT 0,  -- 1: goes on where a paused step stopped; the two are never parted
   ends_turn INTEGER NOT NULL DEFAULT 0,  -- 1: after this step the turn is answered
+  done INTEGER NOT NULL DEFAULT 0,     -- 1: what this user step asked for is done, and is not to be done again
   purged INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX steps_at ON steps (at);
 CREATE INDEX steps_turn ON steps (turn) WHERE kind <> 'record';
 
 -- The pieces of a step. A part that was spilled is the page x<id>.
@@ -42,6 +42,7 @@ CREATE TABLE parts (
   block TEXT NOT NULL                  -- the content block as JSON, exactly as it came
 );
 CREATE INDEX parts_step ON parts (step);
+CREATE INDEX parts_at ON parts (at) WHERE searchable = 1;
 
 -- How the prompt carries a part from an epoch on, where that is not as it came. The newest row up to an epoch holds.
 CREATE TABLE forms (
@@ -67,7 +68,6 @@ CREATE TABLE calls (
   waiting INTEGER NOT NULL DEFAULT 0,  -- 1: waits for a person's approval and was not run
   result INTEGER REFERENCES parts (id)
 ) WITHOUT ROWID;
-CREATE INDEX calls_step ON calls (step);
 CREATE INDEX calls_open ON calls (step) WHERE result IS NULL;
 
 -- The life of one unchanged prompt prefix, as it was sent.
@@ -165,6 +165,7 @@ CREATE TABLE vectors (
   fact INTEGER PRIMARY KEY REFERENCES facts (id),
   vector BLOB NOT NULL
 );
+CREATE INDEX vectors_fact ON vectors (fact);  -- narrow: counting reads a few pages, not every vector
 
 -- Pages that a person or the agent keeps in the prompt.
 CREATE TABLE pins (
