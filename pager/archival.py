@@ -14,7 +14,7 @@ from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
-from pager.meaning import Meaning
+from pager.meaning import Meaning, owe_vector
 from pager.pages import Pages
 from pager.search import excerpt, fused, match_query
 from pager.store import Store
@@ -47,8 +47,10 @@ class Archival:
         with self._store.transaction():
             number = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             self._store.archive.index_words(number, text)
-            if vector is not None and self.meaning:
+            if self.meaning and vector is not None:
                 self.meaning.store(number, vector)
+            else:
+                owe_vector(self._store)
         near: list[tuple[int, float]] = []
         if vector is not None and self.meaning and neighbours:
             near = self.meaning.near(vector, 2 * neighbours + 1)

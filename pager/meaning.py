@@ -1,15 +1,18 @@
 """Meaning: facts as vectors, the index behind the commit, and what it does not hold yet from SQLite.
 
 `pager.db` is the truth; the index is a copy that may be missing, behind or broken. A fact that was committed is found
-at once: whatever lies beyond the index's `through()` is scored here, from a matrix that grows with each fact.
+at once: whatever lies beyond the index's `through()` is scored here. What a transaction stored and may still undo
+is found in it, but neither the index nor the tail learns of it before the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pager.embedder import Embedder, EmbedderUnavailable
+from pager.errors import StorageError
 from pager.index import IndexUnavailable, VectorIndex
 from pager.ledger import Ledger
 from pager.store import Store
@@ -21,8 +24,14 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 BATCH = 256  # vectors that wait in SQLite until the index takes them; fewer than that need no index at all
-LONGEST_TAIL = 8 * BATCH  # in memory; beyond it the next search reads what the index lacks from SQLite
 COMPACT_AT = 4000  # entries that the next process would have to replay
+OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
+
+
+def owe_vector(store: Store) -> None:
+    """A fact is stored without one; it gets it as soon as an embedder works."""
+    if store.journal.get(OWED) is None:
+        store.journal.put(OWED, "1")
 
 
 class StoredVectors:
@@ -74,19 +83,9 @@ class Meaning:
             return None
 
     def store(self, fact: int, vector: Vectors) -> None:
-        """In the caller's transaction. The index follows after its commit."""
+        """In the caller's transaction. The index follows at a search: whoever stores does not wait for it."""
         self._check_embedder()
         self._store.archive.store_vector(fact, vector)
-        self._store.after_commit(lambda: self._stored(fact, vector))
-
-    def _stored(self, fact: int, vector: Vectors) -> None:
-        """The index itself follows at the next search: whoever stores does not wait for it."""
-        if self._tail_after < 0:
-            return
-        self._tail_ids.append(fact)
-        self._tail_rows.append(vector)
-        if len(self._tail_ids) > LONGEST_TAIL:
-            self._tail_ids, self._tail_rows, self._tail_after = [], [], -1
 
     def _check_embedder(self) -> None:
         """Vectors of another embedder are worthless beside these: they are dropped, and made again as time allows."""
@@ -98,13 +97,18 @@ class Meaning:
             self._store.archive.drop_vectors()
             self._tail_after = -1
         self._store.journal.put("embedder", self._embedder.fingerprint)
+        owe_vector(self._store)
 
     def catch_up(self, limit: int = 1024) -> int:
         """Embed facts that have no vector yet (a failed or another embedder); how many."""
         with self._store.transaction():
             self._check_embedder()
         done = 0
-        while done < limit and (batch := self._store.archive.without_vector(min(64, limit - done))):
+        while done < limit:
+            batch = self._store.archive.without_vector(min(64, limit - done))
+            if not batch:
+                self._store.journal.put(OWED, None)
+                break
             vectors = self._embedder.embed([text for _, text in batch])
             with self._store.transaction():
                 for (fact, _), vector in zip(batch, vectors, strict=True):
@@ -130,24 +134,42 @@ class Meaning:
         return [] if vector is None else self.near(vector, limit)
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        self._refresh_embedder()
+        # In a transaction after its commit: what may be rolled back is not for the index, nor for the tail.
+        self._store.after_commit(self._follow)
+        if not self._same_embedder():
+            return []
         found = self._from_index(vector, limit)
-        self._load_tail()
-        found += self._score(self._tail_ids, self._tail_rows, vector)
+        found += self._score(*self._beyond_index(), vector)
         return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:limit]
 
     def among(self, facts: Sequence[int], vector: Vectors) -> list[tuple[int, float]]:
         """These facts by their nearness, exactly, from SQLite."""
-        self._refresh_embedder()
+        self._store.after_commit(self._refresh_vectors)
+        if not self._same_embedder():
+            return []
         ids, matrix = self._store.archive.vectors(facts)
         return sorted(self._score(ids, [matrix], vector), key=lambda hit: (-hit[1], -hit[0]))
 
-    def _refresh_embedder(self) -> None:
-        known = self._store.journal.get("embedder")
-        if known not in (None, self._embedder.fingerprint):
-            if self._store.read_only:
+    def _follow(self) -> None:
+        """Bring vectors, index and tail up to what is committed."""
+        self._refresh_vectors()
+        self._extend()
+        self._load_tail()
+
+    def _same_embedder(self) -> bool:
+        return self._store.journal.get("embedder") in (None, self._embedder.fingerprint)
+
+    def _refresh_vectors(self) -> None:
+        """Embed what has no vector of this embedder, a part of it at each search."""
+        if self._store.read_only:
+            if not self._same_embedder():
+                known = self._store.journal.get("embedder")
                 raise EmbedderUnavailable(f"the facts were embedded by {known}; read them with the same embedder.")
-            self.catch_up()
+        elif not self._same_embedder() or self._store.journal.get(OWED):
+            try:
+                self.catch_up()
+            except (EmbedderUnavailable, StorageError) as error:
+                self._tell("embedder", str(error))
 
     def _score(self, ids: Sequence[int], rows: Sequence[Vectors], vector: Vectors) -> list[tuple[int, float]]:
         if not ids:
@@ -157,28 +179,32 @@ class Meaning:
         return list(zip(ids, (np.vstack(rows) @ vector).tolist(), strict=True))
 
     def _from_index(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        if not self._open_index():
+        if self._index is None or not self._index_open:
             return []
-        assert self._index is not None
         try:
-            self._extend()
             return self._index.query(vector, limit)
         except IndexUnavailable as error:
             self._broken(error)
             return []
 
+    def _through(self) -> int:
+        return self._index.through() if self._index and self._index_open else 0
+
     def _load_tail(self) -> None:
         """Everything that the index does not hold. Without a working index that is all."""
-        through = self._index.through() if self._index and self._index_open else 0
-        if self._tail_after == through:
-            return
-        if 0 <= self._tail_after < through:
-            kept = [(i, row) for i, row in zip(self._tail_ids, self._tail_rows, strict=True) if i > through]
-            self._tail_ids, self._tail_rows = [i for i, _ in kept], [row for _, row in kept]
-        else:
-            ids, matrix = self._store.archive.vectors_after(through, -1)
-            self._tail_ids, self._tail_rows = ids, list(matrix)
+        through = self._through()
+        known = zip(self._tail_ids, self._tail_rows, strict=True) if 0 <= self._tail_after <= through else ()
+        kept = [(fact, row) for fact, row in known if fact > through]
+        self._tail_ids, self._tail_rows = [fact for fact, _ in kept], [row for _, row in kept]
         self._tail_after = through
+        self._tail_ids, self._tail_rows = self._beyond_index()
+
+    def _beyond_index(self) -> tuple[list[int], list[Vectors]]:
+        """The tail, and what was stored since; in a transaction by itself."""
+        through = self._through()
+        ids, rows = (self._tail_ids, self._tail_rows) if self._tail_after == through else ([], [])
+        more, matrix = self._store.archive.vectors_after(ids[-1] if ids else through, -1)
+        return [*ids, *more], [*rows, *matrix]
 
     # the index
 
@@ -194,7 +220,7 @@ class Meaning:
             return False
         self._index_open = True
         if report.outcome == "rebuilt":
-            self._ledger.write("index", reason=f"rebuilt: {report.reason}")
+            self._note("index", f"rebuilt: {report.reason}")
         return True
 
     def _extend(self) -> None:
@@ -217,6 +243,11 @@ class Meaning:
         """Once for each kind of failure in this process."""
         if event not in self._told:
             self._told.add(event)
+            self._note(event, text)
+
+    def _note(self, event: str, text: str) -> None:
+        """For the ledger, as long as the disk takes it: what was asked for was done, or goes on without."""
+        with suppress(StorageError):
             self._ledger.write(event, reason=text)
 
     def retry(self) -> None:
@@ -254,6 +285,9 @@ class Meaning:
         return [(f"the vector index holds facts up to f{held} of f{should}", fix)]
 
     def compact(self) -> None:
+        self._store.after_commit(self._compact)
+
+    def _compact(self) -> None:
         if self._index is not None and self._open_index():
             self._index.extend()
             self._index.compact()

@@ -1,0 +1,194 @@
+"""Whatever happens to the vector index, and whenever: every committed fact is found by its meaning (section 3)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager import Memory
+from pager.meaning import BATCH
+from tests.support.clock import HandClock
+from tests.support.embedders import Broken, Words
+
+pytestmark = pytest.mark.slow
+
+FACTS = BATCH + 30
+
+
+def open_memory(directory: Path, **changes: Any) -> Memory:
+    return Memory.open(directory, **{"embedder": Words(), "clock": HandClock(), **changes})
+
+
+def text(number: int) -> str:
+    return f"word{number} stands in fact number{number}"
+
+
+def archive(memory: Memory, first: int, last: int) -> None:
+    """Without a look at its neighbours each: that would take the index along."""
+    with memory.transaction():
+        for number in range(first, last + 1):
+            memory.archive(text(number), neighbours=0)
+
+
+def undone(memory: Memory, neighbours: int) -> None:
+    with suppress(ZeroDivisionError), memory.transaction():
+        memory.archive("never was", neighbours=neighbours)
+        raise ZeroDivisionError
+
+
+def lost(memory: Memory, facts: int) -> list[str]:
+    """Facts that are not the nearest in meaning to their own text."""
+    nearest = memory._archival.meaning
+    assert nearest is not None
+    return [f"f{each}" for each in range(1, facts + 1) if nearest.nearest(text(each), 1)[0][0] != each]
+
+
+def twice(memory: Memory) -> list[int]:
+    nearest = memory._archival.meaning
+    assert nearest is not None
+    found = [number for number, _ in nearest.nearest("fact", 10 * FACTS)]
+    return [number for number in set(found) if found.count(number) > 1]
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent with an index on disk, closed. Not to be touched: use a copy."""
+    directory = tmp_path_factory.mktemp("well") / "agent"
+    with open_memory(directory) as memory:
+        archive(memory, 1, FACTS)
+        assert lost(memory, FACTS) == []
+        assert (directory / "chroma" / "state.json").exists()
+    return directory
+
+
+@pytest.fixture
+def directory(well: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(well, tmp_path / "agent")
+
+
+def gone(directory: Path) -> None:
+    shutil.rmtree(directory / "chroma")
+
+
+def flipped(directory: Path) -> None:
+    """Every file but the state has other bytes in its middle."""
+    for path in (directory / "chroma").rglob("*"):
+        if path.is_file() and path.name != "state.json":
+            content = bytearray(path.read_bytes())
+            middle = len(content) // 2
+            content[middle : middle + 64] = bytes(255 - each for each in content[middle : middle + 64])
+            path.write_bytes(content)
+
+
+def cut(directory: Path) -> None:
+    for path in (directory / "chroma").rglob("*"):
+        if path.is_file() and path.name != "state.json":
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def without_state(directory: Path) -> None:
+    (directory / "chroma" / "state.json").unlink()
+
+
+def a_file_instead(directory: Path) -> None:
+    shutil.rmtree(directory / "chroma")
+    (directory / "chroma").write_text("not a directory")
+
+
+@pytest.mark.parametrize("harm", [gone, flipped, cut, without_state, a_file_instead])
+def test_a_harmed_index_costs_no_fact(directory: Path, harm: Callable[[Path], None]) -> None:
+    harm(directory)
+    with open_memory(directory) as memory:
+        assert lost(memory, FACTS) == []
+        archive(memory, FACTS + 1, FACTS + 5)
+        assert lost(memory, FACTS + 5) == []
+        assert twice(memory) == []
+        assert memory.ledger(events=["index"]) != []
+    with open_memory(directory) as memory:
+        assert lost(memory, FACTS + 5) == []
+
+
+@pytest.mark.parametrize("first", ["a search", "a fact", "a fact in a transaction", "closing again"])
+def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
+    """Whatever is done first with it: the old vectors are worthless, and are made again."""
+    other = Words("words-2", dimension=24)
+    facts = FACTS
+    with open_memory(directory, embedder=other) as memory:
+        if first.startswith("a fact"):
+            facts += 1
+            archive(memory, facts, facts) if "transaction" in first else memory.archive(text(facts))
+        if first != "closing again":
+            assert lost(memory, facts) == []
+    with open_memory(directory, embedder=other) as memory:
+        assert lost(memory, facts) == []
+        assert twice(memory) == []
+        assert memory.check() == []
+
+
+def test_another_embedder_with_more_facts_than_one_search_embeds(tmp_path: Path) -> None:
+    facts = 1_100
+    with open_memory(tmp_path / "agent") as memory:
+        archive(memory, 1, facts)
+    with open_memory(tmp_path / "agent", embedder=Words("words-2")) as memory:
+        memory.search_archive("anything")
+    with open_memory(tmp_path / "agent", embedder=Words("words-2")) as memory:
+        memory.search_archive("anything")
+        assert lost(memory, facts) == []
+
+
+def test_what_was_rolled_back_leaves_nothing_in_the_index(tmp_path: Path) -> None:
+    """The id of a fact that never was belongs to the next one."""
+    with open_memory(tmp_path / "agent") as memory:
+        archive(memory, 1, BATCH - 1)
+        undone(memory, neighbours=3)  # a look at its neighbours could take it into the index
+        archive(memory, BATCH, BATCH)
+        assert lost(memory, BATCH) == []
+        assert twice(memory) == []
+    with open_memory(tmp_path / "agent") as memory:
+        assert lost(memory, BATCH) == []
+
+
+def test_what_an_inner_call_rolled_back_is_not_found(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "agent") as memory:
+        memory.archive(text(1))
+        with memory.transaction():
+            memory.archive(text(2), neighbours=0)
+            undone(memory, neighbours=0)
+        memory.archive(text(3))
+        assert {hit.text for hit in memory.search_archive("never was")} == {text(1), text(2), text(3)}
+        assert lost(memory, 3) == []
+        assert twice(memory) == []
+
+
+def test_facts_without_a_vector_get_one(tmp_path: Path) -> None:
+    """Stored while the embedder was away, or by somebody who had none."""
+    embedder = Broken()
+    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
+        archive(memory, 1, 2)
+    with open_memory(tmp_path / "agent", embedder=None) as memory:
+        archive(memory, 3, 4)
+    embedder.broken = False
+    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
+        memory.search_archive("anything")
+        assert lost(memory, 4) == []
+    with open_memory(tmp_path / "agent", embedder=None) as memory:
+        archive(memory, 5, 6)
+    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
+        assert lost(memory, 6) == []
+        assert memory.check() == []
+
+
+def test_a_fact_of_a_transaction_is_found_once(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "agent") as memory:
+        with memory.transaction():
+            memory.archive(text(1))
+            neighbours = memory.archive(text(1) + " too").neighbours
+        assert [hit.page_id for hit in neighbours] == ["f1"]
+        assert twice(memory) == []
+        memory.archive(text(3))
+        assert twice(memory) == []
