@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -87,6 +87,18 @@ def _validate(kind: Any, arguments: Any) -> None:
         raise Refused(
             f"{kind} takes {', '.join(sorted(needed))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
         )
+    for name, value in cast("Mapping[str, Any]", arguments).items():
+        if not _fits(name, value):
+            shape = {"tags": "a list of texts", "offset": "a whole number"}.get(name, "a text")
+            raise Refused(f"{name} of {kind} is {shape}, not {value!r:.100}.")
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name == "tags":
+        return isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("Sequence[Any]", value))
+    if name == "offset":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str) or (value is None and name in ("key", "name", "valid_from"))
 
 
 class Inbox:
@@ -106,7 +118,7 @@ class Inbox:
                 command = json.loads(path.read_text(encoding="utf-8"))
                 kind, arguments = command["kind"], command["arguments"]
                 _validate(kind, arguments)
-            except (OSError, ValueError, KeyError, TypeError, Refused) as error:
+            except (OSError, ValueError, KeyError, TypeError, RecursionError, Refused) as error:
                 self._set_aside(path, str(error))
                 continue
             if kind == "message" and not may_speak:
@@ -115,21 +127,21 @@ class Inbox:
         return taken
 
     def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
+        """The file goes when its effect is committed, which in a caller's transaction is later."""
         fresh = self._store.journal.command(path.stem) is None
         if fresh:
             with self._store.transaction():
                 outcome = self._outcome(kind, arguments, apply)
                 self._store.journal.take_command(path.stem, to_micros(self._clock.now()), kind, outcome)
                 self._ledger.write("command", reason=outcome, actor="person", kind=kind, command=path.stem)
-        path.unlink(missing_ok=True)
+        self._store.after_commit(lambda: path.unlink(missing_ok=True))
         return fresh
 
     def _outcome(self, kind: str, arguments: dict[str, Any], apply: Apply) -> str:
         try:
             with self._store.transaction():
                 apply(kind, arguments)
-        except (Refused, TypeError, AttributeError) as error:
-            # Wrong types in a file that somebody wrote by hand; the command had no effect.
+        except Refused as error:
             return f"refused: {error}"
         return "done"
 
@@ -137,8 +149,11 @@ class Inbox:
         if not path.exists():
             return
         aside = path.parent / REJECTED
-        aside.mkdir(mode=0o700, exist_ok=True)
-        path.rename(aside / path.name)
+        try:
+            aside.mkdir(mode=0o700, exist_ok=True)
+            path.rename(aside / path.name)
+        except OSError:
+            return  # it stays and harms nobody; the next step tries again
         self._ledger.write(
             "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=path.name
         )

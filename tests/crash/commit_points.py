@@ -29,7 +29,7 @@ class CommitPoints:
 
         def watched(database: Database) -> sqlite3.Connection:
             connection = connect(database)
-            connection.set_trace_callback(lambda sql: self._statement(sql, connection))
+            connection.set_trace_callback(lambda sql: self._statement(sql, connection.in_transaction))
             return connection
 
         @contextmanager
@@ -43,17 +43,21 @@ class CommitPoints:
         Database._connect = watched  # type: ignore[method-assign]
         Database.transaction = returning  # type: ignore[method-assign]
 
+    def watch(self, database: Database) -> None:
+        """One that was opened before."""
+        database.trace(lambda sql: self._statement(sql, database.in_transaction))
+
     def returned(self) -> None:
         """Whatever was committed is done."""
         if self._after and self.count == self._deadly:
             die()
 
-    def _statement(self, sql: str, connection: sqlite3.Connection) -> None:
+    def _statement(self, sql: str, in_transaction: bool) -> None:
         if sql.startswith("--"):
             return  # a part of the statement before: the full-text tables write theirs inside of the COMMIT
         if self.count:
             self.returned()
-        if sql.strip(" ;") == "COMMIT" or (not connection.in_transaction and _WRITES.match(sql)):
+        if sql.strip(" ;") == "COMMIT" or (not in_transaction and _WRITES.match(sql)):
             self.count += 1
             if not self._after and self.count == self._deadly:
                 die()

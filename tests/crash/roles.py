@@ -1,0 +1,78 @@
+"""What other processes do in tests/crash/test_processes.py: each is a function for `Nursery.begin` or `Nursery.run`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pager import InUse, Memory, leave
+from tests.crash.children import die, heard, say
+from tests.crash.commit_points import CommitPoints
+from tests.crash.load import open_memory
+from tests.support.clock import HandClock
+
+
+def own(directory: str) -> None:
+    """Open it, say so, and close it when told."""
+    with open_memory(directory):
+        say("open", os.getpid())
+        heard()
+    say("closed")
+
+
+def second(directory: str) -> None:
+    try:
+        open_memory(directory)
+    except InUse as error:
+        say("refused", str(error))
+
+
+def write_pairs(directory: str, count: int) -> None:
+    """Facts, two at once, and a message; each told when its call has returned and before the next begins."""
+    with open_memory(directory, embedder=None) as memory:
+        say("open")
+        for number in range(count):
+            with memory.transaction():
+                memory.archive(f"left {number}")
+                memory.archive(f"right {number}")
+            say("pair", number)
+        say("page", memory.append_user("are you there?"))
+        heard()
+
+
+def read_on(directory: str, count: int) -> None:
+    """Read until the last pair is there; a pair is never seen by halves."""
+    reader = Memory.read(directory)
+    say("reading")
+    seen = 0
+    while seen < 2 * count:
+        facts = reader.newest_facts(2 * count)
+        assert len(facts) % 2 == 0, "half of a transaction was seen"
+        assert len(facts) >= seen, "what was there has gone"
+        seen = len(facts)
+    assert len(reader.search_archive("right", limit=2 * count)) == count
+    reader.close()
+
+
+def leave_many(directory: str, kind: str, name: str, count: int) -> None:
+    for number in range(count):
+        arguments: dict[str, Any] = {"text": f"{name} {number}"}
+        say("left", leave(Path(directory), kind, arguments, HandClock()))
+
+
+def take_and_die(directory: str, deadly: int, when: str) -> None:
+    """The owner dies before or after a commit of taking what is in its inbox: number 1, 2, ..."""
+    memory = open_memory(directory, embedder=None)
+    points = CommitPoints(deadly, after=when == "after")
+    points.watch(memory._store.db)
+    memory.take_inbox()
+    say("taken", points.count)
+    memory.close()
+
+
+def die_at_deletion(directory: str) -> None:
+    """The effect is committed, the file is still there."""
+    memory = open_memory(directory, embedder=None)
+    Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
+    memory.take_inbox()

@@ -1,0 +1,282 @@
+"""One process writes, any number read, and the others leave commands that take effect exactly once (section 3)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager import InUse, Memory, NotFound, Refused, leave, waiting
+from tests.crash.children import Nursery
+from tests.crash.load import open_memory, standin
+from tests.standin import Reply, call
+from tests.support.clock import HandClock
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture(scope="module")
+def others() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+def open_words(directory: Path) -> Memory:
+    return open_memory(directory, embedder=None)
+
+
+def answer(memory: Memory, *blocks: Any) -> None:
+    memory.append_assistant(standin().create({"model": "m", **memory.request().params}, Reply(*blocks or ("ok",))))
+
+
+# --- one writer
+
+
+def test_the_second_process_is_told_who_the_first_is(nursery: Nursery, tmp_path: Path) -> None:
+    life = nursery.begin("tests.crash.roles:own", tmp_path)
+    life.until("open")
+    with pytest.raises(InUse) as refused:
+        open_memory(tmp_path)
+    assert f"process {life.pid} (" in str(refused.value)
+    assert "children.py" in str(refused.value)
+    life.tell()
+    life.until("closed")
+    life.end()
+    open_memory(tmp_path).close()
+
+
+def test_it_works_in_both_directions_and_inside_one_process(nursery: Nursery, tmp_path: Path) -> None:
+    with open_memory(tmp_path):
+        said = nursery.run("tests.crash.roles:second", tmp_path).said
+        assert f"process {os.getpid()} (" in said[0][1]
+        with pytest.raises(InUse, match=f"process {os.getpid()} "):
+            open_memory(tmp_path)
+    assert nursery.run("tests.crash.roles:second", tmp_path).said == []
+
+
+def test_the_lock_goes_with_a_process_that_is_killed(nursery: Nursery, tmp_path: Path) -> None:
+    life = nursery.begin("tests.crash.roles:own", tmp_path)
+    life.until("open")
+    life.kill()
+    open_memory(tmp_path).close()
+
+
+# --- readers
+
+
+def test_a_reader_sees_each_call_as_soon_as_it_has_returned(nursery: Nursery, tmp_path: Path) -> None:
+    life = nursery.begin("tests.crash.roles:write_pairs", tmp_path, 20)
+    life.until("open")
+    reader = Memory.read(tmp_path)
+    for number in range(20):
+        assert life.until("pair") == ["pair", number]
+        assert len(reader.newest_facts(100)) >= 2 * (number + 1)
+        assert [hit.text for hit in reader.search_archive(f"left {number}", limit=1)] == [f"left {number}"]
+    page = life.until("page")[1]
+    assert reader.page(page) == "are you there?"
+    assert [hit.page_id for hit in reader.search_recall("there")] == [page]
+    life.kill()
+    assert reader.page(page) == "are you there?"
+    reader.close()
+
+
+def test_readers_neither_wait_nor_stop_the_writer(nursery: Nursery, others: Nursery, tmp_path: Path) -> None:
+    with open_words(tmp_path) as memory:
+        life = others.begin("tests.crash.roles:read_on", tmp_path, 100)
+        life.until("reading")
+        for number in range(100):
+            with memory.transaction():
+                memory.archive(f"left {number}")
+                memory.archive(f"right {number}")
+        life.end()
+        assert life.signal == 0
+
+
+def test_a_reader_of_nothing_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no memory"):
+        Memory.read(tmp_path / "nobody")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- commands
+
+
+def test_commands_of_many_processes_take_effect_once(nursery: Nursery, others: Nursery, tmp_path: Path) -> None:
+    open_words(tmp_path).close()
+    count = 40
+    lives = [
+        each.begin("tests.crash.roles:leave_many", tmp_path, "archive", name, count)
+        for each, name in ((nursery, "one"), (others, "two"))
+    ]
+    with open_words(tmp_path) as memory:
+        while any(life.signal is None for life in lives):
+            for life in lives:
+                life.next()
+            memory.take_inbox()
+        memory.take_inbox()
+        texts = [fact.text for fact in memory.newest_facts(1_000)]
+        assert sorted(texts) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(count))
+        mine = [text for text in reversed(texts) if text.startswith("one")]
+        assert mine == [f"one {number}" for number in range(count)], "in the order in which they were left"
+    assert waiting(tmp_path) == []
+
+
+COMMANDS: list[tuple[str, dict[str, Any]]] = [
+    ("archive", {"text": "a fact", "key": "k", "tags": ["t"]}),
+    ("message", {"text": "a message", "name": "Dana"}),
+    ("core_append", {"block": "notes", "text": "a line"}),
+    ("forget", {"page_id": "f1", "reason": "it is over"}),
+    ("forget", {"page_id": "f999", "reason": "is refused"}),
+    ("pin", {"page_id": "f2"}),
+]
+
+
+def leave_commands(directory: Path) -> None:
+    with open_words(directory) as memory:
+        memory.archive("was there before")
+    clock = HandClock()
+    for kind, arguments in COMMANDS:
+        leave(directory, kind, arguments, clock)
+
+
+def assert_taken_once(directory: Path) -> None:
+    with open_words(directory) as memory:
+        memory.take_inbox()
+        assert memory.take_inbox() == 0
+        assert waiting(directory) == []
+        assert [fact.text for fact in memory.newest_facts()] == ["a fact", "was there before"]
+        assert memory.fact("f1").forgotten == "it is over"
+        assert [hit.text for hit in memory.search_recall("message")] == ["a message"]
+        assert [block.value for block in memory.core() if block.name == "notes"] == ["a line"]
+        assert [stay.page_id for stay in memory.resident() if stay.how == "pinned"] == ["f2"]
+        outcomes = [each.reason for each in memory.ledger(events=["command"])]
+        assert [each.partition(":")[0] for each in outcomes] == ["done"] * 4 + ["refused", "done"]
+        assert "f999" in outcomes[4]
+        assert memory.check() == []
+        answer(memory)
+
+
+def test_a_command_takes_effect_once_wherever_the_owner_dies(nursery: Nursery, tmp_path: Path) -> None:
+    leave_commands(tmp_path / "whole")
+    count = nursery.run("tests.crash.roles:take_and_die", tmp_path / "whole", 0, "before").said[-1][1]
+    assert count == len(COMMANDS)
+    for number in range(1, count + 1):
+        for when in ("before", "after"):
+            directory = tmp_path / f"{number}-{when}"
+            leave_commands(directory)
+            assert nursery.run("tests.crash.roles:take_and_die", directory, number, when).signal == 9
+            assert_taken_once(directory)
+
+
+def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(nursery: Nursery, tmp_path: Path) -> None:
+    leave_commands(tmp_path)
+    for _ in COMMANDS:
+        assert nursery.run("tests.crash.roles:die_at_deletion", tmp_path).signal == 9
+        assert len(waiting(tmp_path)) == len(COMMANDS), "it died before it deleted the first"
+    assert_taken_once(tmp_path)
+
+
+def test_a_command_outlives_the_transaction_that_was_undone(tmp_path: Path) -> None:
+    with open_words(tmp_path) as memory:
+        leave(tmp_path, "archive", {"text": "not to be lost"}, HandClock())
+        try:
+            with memory.transaction():
+                assert memory.take_inbox() == 1
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            pass
+        assert memory.newest_facts() == []
+        memory.take_inbox()
+        assert [fact.text for fact in memory.newest_facts()] == ["not to be lost"]
+    assert waiting(tmp_path) == []
+
+
+def test_messages_wait_while_calls_are_open_and_other_commands_do_not(tmp_path: Path) -> None:
+    clock = HandClock()
+    with open_words(tmp_path) as memory:
+        memory.append_user("fetch two orders")
+        answer(memory, call("fetch", {"order": "1"}), call("fetch", {"order": "2"}))
+        first, second = memory.open_calls
+        leave(tmp_path, "message", {"text": "and hurry"}, clock)
+        leave(tmp_path, "archive", {"text": "may come now"}, clock)
+        assert memory.take_inbox() == 1
+        assert [command["arguments"]["text"] for command in waiting(tmp_path)] == ["and hurry"]
+        memory.append_result(first.id, "one")
+        assert memory.take_inbox() == 0
+        memory.append_result(second.id, "two")
+        messages = memory.request().messages
+        assert messages[-1]["role"] == "user"
+        assert "and hurry" in json.dumps(messages[-1])
+        answer(memory)
+    assert waiting(tmp_path) == []
+
+
+GARBAGE: dict[str, bytes] = {
+    "empty": b"",
+    "cut": b'{"kind": "archive", "arg',
+    "bytes": bytes(range(256)),
+    "list": b"[]",
+    "number": b"17",
+    "null": b"null",
+    "deep": b"[" * 200_000,
+    "no-arguments": b'{"kind": "archive"}',
+    "arguments-a-list": b'{"kind": "archive", "arguments": ["text"]}',
+    "unknown-kind": b'{"kind": "purge", "arguments": {"page_id": "f1"}}',
+    "kind-a-list": b'{"kind": [], "arguments": {}}',
+    "too-much": b'{"kind": "archive", "arguments": {"text": "x", "actor": "agent"}}',
+    "text-a-number": b'{"kind": "archive", "arguments": {"text": 17}}',
+    "text-a-list": b'{"kind": "message", "arguments": {"text": [{"type": "nonsense"}]}}',
+    "text-an-object": b'{"kind": "core_append", "arguments": {"block": "notes", "text": {"a": 1}}}',
+    "name-a-list": b'{"kind": "message", "arguments": {"text": "x", "name": ["Dana"]}}',
+    "tags-a-text": b'{"kind": "archive", "arguments": {"text": "x", "tags": "travel"}}',
+    "tags-numbers": b'{"kind": "archive", "arguments": {"text": "x", "tags": [1]}}',
+    "key-an-object": b'{"kind": "archive", "arguments": {"text": "x", "key": {}}}',
+    "offset-a-text": b'{"kind": "pin", "arguments": {"page_id": "f1", "offset": "0"}}',
+    "offset-half": b'{"kind": "pin", "arguments": {"page_id": "f1", "offset": 0.5}}',
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_set_aside_and_stops_nobody(tmp_path: Path, name: str) -> None:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / f"0-{name}.json").write_bytes(GARBAGE[name])
+    with open_words(tmp_path) as memory:
+        memory.archive("was there before")
+        leave(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
+        memory.append_user("hello")
+        answer(memory)
+        assert [fact.text for fact in memory.newest_facts()] == ["comes behind it", "was there before"]
+        assert [each.detail["file"] for each in memory.ledger(events=["error"])] == [f"0-{name}.json"]
+        assert (inbox / "rejected" / f"0-{name}.json").read_bytes() == GARBAGE[name]
+        assert memory.check() == []
+    assert waiting(tmp_path) == []
+
+
+def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox"
+    (inbox / "0-a-folder.json").mkdir(parents=True)
+    (inbox / "1-cut.json").write_text("{")
+    (inbox / "rejected").write_text("somebody's file, where the folder should be")
+    with open_words(tmp_path) as memory:
+        leave(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
+        memory.append_user("hello")
+        answer(memory)
+        assert [fact.text for fact in memory.newest_facts()] == ["comes behind it"]
+
+
+def test_who_leaves_a_bad_command_is_told(tmp_path: Path) -> None:
+    for kind, arguments in [("purge", {}), ("archive", {}), ("archive", {"text": 17}), ("pin", {"page_id": 1})]:
+        with pytest.raises(Refused):
+            leave(tmp_path, kind, arguments, HandClock())
+    assert waiting(tmp_path) == []
