@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
@@ -60,43 +60,50 @@ class Archival:
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,
         stated: bool,
     ) -> int:  # fmt: skip
-        """The row, and what it does to the other versions of its key."""
+        """The row, and what it does to the other versions of its key: at any moment at most one of them is true."""
         archive, step = self._store.archive, self._store.conversation.last_step()
-        current, later = self._timeline(key, start, stated=stated) if key is not None else (None, None)
+        others, later = self._timeline(key, start, stated=stated) if key is not None else ([], None)
+        current = next((fact for fact in others if fact.superseded_by is None), None)
+        if current is not None:
+            archive.release_key(current.number)
         begin = to_micros(start)
-        if later is not None:
-            # Stated to be true only before something else began: it joins the past, the present stays.
-            until = to_micros(later.valid_from)
-            number = archive.append(
-                text, key, tags, begin, until, to_micros(now), actor, step, stated=stated, superseded_by=later.number
-            )
-        else:
-            if current is not None:
-                archive.release_key(current.number)
-            number = archive.append(
-                text, key, tags, begin, None, to_micros(now), actor, step,
-                stated=stated, supersedes=current and current.number,
-            )  # fmt: skip
+        number = archive.append(
+            text, key, tags, begin, later and to_micros(later.valid_from), to_micros(now), actor, step, stated=stated,
+            supersedes=current and current.number, superseded_by=later and later.number,
+        )  # fmt: skip
         self._ledger.write("archive", f"f{number}", actor=actor, tokens=0, key=key, tags=list(tags))
-        if current is not None and later is None:
-            archive.supersede(current.number, number, max(begin, to_micros(current.valid_from)))
-            self._ledger.write("supersede", f"f{current.number}", actor=actor, by=f"f{number}", key=key)
+        for fact in others:
+            archive.supersede(fact.number, number, max(begin, to_micros(fact.valid_from)))
+            self._ledger.write("supersede", fact.id, actor=actor, by=f"f{number}", key=key)
+        if current is not None:
             self._pages.follow(current.number, number, f"superseded by f{number}")
         return number
 
-    def _timeline(self, key: str, start: datetime, *, stated: bool) -> tuple[Fact | None, Fact | None]:
-        """The current version of a key, and the version before whose stated beginning a new one ends."""
-        versions = [(f, known) for f, known in self._store.archive.versions(key) if f.forgotten is None]
-        current = next((fact for fact, _ in versions if fact.superseded_by is None), None)
-        after = [fact for fact, known in versions if known and stated and fact.valid_from > start]
-        return current, after[0] if after else None
+    def _timeline(self, key: str, start: datetime, *, stated: bool) -> tuple[list[Fact], Fact | None]:
+        """The versions of a key that a new one takes time from, and the one that it must end before.
+
+        Stated to be true only before something else was stated to begin, it joins the past and the present stays.
+        """
+        versions = [
+            (fact, known)
+            for fact, known in self._store.archive.versions(key)
+            if fact.forgotten is None and fact.valid_from != fact.valid_until
+        ]
+        later = next((fact for fact, known in versions if known and stated and fact.valid_from > start), None)
+        end = later.valid_from if later else None
+        others = [
+            fact
+            for fact, _ in versions
+            if (end is None or fact.valid_from < end) and (fact.valid_until is None or fact.valid_until > start)
+        ]
+        return others, later
 
     def forget(self, page_id: str, reason: str, actor: str) -> Fact:
         fact = self._named(page_id)
         if fact.forgotten is not None:
             raise Refused(f"{fact.id} was forgotten already: {fact.forgotten}")
         now = self._clock.now()
-        until = min(now, fact.valid_until) if fact.valid_until else max(now, fact.valid_from)
+        until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
             self._store.archive.forget(fact.number, str(clean(reason)), to_micros(until))
             self._ledger.write("forget", fact.id, reason=str(clean(reason)), actor=actor)
@@ -133,10 +140,11 @@ class Archival:
         query = str(clean(query))
         if limit < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
+        tags = _checked_tags(tags)
         at = to_micros(self._moment(as_of))
-        matching = match_query(query)
+        matching, wanted = match_query(query), max(CANDIDATES, limit)
         rankings = {
-            "words": self._store.archive.match(matching, CANDIDATES, at, tags) if matching else [],
+            "words": self._store.archive.match(matching, wanted, at, tags) if matching else [],
             "meaning": self._by_meaning(query, at, tags, limit),
         }
         found = fused(rankings)[:limit]
@@ -148,7 +156,7 @@ class Archival:
         if as_of is None:
             return self._clock.now()
         start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
-        return end if end == start else min(end, max(start, self._clock.now()))
+        return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
     def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
         if self.meaning is None or not query.strip():
@@ -158,7 +166,7 @@ class Archival:
             return []
         if tags:
             tagged = self._store.archive.tagged(tags, at, MOST_TAGGED)
-            return self.meaning.among(tagged, vector)[:CANDIDATES]
+            return self.meaning.among(tagged, vector)[: max(CANDIDATES, limit)]
         wanted = max(CANDIDATES, limit)
         while True:
             near = self.meaning.near(vector, wanted)
@@ -186,10 +194,14 @@ class Archival:
 def _checked(text: str, key: str | None, tags: Sequence[str]) -> tuple[str, str | None, list[str]]:
     if not text.strip():
         raise Refused("a fact needs a text; to end one use forget.")
-    if isinstance(tags, str):
-        raise Refused(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
     if key is not None and not key.strip():
         raise Refused("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
+    return str(clean(text)), None if key is None else str(clean(key)).strip(), _checked_tags(tags)
+
+
+def _checked_tags(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):
+        raise Refused(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
     if any(not tag.strip() for tag in tags):
         raise Refused("a tag is empty; leave it out.")
-    return str(clean(text)), None if key is None else str(clean(key)).strip(), [str(clean(tag)).strip() for tag in tags]
+    return [str(clean(tag)).strip() for tag in tags]

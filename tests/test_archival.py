@@ -1,0 +1,330 @@
+"""The archive: keys, validity, tags, and how facts are found by words and by meaning."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pager import EmbedderUnavailable, Memory, NotFound, Refused
+from tests.support import Broken, HandClock, Letters, Words
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Any:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        yield memory
+
+
+def ids(hits: Any) -> list[str]:
+    return [hit.page_id for hit in hits]
+
+
+# keys and validity
+
+
+def test_a_fact_says_what_it_was_given(memory: Memory) -> None:
+    fact = memory.archive(" prefers window seats ", key=" seat ", tags=["Travel", "seats "], actor="agent")
+    assert (fact.id, fact.text, fact.key, fact.tags) == ("f1", " prefers window seats ", "seat", ("Travel", "seats"))
+    assert (fact.actor, fact.valid_until, fact.supersedes, fact.superseded_by) == ("agent", None, None, None)
+    assert memory.fact("f1") == fact
+
+
+def test_the_same_key_supersedes_and_the_old_one_keeps_its_interval(memory: Memory) -> None:
+    old = memory.archive("lives in Porto", key="home")
+    new = memory.archive("lives in Faro", key="home")
+    was = memory.fact(old.id)
+    assert new.supersedes == old.number
+    assert was.superseded_by == new.number
+    assert was.valid_until == new.valid_from
+    assert (was.text, was.valid_from) == (old.text, old.valid_from)
+    assert ids(memory.search_archive("where lives")) == [new.id]
+    assert ids(memory.search_archive("where lives", as_of=old.valid_from)) == [old.id]
+    assert [f.id for f in memory.fact_versions("home")] == ["f1", "f2"]
+    assert memory.archive("lives in Faro", key=None).supersedes is None
+
+
+def test_as_of_is_exact_to_the_moment_and_a_day_means_its_end(memory: Memory) -> None:
+    memory.archive("in Porto", key="home", valid_from="2025-01-01")
+    memory.archive("in Faro", key="home", valid_from="2025-03-01T12:00+01:00")
+    for at, found in (
+        ("2024-12-31", []), ("2025-01-01", ["f1"]), ("2025-03-01T10:59:59Z", ["f1"]), ("2025-03-01T11:00Z", ["f2"]),
+        ("2025-03-01", ["f2"]), (date(2025, 2, 28), ["f1"]),
+    ):  # fmt: skip
+        assert ids(memory.search_archive("in", as_of=at)) == found, at
+
+
+def test_as_of_today_is_now(memory: Memory) -> None:
+    fact = memory.archive("in Porto")
+    assert ids(memory.search_archive("Porto", as_of=fact.at.date())) == [fact.id]
+    assert ids(memory.search_archive("Porto", as_of=fact.at - timedelta(days=1))) == []
+
+
+def test_a_fact_of_the_past_joins_the_past_and_the_present_stays(memory: Memory) -> None:
+    memory.archive("in Faro", key="home", valid_from="2025-03-01")
+    memory.archive("in Porto", key="home", valid_from="2025-01-01")
+    middle = memory.archive("in Lisbon", key="home", valid_from="2025-02-01")
+    assert ids(memory.search_archive("in")) == ["f1"]
+    assert ids(memory.search_archive("in", as_of="2025-02-15")) == [middle.id]
+    assert ids(memory.search_archive("in", as_of="2025-01-15")) == ["f2"]
+
+
+def test_a_fact_of_the_future_is_found_when_its_time_comes(memory: Memory, tmp_path: Path) -> None:
+    memory.archive("in Porto", key="home")
+    memory.archive("in Faro", key="home", valid_from="2027-01-01")
+    assert ids(memory.search_archive("in")) == ["f1"]
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == ["f2"]
+
+
+def test_what_is_said_now_holds_from_now_whatever_was_expected(memory: Memory) -> None:
+    memory.archive("in Porto", key="home")
+    memory.archive("in Faro", key="home", valid_from="2027-01-01")
+    memory.archive("in Lisbon", key="home")
+    assert ids(memory.search_archive("in")) == ["f3"]
+    assert not memory.check()
+
+
+MOMENTS = st.integers(0, 20).map(lambda day: datetime(2026, 5, 3, tzinfo=UTC) + timedelta(days=day - 10))
+ACTS = st.lists(
+    st.tuples(st.sampled_from(["archive", "archive", "archive", "forget"]), st.none() | MOMENTS), min_size=1, max_size=8
+)
+
+
+@given(acts=ACTS)
+@settings(max_examples=25)
+def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any, acts: Any) -> None:
+    with Memory.open(tmp_path_factory.mktemp("m"), embedder=None, clock=HandClock()) as memory:
+        for act, at in acts:
+            facts = memory.fact_versions("home")
+            if act == "archive":
+                memory.archive(f"home number {len(facts)}", key="home", valid_from=at)
+            elif any(fact.forgotten is None for fact in facts):
+                memory.forget(next(fact.id for fact in facts if fact.forgotten is None), "moved")
+        for at in {point for fact in memory.fact_versions("home") for point in (fact.valid_from, fact.valid_until)} - {
+            None
+        }:
+            true = [f for f in memory.fact_versions("home") if f.forgotten is None and _holds(f, at)]
+            assert len(true) <= 1
+            assert set(ids(memory.search_archive("home", as_of=at))) >= {fact.id for fact in true}
+        last = [fact for fact in memory.fact_versions("home") if fact.forgotten is None and fact.superseded_by is None]
+        assert len(last) <= 1
+        assert not memory.check()
+
+
+def _holds(fact: Any, at: datetime) -> bool:
+    return fact.valid_from <= at and (fact.valid_until is None or at < fact.valid_until)
+
+
+# forgetting
+
+
+def test_forgetting_ends_a_fact_and_destroys_nothing(memory: Memory) -> None:
+    fact = memory.archive("has two cats", key="cats")
+    ended = memory.forget(fact.id, "they moved out", actor="agent")
+    assert ended.forgotten == "they moved out"
+    assert ids(memory.search_archive("cats")) == []
+    assert ids(memory.search_archive("cats", as_of=fact.valid_from)) == [fact.id]
+    assert memory.page(fact.id) == "has two cats"
+    assert memory.archive("has a dog", key="cats").supersedes is None
+    with pytest.raises(Refused, match="f1 was forgotten already: they moved out"):
+        memory.forget(fact.id, "again")
+    row = memory.ledger(events=["forget"])[0]
+    assert (row.page_id, row.reason, row.actor) == ("f1", "they moved out", "agent")
+
+
+def test_what_has_not_begun_or_was_superseded_can_be_forgotten(memory: Memory) -> None:
+    memory.archive("in Porto", key="home", valid_from="2027-01-01")
+    memory.archive("in Faro", key="home", valid_from="2027-06-01")
+    for number in (1, 2):
+        memory.forget(f"f{number}", "wrong")
+    assert ids(memory.search_archive("in", as_of="2027-03-01")) == []
+    assert not memory.check()
+
+
+@pytest.mark.parametrize(
+    ("page", "why"), [("f9", "there is no fact f9"), ("s1", "only facts"), ("cats", "not a page id")]
+)
+def test_only_facts_can_be_forgotten(memory: Memory, page: str, why: str) -> None:
+    memory.record("user", "hello")
+    with pytest.raises(Refused, match=why):
+        memory.forget(page, "why not")
+
+
+# refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"text": " \n"}, "needs a text"),
+        ({"text": "a", "key": " "}, "key is empty"),
+        ({"text": "a", "tags": [" "]}, "tag is empty"),
+        ({"text": "a", "tags": "travel"}, r"give a list, such as \['travel'\]"),
+        ({"text": "a", "valid_from": "soon"}, "'soon' is not a moment"),
+    ],
+)
+def test_a_wrong_fact_is_refused_and_nothing_is_stored(memory: Memory, arguments: Any, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        memory.archive(**arguments)
+    assert memory.newest_facts() == []
+    assert memory.ledger() == []
+
+
+def test_a_wrong_search_is_refused(memory: Memory) -> None:
+    memory.archive("a seat", tags=["travel"])
+    with pytest.raises(Refused, match="limit is 0; ask for at least 1"):
+        memory.search_archive("seat", limit=0)
+    with pytest.raises(Refused, match=r"\['travel'\]"):
+        memory.search_archive("seat", tags="travel")
+    with pytest.raises(Refused, match="'soon' is not a moment"):
+        memory.search_archive("seat", as_of="soon")
+    with pytest.raises(NotFound, match="there is no fact f9"):
+        memory.fact("f9")
+
+
+@given(text=st.text(alphabet=st.characters(), min_size=1, max_size=30))
+@settings(max_examples=40)
+def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, text: str) -> None:
+    with Memory.open(tmp_path_factory.mktemp("m"), embedder=Words(), clock=HandClock()) as memory:
+        memory.archive(f"a{text}", key=f"k{text}", tags=[f"t{text}"])
+        memory.forget(memory.archive(f"b{text}").id, text)
+        hits = memory.search_archive(f"a{text}", tags=[f"t{text}"])
+        assert ids(hits) == ["f1"]
+        memory.search_archive(text)
+        memory.search_recall(text)
+        assert not memory.check()
+
+
+# words
+
+
+def test_words_in_any_order_stems_and_accents(memory: Memory) -> None:
+    memory.archive("She warms up the café before flights")
+    for query in ("flight warming", "CAFE", "cafés warm", "up warm", 'flights, warm! (cafe) "x" OR *'):
+        assert ids(memory.search_archive(query)) == ["f1"], query
+    assert memory.search_archive("tea") == []
+
+
+@pytest.mark.parametrize("query", ["", " ", "?!", "_", "\0", '"', "*", "NEAR(", "🗝"])
+def test_a_query_without_words_finds_nothing_and_fails_not(memory: Memory, query: str) -> None:
+    memory.archive("a window seat")
+    assert memory.search_archive(query) == []
+
+
+def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:
+    memory.archive("seat one", tags=["travel", "Étage"])
+    memory.archive("seat two", tags=["travels"])
+    memory.archive("seat three", tags=["TRAVEL"])
+    assert set(ids(memory.search_archive("seat", tags=["travel"]))) == {"f1", "f3"}
+    assert ids(memory.search_archive("seat", tags=["Travel", "étage"])) == ["f1"]
+    assert ids(memory.search_archive("seat", tags=["trav"])) == []
+    assert ids(memory.search_archive("seat", tags=[" travels "])) == ["f2"]
+
+
+def test_as_many_as_were_asked_for_and_no_more(memory: Memory) -> None:
+    for number in range(150):
+        memory.archive(f"seat number {number}", tags=["all"])
+    assert len(memory.search_archive("seat", limit=7)) == 7
+    assert len(memory.search_archive("seat", limit=120)) == 120
+    assert len(memory.search_archive("seat", limit=1_000)) == 150
+    assert len(memory.search_archive("seat", limit=1_000, tags=["all"])) == 150
+
+
+def test_a_long_fact_is_shown_in_part_and_kept_whole(memory: Memory) -> None:
+    text = "before " * 2_000 + "needle " + "after " * 2_000
+    fact = memory.archive(text)
+    hit = memory.search_archive("needle")[0]
+    assert "needle" in hit.text
+    assert len(hit.text) < 3_000
+    assert memory.page(fact.id) == text
+
+
+def test_a_search_is_noted_with_what_it_found(memory: Memory) -> None:
+    memory.archive("a window seat")
+    memory.search_archive("window", actor="agent", tags=[])
+    row = memory.ledger(events=["search"])[0]
+    assert (row.actor, row.detail["query"], row.detail["found"][0][0]) == ("agent", "window", "f1")
+
+
+# meaning
+
+
+def test_words_and_meaning_are_fused_and_each_says_its_part(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        memory.archive("apples are red")  # near by its letter
+        memory.archive("the zebra is alone")  # by its word
+        memory.archive("all zebras")  # by both
+        memory.archive("nothing of this")
+        hits = memory.search_archive("a zebra", limit=4)
+        assert hits[0].page_id == "f3"
+        assert set(hits[0].parts) == {"words", "meaning"}
+        assert {hit.page_id: set(hit.parts) for hit in hits}["f1"] == {"meaning"}
+        assert hits[0].score > hits[1].score >= hits[2].score
+
+
+def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        old = memory.archive("apple", key="fruit", tags=["food"])
+        memory.archive("axe", key="fruit", tags=["tool"])
+        for number in range(400):
+            memory.archive(f"also {number}", tags=["food"], neighbours=0)
+        assert ids(memory.search_archive("anything", tags=["tool"])) == ["f2"]
+        assert old.id not in ids(memory.search_archive("anything", limit=500))
+        assert ids(memory.search_archive("anything", as_of=old.valid_from)) == [old.id]
+        assert len(memory.search_archive("anything", tags=["food"], limit=300)) == 300
+        memory.forget("f2", "lost")
+        assert memory.search_archive("anything", tags=["tool"]) == []
+
+
+def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        for number in range(600):
+            fact = memory.archive(f"topic{number}", neighbours=0)
+            if number % 97 == 0 or number > 590:
+                assert memory.search_archive(f"topic{number}", limit=1)[0].parts["meaning"] > 0.99
+                assert memory.search_archive(f"topic{number}", limit=1)[0].page_id == fact.id
+        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
+
+
+def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        memory.archive("likes a window seat", key="seat")
+        memory.archive("likes the window seat", key="seat")
+        memory.archive("has two cats")
+        fact = memory.archive("likes window seats a lot: a window seat")
+        assert ids(fact.neighbours) == ["f2"]
+        assert memory.archive("likes the window seat", neighbours=0).neighbours == ()
+        assert len(memory.archive("likes the window seat", neighbours=2).neighbours) == 2
+
+
+def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        memory.archive("prefers to sit by the window on planes", key="seat")
+        memory.archive("is allergic to peanuts")
+        memory.archive("works as a nurse in Porto")
+        hit = memory.search_archive("Which chair should I book for her flight?", limit=1)[0]
+        assert hit.page_id == "f1"
+        assert set(hit.parts) == {"meaning"}
+    with (
+        Memory.read(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
+        pytest.raises(EmbedderUnavailable, match="embedded by one"),
+    ):
+        reading.search_archive("seat")
+
+
+# zones
+
+
+def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
+    zone = ZoneInfo("America/New_York")
+    with Memory.open(tmp_path, embedder=None, clock=HandClock(zone=zone)) as memory:
+        fact = memory.archive("in Porto", valid_from=date(2026, 3, 8))  # the day on which clocks go forward
+        assert fact.valid_from.isoformat() == "2026-03-08T00:00:00-05:00"
+        assert ids(memory.search_archive("Porto", as_of="2026-03-08T04:59Z")) == []
+        assert ids(memory.search_archive("Porto", as_of="2026-03-08T05:00Z")) == ["f1"]
+        assert ids(memory.search_archive("Porto", as_of=datetime(2026, 3, 8, 0, 0))) == ["f1"]  # noqa: DTZ001 -- naive
