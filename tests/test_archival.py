@@ -310,6 +310,49 @@ def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> Non
         hit = memory.search_archive("Which chair should I book for her flight?", limit=1)[0]
         assert hit.page_id == "f1"
         assert set(hit.parts) == {"meaning"}
+    with Memory.read(tmp_path, embedder="default") as reading:
+        assert ids(reading.search_archive("Any food to avoid?", limit=1)) == ["f2"]
+
+
+def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: Path) -> None:
+    embedder = Broken()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert ids(memory.search_archive("window")) == ["f1"]
+        assert [row.reason for row in memory.ledger(events=["embedder"])] == ["the weights are missing; install them."]
+        assert [problem.where for problem in memory.check()] == ["vectors"]
+        embedder.broken = False
+        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
+        assert memory.search_archive("window")[0].parts["meaning"] > 0.5
+        assert not memory.check()
+
+
+def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> None:
+    embedder = Broken()
+    embedder.broken = False
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        embedder.broken = True
+        memory.archive("a seat at the aisle", key="aisle")
+        assert set(ids(memory.search_archive("seat"))) == {"f1", "f2"}
+
+
+def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
+        for number in range(300):
+            memory.archive(f"topic{number}", neighbours=0)
+        memory.search_archive("topic3")
+    with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
+        hit = memory.search_archive("topic3", limit=1)[0]
+        assert (hit.page_id, hit.parts["meaning"] > 0.99) == ("f4", True)
+        assert "one -> two" in memory.ledger(events=["embedder"])[0].reason
+        assert not memory.check()
+
+
+def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
+        memory.archive("a window seat")
     with (
         Memory.read(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
         pytest.raises(EmbedderUnavailable, match="embedded by one"),
