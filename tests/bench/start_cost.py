@@ -20,6 +20,7 @@ from tests.bench.texts import Texts
 HEAVY = ("chromadb", "tiktoken", "onnxruntime", "numpy", "tokenizers")
 FACTS, TURNS = 10_000, 10_000
 ROUNDS = 15
+PARTS = ("import", "open", "append", "request")
 IMPORT = """
 import json, sys, time
 start = time.perf_counter()
@@ -29,15 +30,19 @@ print(json.dumps({"import": time.perf_counter() - start, "loaded": sorted(sys.mo
 OPEN = """
 import json, sys, time
 moments = [time.perf_counter()]
-from pager import Memory
+from pager import BlockSpec, Memory
 moments.append(time.perf_counter())
-memory = Memory.open(sys.argv[1], instructions=sys.argv[2], core={})
+core = {"human": BlockSpec(description="who the user is"), "plans": BlockSpec(description="what is to be done")}
+memory = Memory.open(sys.argv[1], instructions=sys.argv[2], core=core)
+moments.append(time.perf_counter())
+memory.append_user("Good morning. What did I plan for today?")
 moments.append(time.perf_counter())
 request = memory.request()
 moments.append(time.perf_counter())
-names = ("import", "open", "request")
+names = ("import", "open", "append", "request")
 print(json.dumps(dict(zip(names, (end - start for start, end in zip(moments, moments[1:])))) |
     {"messages": len(request.messages)}))
+memory.append_assistant("You wanted to call the dentist.")
 memory.close()
 """
 
@@ -47,7 +52,7 @@ def figures(work: Path) -> list[Figure]:
     _grow(directory)
     imports = _runs(IMPORT)
     starts = _runs(OPEN, str(directory), INSTRUCTIONS)
-    parts = {name: median(run[name] for run in starts) for name in ("import", "open", "request")}
+    parts = {name: median(run[name] for run in starts) for name in PARTS}
     told = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in parts.items())
     whole = median(sum(run[name] for name in parts) for run in starts)
     loaded = [name for name in HEAVY if name in imports[0]["loaded"]]
@@ -67,11 +72,10 @@ def figures(work: Path) -> list[Figure]:
 def _grow(directory: Path) -> None:
     texts = Texts()
     facts = texts.facts(FACTS)
-    with Memory.open(directory, instructions=INSTRUCTIONS, core={}, embedder=text_like_vectors(facts)) as memory:
+    with Memory.open(directory, instructions=INSTRUCTIONS, embedder=text_like_vectors(facts)) as memory:
         archive_all(memory, facts)
         memory.compact()
         Talk(memory, texts).turns_in_batches(TURNS)
-        memory.append_user(texts.said(1))
 
 
 def _runs(program: str, *arguments: str) -> list[dict[str, Any]]:
