@@ -121,15 +121,10 @@ def media_in(block: Json) -> Iterator[Json]:
 
 
 def disarmed(block: Json) -> Json:
-    """A block from a user or a tool with our own markup made harmless; the same object when there is none."""
-    kind = block.get("type")
-    if kind == "text":
-        text = markup.disarm(block["text"])
-        return block if text == block["text"] else {**block, "text": text}
-    if kind == "tool_result" and block.get("content"):
-        inner = [disarmed(item) for item in result_content(block)]
-        return block if inner == result_content(block) else {**block, "content": inner}
-    return block
+    """A block from a user or a tool with our own markup made harmless in every string it holds (a document's title is
+    as good a place as a text); the same object when there is none."""
+    changed = _each_string(block, markup.disarm)
+    return block if changed == block else changed
 
 
 Shorten = Callable[[str], str]

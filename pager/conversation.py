@@ -46,6 +46,7 @@ class Conversation:
 
     def append_user(self, content: Content, *, name: str | None, at: Moment | None, recalled: Sequence[str]) -> int:
         self.refuse_if_open()
+        name = clean(name)
         view, moment = self._present.view, self._moment(at)
         with self._store.transaction():
             last = self._store.conversation.last_live()
@@ -255,8 +256,8 @@ class Conversation:
         if is_error:
             block["is_error"] = True
         form = dict(block)  # in the same order: a form that is equal is read back from the block
-        if spoken:
-            form["content"] = spoken
+        if spoken or is_error:  # an error without content is refused
+            form["content"] = spoken or [blocks.text_block(markup.NO_TEXT)]
         else:
             form.pop("content", None)
         now = to_micros(self._clock.now())
@@ -271,6 +272,7 @@ class Conversation:
 
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
         moment = self._moment(at)
+        role, name, session = clean(role), clean(name), clean(session)
         if not role.strip():
             raise Refused("the role is empty; say who spoke, such as 'user' or 'assistant'.")
         with self._store.transaction():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pager.blocks import clean
 from pager.clock import Clock, to_micros
 from pager.store import Store
 from pager.types import Hit, Movement
@@ -28,7 +29,7 @@ class Ledger:
             return  # who only reads moves nothing
         step = self._store.conversation.last_step()
         now = to_micros(self._clock.now())
-        self._store.journal.write(now, step, event, page, reason, actor, tokens, detail)
+        self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(detail))
 
     def searched(self, tier: str, query: str, hits: Sequence[Hit], actor: str, **detail: Any) -> None:
         """A search: what was asked and what came back, with each part of its score."""

@@ -5,6 +5,9 @@ Counts are raw (they never change for a text); a `Counter` makes tokens of them.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 from pager import blocks, markup, media, tokens
 from pager.counter import MESSAGE_OVERHEAD, Counter
 from pager.tokens import Counts
@@ -47,30 +50,46 @@ def spill(block: Json, page_id: str, limit_tokens: int, counter: Counter) -> Jso
 
 
 def tokens_of_bare_id(page_id: str, counter: Counter) -> int:
-    return counter.tokens(count(blocks.text_block(markup.spilled("", "", page_id, 10**7))))
+    return counter.tokens(count(blocks.text_block(markup.spilled("", "", page_id, 10**7, 0))))
 
 
 def _ends(block: Json, text: str, page_id: str, plain_tokens: int) -> Json:
     if block.get("type") == "tool_use":
-        return _ends_of_strings(block, page_id, plain_tokens)
-    return blocks.shortened(block, lambda whole: _ends_of(whole, page_id, plain_tokens, len(text)))
+        return _ends_of_strings(block, text, page_id, plain_tokens)
+    more = any(True for _ in blocks.media_in(block))  # what an image shows is in no text
+    return blocks.shortened(block, lambda whole: _ends_of(whole, page_id, plain_tokens, len, more=more))
 
 
-def _ends_of(text: str, page_id: str, plain_tokens: int, length: int) -> str:
+def _ends_of(text: str, page_id: str, plain_tokens: int, offset: Callable[[str], int], *, more: bool = False) -> str:
+    """Head and tail of a text; `offset` says where in the page its head ends. `more` than the text is left out."""
+    bare = markup.spilled("", "", page_id, len(text), 0)
     room = plain_tokens - 45  # the words around it
     if room < 8:
-        return markup.spilled("", "", page_id, length)
+        return bare
     head = tokens.head(text, int(room * HEAD_SHARE))
     tail = tokens.tail(text[len(head) :], room - int(room * HEAD_SHARE))
     if len(head) + len(tail) >= len(text):
-        return markup.disarm(text)
-    return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, length)
+        return f"{markup.disarm(text)}\n{bare}".lstrip("\n") if more else markup.disarm(text)
+    return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, len(text), offset(head))
 
 
-def _ends_of_strings(block: Json, page_id: str, plain_tokens: int) -> Json:
-    """A tool's input keeps its shape: only its long strings are cut, each to the same share of the room."""
+def _ends_of_strings(block: Json, page: str, page_id: str, plain_tokens: int) -> Json:
+    """A tool's input keeps its shape: only its long strings are cut, each to the same share of the room. The page is
+    the input as JSON, so that is where offsets count."""
     long = [text for text in blocks.strings(block.get("input", {})) if len(text) > SHORT_STRING_CHARS]
     share = plain_tokens // max(1, len(long))
-    return blocks.shortened(
-        block, lambda text: text if len(text) <= SHORT_STRING_CHARS else _ends_of(text, page_id, share, len(text))
-    )
+    place = 0
+
+    def shorten(text: str) -> str:
+        nonlocal place
+        if len(text) <= SHORT_STRING_CHARS:
+            return text
+        start = page.index(_escaped(text), place)
+        place = start + len(_escaped(text))
+        return _ends_of(text, page_id, share, lambda head: start + len(_escaped(head)))
+
+    return blocks.shortened(block, shorten)
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
