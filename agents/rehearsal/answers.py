@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from agents.rehearsal.phrases import LONGEST_SAID, Question, is_question, sentences, stems
+from agents.rehearsal.phrases import LONGEST_SAID, Question, is_question, sentences
 from agents.rehearsal.reading import Done, Found, Said, Scene, found
 from agents.rehearsal.script import call
 from agents.rehearsal.wire import Json
+from agents.rehearsal.words import stems
 
 NOT_ABOUT_PEOPLE = ("persona", "plan")  # core blocks that do not answer questions
 _PAGE_ID = re.compile(r"\b[fsx]\d{1,18}\b")
@@ -181,7 +182,7 @@ def _verbatim(page: Done, hit: Found, scene: Scene) -> str:
     if _LENGTHS.match(page.result):
         return _LENGTHS.sub("", page.result).strip()
     start = hit.text.strip(" …")[:60]
-    return next(_said_with(scene, start), hit.text)
+    return next(_said_with(scene, start), hit.text).strip()
 
 
 def _said_with(scene: Scene, start: str) -> Iterator[str]:

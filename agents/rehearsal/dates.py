@@ -10,21 +10,19 @@ import re
 from datetime import date, timedelta
 from typing import NamedTuple
 
-_MONTHS = (
-    "january february march april may june july august september october november december"
-).split()  # fmt: skip
-_MONTH = "|".join(_MONTHS)
+_MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = _MONTH.split("|")
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 ISO = r"\d{4}-\d{2}-\d{2}"
 DAY_FIRST = rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})(?:,? \d{{4}})?"
 MONTH_FIRST = rf"(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?(?!\d)"
 MONTH = rf"(?:{_MONTH})(?: \d{{4}})?(?! \d)"
-DATE = rf"(?:{ISO}|{DAY_FIRST}|{MONTH_FIRST}|{MONTH}|(?:19|20)\d{{2}})"
+DATE = rf"(?:{ISO}|{DAY_FIRST}|{MONTH_FIRST}|{MONTH}|(?:19|20)\d{{2}}(?![\d-]))"
 
 _IN_TEXT = re.compile(
     rf"\b(?:(?P<day>{ISO}|{DAY_FIRST}|{MONTH_FIRST})"
-    rf"|(?:in|during|since|last|until|till|before|by|from|of) (?P<span>{MONTH}|(?:19|20)\d{{2}})"
+    rf"|(?:in|during|since|last|until|till|before|by|from|of) (?P<span>{MONTH}|(?:19|20)\d{{2}}(?![\d-]))"
     r"|(?P<count>\d{1,3}|an?|one|two|three) (?P<unit>day|week|month|year)s? ago"
     r"|(?P<last>yesterday|last week|last month|last year))\b",
     re.IGNORECASE,

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from typing import Literal
 
 from agents.rehearsal import dates
+from agents.rehearsal.words import WEAK_STEMS, WORD, british, ends, plain_quotes, singular, stem, stems, topic
 
-HEAD_CHARACTERS, TAIL_CHARACTERS = 4_000, 2_000  # of a long message only its ends are looked at
 LONGEST_STATEMENT = 300
 LONGEST_SAID = 160
 
@@ -49,71 +49,32 @@ class Question:
     page_id: str = ""
 
 
-# words
-
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_STOP = frozenset(
-    "a an the i me my mine you your we our us it its is am are was were be been do does did done have has had can could"
-    " will would shall should may might what which who whom whose where when why how that this these those there here in"
-    " on at of to for from by with about as and or but if then than so not no yes please now any some again ever still"
-    " i'm what's who's where's when's don't didn't exactly exact verbatim literally word words quote original before"
-    " previously earlier originally formerly first used back during until since last ago remember recall know show read"
-    " page open fetch bring forget everything anything something else more most very just tell told say said mention"
-    " mentioned talk talked discuss discussed write wrote ask asked date called"
-    " january february march april june july august september october november december year month week day yesterday".split()
-)  # fmt: skip
-_WEAK = frozenset("like prefer want love hate enjoy need get got go think kind sort".split())
-_SAME = {"favorite": "favourite", "color": "colour", "allergic": "allergy", "born": "birthday", "job": "work"}
-
-
-def stem(word: str) -> str:
-    word = word.lower().replace("’", "'").removesuffix("'s")
-    word = _SAME.get(word, word)
-    for ending, least in (("ies", 4), ("ing", 6), ("ed", 5), ("s", 4), ("e", 4), ("y", 4), ("i", 4)):
-        if len(word) >= least and word.endswith(ending) and not word.endswith("ss"):
-            word = word[: -len(ending)]
-            if ending != "s":
-                break
-    return word
-
-
-def stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, _WORD.findall(text)))
-
-
-def topic(text: str, most: int = 6) -> str:
-    """The words that carry a text, as they stand in it."""
-    words = [word for word in _WORD.findall(text[:HEAD_CHARACTERS]) if word.lower() not in _STOP]
-    return " ".join(words[:most])
-
-
 # sentences
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _JOINED = re.compile(r"(?:,|;)?\s+(?:and|but)\s+(?=(?:i|i'm|i've|my|what|where|which|who|when|how)\b)", re.IGNORECASE)
 _FILLER = re.compile(
     r"^(?:(?:hi|hello|hey|well|okay|ok|oh|yes|actually|also|so|by the way|btw|please|now|and|but|sorry|correction|"
-    r"from now on|just so you know|fyi|one more thing|no(?=,))\b[\s,:!.–-]*)+",
+    r"from now on|just so you know|fyi|one more thing|no(?=,))\b[\s,:!.\u2013-]*)+",
     re.IGNORECASE,
 )  # fmt: skip
 _ENDING = re.compile(r"(?:,?\s+(?:now|these days|instead|please|by the way|actually|again))*[\s.!]*$", re.IGNORECASE)
 _ASKS = re.compile(
-    r"^(?:what|what's|which|who|who's|whom|where|where's|when|when's|how|why|do|does|did|am|is|are|was|were|can|could|will|would)\b",
+    r"^(?:what|what's|which|who|who's|whom|where|where's|when|when's|how|why|quote)\b|^do (?:i|you|we|they)\b"
+    r"|^(?:does|did|am|is|are|was|were|can|could|will|would) (?:i|you|we|they|he|she|it|my|our|the|there)\b",
     re.IGNORECASE,
 )
 _ASKED_FOR = re.compile(
-    r"^(?:do you (?:still )?(?:know|remember)|(?:can|could) you (?:please )?(?:tell me|remember|remind me)|tell me|remind me)\s+"
-    r"(?:of |about )?(?=\S)",
+    r"^(?:do you (?:still )?(?:know|remember)|(?:can|could) you (?:please )?(?:tell me|remember|remind me)"
+    r"|tell me|remind me)\s+(?:of |about )?(?=\S)",
     re.IGNORECASE,
 )
 
 
 def sentences(text: str) -> list[str]:
     """Sentences without their opening fillers, questions with their question mark. Enumerated lines are for tasks."""
-    if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
-        text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
     result: list[str] = []
-    for sentence in _SENTENCE.split(text):
+    for sentence in _SENTENCE.split(ends(plain_quotes(text))):
         mark = "?" if sentence.rstrip().endswith("?") else ""
         for part in _JOINED.split(sentence.strip().rstrip("?")):
             plain = _FILLER.sub("", part.strip()).strip()
@@ -187,19 +148,13 @@ _BEHIND_OBJECT = re.compile(
 
 def _preference(match: re.Match[str], today: date) -> Statement:
     thing, since = _since(match[2], today, "since|as of")
-    object_words = _WORD.findall(_BEHIND_OBJECT.split(thing.removeprefix("to "))[0])
-    key = _singular(object_words[-1].lower()) if object_words else None
+    object_words = WORD.findall(_BEHIND_OBJECT.split(thing.removeprefix("to "))[0])
+    key = singular(object_words[-1].lower()) if object_words else None
     return Statement(f"{_VERBS[match[1].lower()]} {thing}", key, ("preference",), since)
 
 
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-
-
 def _attribute(match: re.Match[str], today: date) -> Statement:
-    name, value = match[1].lower().replace("’", "'"), match[2]
-    for american, british in (("favorite", "favourite"), ("color", "colour")):
-        name = re.sub(rf"\b{american}\b", british, name)
+    name, value = british(match[1].lower()), match[2]
     value, since = _since(value, today, "since|as of")
     tag = "preference" if name.startswith("favourite") else "date" if _DATED.search(name) else "fact"
     return Statement(f"{name} is {value}", name, (tag,), since)
@@ -229,7 +184,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Statement |
     (_form(r"i(?: now)? work ((?:at|for|as|in|with)\s.+)$"), _work),
     (
         _form(
-            r"(?:i|i'm|i am|i've|i have)(?: now| just)* (?:live|living|moved|moving|relocated)(?: now)? (?:in|to)\s+(.+)$"
+            r"(?:i|i'm|i am|i've|i have)(?: now| just)* "
+            r"(?:live|living|moved|moving|relocated)(?: now)? (?:in|to)\s+(.+)$"
         ),
         _home,
     ),
@@ -243,9 +199,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Statement |
     (_form(r"(?:i'm|i am) (\d{1,3}(?: years old)?)$"), _is("is ", "age", "person")),
     (_form(r"(?:i'm|i am) from (.+)$"), _is("comes from ", "origin", "person")),
     (_form(r"(?:i'm|i am) (an? (?!bit|little|lot|question).+)$"), _is("is ", None, "person")),
-    (_form(r"(?:i have|i've got|i own) (?!a question|an idea|a problem|to |been )(.+)$"), _is("has ", None, "person")),
-    (_form(rf"my ([\w'’ -]{{1,40}}?) {_IS}(?: now| actually)*\s+(.+)$"), _attribute),
-    (_form(rf"(?:the|our) ([a-z][\w'’-]*(?: [\w'’-]+){{0,3}}?) {_IS}(?: now| actually)*\s+(.+)$"), _attribute),
+    (
+        _form(r"(?:i have|i've got|i own) (?!a question|an idea|a problem|to |been |\w+ed\b)(.+)$"),
+        _is("has ", None, "person"),
+    ),
+    (_form(rf"my ([\w' -]{{1,40}}?) {_IS}(?: now| actually)*\s+(.+)$"), _attribute),
+    (_form(rf"(?:the|our) ([a-z][\w'-]*(?: [\w'-]+){{0,3}}?) {_IS}(?: now| actually)*\s+(.+)$"), _attribute),
 )
 
 # questions
@@ -256,7 +215,8 @@ _PAGE = re.compile(
 _FORGET = re.compile(r"^forget (?:that |about |everything about |what i said about )?(?!it\b)(.+)$", re.IGNORECASE)
 _EXACT = re.compile(r"\b(?:exact(?:ly)?|verbatim|word for word|literally|quote|original words)\b", re.IGNORECASE)
 _SAID = re.compile(
-    r"\b(?:i|we|you)\b.*\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)? about|discuss(?:ed)?|write|wrote|ask(?:ed)?)\b",
+    r"\b(?:i|we|you)\b.*"
+    r"\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)? about|discuss(?:ed)?|write|wrote|ask(?:ed)?)\b",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(r"\b(?:before|previously|earlier|used to|originally|formerly|at first)\b", re.IGNORECASE)
@@ -295,12 +255,17 @@ def question(sentence: str, today: date) -> Question | None:
 
 
 def _asked(
-    kind: Literal["fact", "before", "said", "exact", "forget"], plain: str, day: date | None = None, today: date | None = None
-) -> Question:  # fmt: skip
+    kind: Literal["fact", "before", "said", "exact", "forget"],
+    plain: str,
+    day: date | None = None,
+    today: date | None = None,
+) -> Question:
     named = re.sub(rf"\b{dates.DATE}\b", " ", plain, flags=re.IGNORECASE)
     about = topic(named, most=8) or ("you" if _ABOUT_ME.search(plain) else plain[:60])
     words = stems(about)
-    strong = words - frozenset(map(stem, _WEAK))
-    query = " ".join(dict.fromkeys([*about.split(), *(["lives in"] if stem("live") in words else [])]))
+    strong = words - WEAK_STEMS or words
+    query = [word for word in british(about).split() if stem(word) in strong or "-" in word]
+    if stem("live") in words:
+        query.append("lives in")
     as_of = day.isoformat() if day and today and day < today else None
-    return Question(kind, about, query, strong or words, as_of)
+    return Question(kind, about, " ".join(query), strong, as_of)

@@ -21,6 +21,7 @@ from agents.rehearsal.phrases import Statement
 from agents.rehearsal.reading import Done, Notice, Scene, read
 from agents.rehearsal.script import call, thinking
 from agents.rehearsal.wire import Json
+from agents.rehearsal.words import topic
 
 OPEN_POINT = "open point"
 HUMAN = "human"
@@ -71,7 +72,7 @@ def _converse(scene: Scene, today: date, saving: list[Json]) -> tuple[list[Json]
     said = [_kept(scene, each) for each in stated] + [each for each in pursued if isinstance(each, str)]
     if said:
         return [{"type": "text", "text": " ".join(said)}], "say what was kept and found"
-    about = phrases.topic(scene.said)
+    about = topic(scene.said)
     text = f"You wrote about {about}. I have nothing to add to that." if about else "I am listening."
     return [{"type": "text", "text": text}], "nothing was stated or asked"
 
@@ -139,5 +140,5 @@ def _save_open_point(scene: Scene) -> list[Json]:
     since = scene.items[notices[-1] :]
     if any(isinstance(item, Done) and item.input.get("key") == OPEN_POINT for item in since):
         return []
-    about = tasks.gist(scene) or phrases.topic(scene.said, most=12) or "nothing in particular"
+    about = tasks.gist(scene) or topic(scene.said, most=12) or "nothing in particular"
     return [call("archive", text=f"open point: {about}", key=OPEN_POINT, tags=["plan"])]

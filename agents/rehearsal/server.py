@@ -162,7 +162,8 @@ def _unanswered(index: int, call_ids: Sequence[str]) -> ApiError:
     return ApiError(
         400,
         f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(call_ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        f"{', '.join(call_ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
+        "message.",
     )
 
 
@@ -221,7 +222,7 @@ def shared() -> Rehearsal:
 
 def share(rehearsal: Rehearsal | None) -> Rehearsal | None:
     """Make this one the shared one, and answer with the one that was."""
-    global _shared  # noqa: PLW0603  as above
+    global _shared
     with _sharing:
         before, _shared = _shared, rehearsal
         return before

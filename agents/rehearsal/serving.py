@@ -157,7 +157,7 @@ class _Listener(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Listener
+    server: _Listener  # pyright: ignore[reportIncompatibleVariableOverride]  the standard library's own way
 
     def setup(self) -> None:
         super().setup()

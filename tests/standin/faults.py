@@ -1,0 +1,104 @@
+"""What goes wrong at random: HTTP errors, connections, and replies that end for an odd reason.
+
+The same seed and the same order of requests give the same faults. A profile is a name from `PROFILES`, probabilities
+such as `429=0.05,disconnect=0.02`, or both.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agents.rehearsal.script import Fault, http_error
+from agents.rehearsal.serving import Break
+from tests.standin.reply import Reply
+
+Json = dict[str, Any]
+Replies = Callable[[Json], Reply]
+RETRY_AFTER_SECONDS = 0.001  # 0 means "not said" to the SDK, which then waits for half a second and more
+STATUSES = ("429", "500", "529")
+BREAKS = ("disconnect", "truncate", "stall")
+ODD_REPLIES = ("max_tokens", "refusal", "pause_turn", "empty", "blank", "only_thinking")
+KINDS = (*STATUSES, *BREAKS, *ODD_REPLIES)
+OUTAGES = (*STATUSES, "disconnect", "truncate")  # after these the same request is sent again
+PROFILES = {
+    "none": {},
+    "outages": dict.fromkeys(OUTAGES, 0.02),
+    "some": dict.fromkeys((*OUTAGES, *ODD_REPLIES), 0.01),
+    "heavy": dict.fromkeys((*OUTAGES, *ODD_REPLIES), 0.04),
+}
+
+
+def read_profile(text: str) -> dict[str, float]:
+    """`some`, `429=0.1,stall=0.01`, or both: `some,stall=0.01`."""
+    chances: dict[str, float] = {}
+    for item in filter(None, text.split(",")):
+        kind, _, chance = item.partition("=")
+        if not chance and kind in PROFILES:
+            chances |= PROFILES[kind]
+        elif kind in KINDS and chance:
+            chances[kind] = float(chance)
+        else:
+            raise ValueError(f"{item!r} is no fault; write a profile ({', '.join(PROFILES)}) or {'|'.join(KINDS)}=0.01")
+    return chances
+
+
+class Faults:
+    """Which fault the next request gets: the same ones for the same seed."""
+
+    def __init__(self, seed: int, profile: str = "none") -> None:
+        self._random = random.Random(f"faults {seed}")
+        self.chances = read_profile(profile)
+
+    def draw(self) -> str:
+        dice = self._random.random()
+        for kind, chance in self.chances.items():
+            dice -= chance
+            if dice < 0:
+                return kind
+        return ""
+
+    def on_the_wire(self, kind: str) -> Fault | None:
+        if kind in STATUSES:
+            return http_error(int(kind), retry_after=RETRY_AFTER_SECONDS)
+        if kind == "disconnect":
+            return Fault(broken=Break("disconnect", self._random.random()))
+        if kind == "truncate":
+            return Fault(broken=Break("truncate", self._random.random()))
+        return Fault(broken=Break("stall", self._random.random())) if kind == "stall" else None
+
+
+def odd_reply(kind: str, replies: Replies, params: Json) -> Reply:
+    """A reply that ends for another reason than its words."""
+    if kind == "refusal":
+        return Reply.refusal()
+    if kind == "pause_turn":
+        searches = any(tool.get("name") == "web_search" for tool in params.get("tools") or ())
+        return Reply.pause("news") if searches else Reply("One moment.", stop_reason="pause_turn")
+    if kind in {"empty", "blank", "only_thinking"}:
+        return {"empty": Reply.empty, "blank": Reply.blank, "only_thinking": Reply.only_thinking}[kind]()
+    reply = replies(params)
+    if kind == "max_tokens":
+        return Reply(*_cut(reply.blocks), stop_reason="max_tokens")
+    return reply
+
+
+def _cut(blocks: Sequence[Json]) -> list[Json]:
+    """The last block as far as it came: half of a text, half of a call's last argument."""
+    *whole, last = blocks
+    if last["type"] == "text":
+        return [*whole, {**last, "text": last["text"][: max(1, len(last["text"]) // 2)].rstrip() or "I"}]
+    given = dict(last.get("input") or {})
+    name = next(reversed(given), None)
+    if name is not None:
+        value = given.pop(name)
+        given |= {name: value[: len(value) // 2]} if isinstance(value, str) else {}
+    return [*whole, {**last, "input": given}]
+
+
+def waiting_server_calls(params: Json) -> list[str]:
+    last = params["messages"][-1]
+    blocks = last["content"] if last["role"] == "assistant" and isinstance(last["content"], list) else []
+    answered = {block.get("tool_use_id") for block in blocks}
+    return [block["id"] for block in blocks if block["type"] == "server_tool_use" and block["id"] not in answered]

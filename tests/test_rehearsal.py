@@ -1,0 +1,455 @@
+"""The rehearsal as its clients see it: through the real SDK, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.rehearsal import (
+    Fault,
+    Rehearsal,
+    Reply,
+    broken_call,
+    call,
+    disconnect,
+    fixture,
+    http_error,
+    shared,
+    stall,
+    stream_error,
+    thinking,
+    too_long,
+    truncate,
+)
+from agents.rehearsal.script import STOP_REASONS
+from pager import tokens
+
+rehearsal = fixture.rehearsal  # pytest finds it here, wherever the plugin is not installed
+Json = dict[str, Any]
+LOOK: Json = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
+MARK = {"type": "ephemeral"}
+SHORT_SECONDS = 0.001
+
+
+def client_of(rehearsal: Rehearsal, **options: Any) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=rehearsal.base_url, api_key="none", **{"max_retries": 0, **options})
+
+
+@pytest.fixture
+def client(rehearsal: Rehearsal) -> Iterator[anthropic.Anthropic]:
+    with client_of(rehearsal) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def stage() -> Generator[tuple[Rehearsal, anthropic.Anthropic]]:
+    """One for many examples of a property."""
+    with Rehearsal() as started, client_of(started) as made:
+        yield started, made
+
+
+def hello(*content: Any, **fields: Any) -> Any:
+    said = list(content) or [{"type": "text", "text": "Hello"}]
+    return {"model": "m", "max_tokens": 1_000, "messages": [{"role": "user", "content": said}], **fields}
+
+
+def streamed(client: anthropic.Anthropic, params: Json) -> tuple[Json, list[Any]]:
+    with client.messages.stream(**params) as stream:
+        events = list(stream)
+        return stream.get_final_message().to_dict(), events
+
+
+def heard(client: anthropic.Anthropic) -> tuple[str, Exception | None]:
+    """The text that came, and what ended it."""
+    seen = ""
+    try:
+        with client.messages.stream(**hello()) as stream:
+            for piece in stream.text_stream:
+                seen += piece
+    except (anthropic.AnthropicError, httpx2.TransportError) as error:
+        return seen, error
+    return seen, None
+
+
+def plain(blocks: Any) -> list[Json]:
+    """Content without what the server adds, and without the fields in which there is nothing."""
+    return [
+        {name: value for name, value in block.items() if name not in {"id", "caller"} and value is not None}
+        for block in blocks
+    ]
+
+
+# ---- the wire
+
+
+def test_a_text_arrives_in_pieces_that_make_the_whole(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    text = "A reply of several pieces, with Größe and 日本 and 🎉 in it. " * 3
+    rehearsal.script(text)
+    message, events = streamed(client, hello())
+    pieces = [event.text for event in events if event.type == "text"]
+    assert len(pieces) > 3
+    assert "".join(pieces) == text
+    assert (message["stop_reason"], message["role"], message["model"]) == ("end_turn", "assistant", "m")
+    assert events[0].type == "message_start"
+    assert [event.type for event in events][-2:] == ["message_delta", "message_stop"]
+
+
+def test_calls_get_ids_of_their_own_and_may_be_several(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(Reply("Let me look.", call("look", at="sea"), call("look", at="sky")))
+    message, _ = streamed(client, hello(tools=[LOOK]))
+    assert message["stop_reason"] == "tool_use"
+    assert [block["input"] for block in message["content"][1:]] == [{"at": "sea"}, {"at": "sky"}]
+    assert len({block["id"] for block in message["content"][1:]}) == 2
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=6,
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+BLOCKS = st.lists(
+    TEXTS.map(lambda text: {"type": "text", "text": text})
+    | TEXTS.map(thinking)
+    | st.dictionaries(st.text("abc", min_size=1), JSON_VALUES, max_size=3).map(lambda given: call("look", **given)),
+    max_size=5,
+)
+
+
+@given(blocks=BLOCKS, stop_reason=st.sampled_from([reason for reason in STOP_REASONS if reason != "max_tokens"]))
+def test_any_reply_is_the_same_streamed_and_not(
+    stage: tuple[Rehearsal, anthropic.Anthropic], blocks: list[Json], stop_reason: str
+) -> None:
+    server, client = stage
+    reply = Reply(*blocks, stop_reason=stop_reason)
+    server.script(reply, reply)
+    params = hello(tools=[LOOK], max_tokens=5_000)
+    message, _ = streamed(client, params)
+    assert plain(message["content"]) == blocks
+    whole = client.messages.create(**params).to_dict()
+    assert plain(whole["content"]) == blocks
+    assert whole["stop_reason"] == message["stop_reason"] == stop_reason
+    assert whole["usage"] == message["usage"]
+
+
+def test_a_call_that_max_tokens_cut_is_not_json_on_the_wire(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(Reply(call("look", at="the se"), stop_reason="max_tokens"))
+    message, events = streamed(client, hello(tools=[LOOK]))
+    raw = "".join(event.partial_json for event in events if event.type == "input_json")
+    assert raw == '{"at": "the se"'
+    assert message["stop_reason"] == "max_tokens"
+    assert message["content"][0]["input"] == {"at": "the se"}
+
+
+def test_broken_arguments_arrive_as_they_are(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(broken_call("look", '{"at": "se'))
+    message, events = streamed(client, hello(tools=[LOOK]))
+    assert "".join(event.partial_json for event in events if event.type == "input_json") == '{"at": "se'
+    assert message["stop_reason"] == "tool_use"
+    assert "raw_json" not in message["content"][0]
+
+
+def test_max_tokens_cuts_what_is_longer(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script("one two three four five six seven eight nine ten")
+    message, _ = streamed(client, hello(max_tokens=6))
+    assert message["stop_reason"] == "max_tokens"
+    assert message["content"][0]["text"] == "one two three four"
+    assert message["usage"]["output_tokens"] == 6
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, anthropic.BadRequestError),
+        (401, anthropic.AuthenticationError),
+        (429, anthropic.RateLimitError),
+        (500, anthropic.InternalServerError),
+        (529, anthropic.APIStatusError),
+    ],
+)
+def test_an_http_error_has_the_shape_of_the_api(
+    rehearsal: Rehearsal, client: anthropic.Anthropic, status: int, kind: type[anthropic.APIStatusError]
+) -> None:
+    rehearsal.script(http_error(status, "no"))
+    with pytest.raises(kind) as caught:
+        streamed(client, hello())
+    assert caught.value.status_code == status
+    assert isinstance(caught.value.body, dict)
+    assert caught.value.body["type"] == "error"
+    assert caught.value.body["error"]["message"] == "no"
+    assert caught.value.request_id == caught.value.body["request_id"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 529])
+def test_the_sdk_tries_again_and_gets_the_next_line(rehearsal: Rehearsal, status: int) -> None:
+    rehearsal.script(http_error(status, retry_after=SHORT_SECONDS), http_error(500, retry_after=SHORT_SECONDS), "Here.")
+    with client_of(rehearsal, max_retries=2) as client:
+        message, _ = streamed(client, hello())
+    assert plain(message["content"]) == [{"type": "text", "text": "Here."}]
+    assert (len(rehearsal.requests), len(rehearsal.replies), rehearsal.unsaid) == (3, 1, 0)
+
+
+def test_retry_after_stands_in_the_header(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(http_error(429, retry_after=7))
+    with pytest.raises(anthropic.RateLimitError) as caught:
+        streamed(client, hello())
+    assert caught.value.response.headers["retry-after"] == "7"
+
+
+@pytest.mark.parametrize("after", [0.3, 0.6, 1.0])
+def test_a_lost_connection_is_a_raw_transport_error(
+    rehearsal: Rehearsal, client: anthropic.Anthropic, after: float
+) -> None:
+    rehearsal.script(disconnect("These words arrive only in part, and never the end of them. " * 4, after=after))
+    seen, error = heard(client)
+    assert isinstance(error, httpx2.RemoteProtocolError)
+    assert seen.startswith("These words")
+    assert rehearsal.replies[0]["content"][0]["text"].startswith(seen)
+
+
+def test_a_connection_may_be_lost_before_any_answer(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(disconnect(after=0))
+    with pytest.raises(anthropic.APIConnectionError):
+        streamed(client, hello())
+
+
+@pytest.mark.parametrize("after", [0.3, 1.0])
+def test_a_truncated_stream_ends_quietly_without_a_reason(
+    rehearsal: Rehearsal, client: anthropic.Anthropic, after: float
+) -> None:
+    rehearsal.script(truncate(call("look", at="a very long way from here, and further still"), after=after))
+    message, events = streamed(client, hello(tools=[LOOK]))
+    assert message["stop_reason"] is None
+    assert "message_stop" not in [event.type for event in events]
+
+
+def test_the_server_goes_on_after_a_client_that_gave_up_waiting(rehearsal: Rehearsal) -> None:
+    rehearsal.script(stall("Some words, and then nothing more for as long as anybody waits. " * 3), "Next.")
+    with client_of(rehearsal, timeout=0.5) as client:
+        seen, error = heard(client)
+        message, _ = streamed(client, hello())
+    assert isinstance(error, httpx2.ReadTimeout)
+    assert seen.startswith("Some words")
+    assert plain(message["content"]) == [{"type": "text", "text": "Next."}]
+
+
+def test_a_stalled_stream_does_not_hold_up_the_end() -> None:
+    """`close` ends it: the client sees the connection go, without any timeout of its own."""
+    own = Rehearsal().start()
+    own.script(stall("words " * 40))
+    with client_of(own, timeout=60) as client, client.messages.stream(**hello()) as stream:
+        next(stream.text_stream)
+        own.close()
+        with pytest.raises(httpx2.TransportError):
+            list(stream)
+
+
+def test_an_error_in_the_middle_of_a_stream_is_told(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(stream_error("half of this comes through " * 4))
+    seen, error = heard(client)
+    assert seen
+    assert isinstance(error, anthropic.APIStatusError)
+    assert "Overloaded" in error.message
+
+
+@pytest.mark.parametrize("fault", [disconnect(), truncate()])
+def test_without_streaming_a_broken_answer_is_a_lost_connection(
+    rehearsal: Rehearsal, client: anthropic.Anthropic, fault: Fault
+) -> None:
+    rehearsal.script(fault)
+    with pytest.raises((anthropic.APIConnectionError, httpx2.TransportError)):
+        client.messages.create(**hello())
+
+
+def test_too_long_in_the_words_of_the_provider(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script(too_long(tokens=900, limit=800))
+    with pytest.raises(anthropic.BadRequestError, match="prompt is too long: 900 tokens > 800 maximum"):
+        streamed(client, hello())
+
+
+def test_its_own_window_is_kept() -> None:
+    with Rehearsal(limit_tokens=100) as small, client_of(small) as client:
+        assert client.models.retrieve("m").max_input_tokens == 100
+        with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 100 maximum"):
+            streamed(client, hello({"type": "text", "text": "word " * 101}))
+        with pytest.raises(anthropic.BadRequestError, match=r"exceed context limit: 50 \+ 51 > 100"):
+            streamed(client, hello({"type": "text", "text": ("word " * 50).strip()}, max_tokens=51))
+        assert streamed(client, hello({"type": "text", "text": ("word " * 50).strip()}, max_tokens=50))[0]["content"]
+        assert len(small.replies) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/v1/messages", b"{", 400, "not valid JSON"),
+        ("/v1/messages", b"[]", 400, "valid dictionary"),
+        ("/v1/messages", b'{"model": "m", "max_tokens": 5}', 400, "messages: Field required"),
+        ("/v1/messages", b'{"model": "m", "max_tokens": 5, "messages": []}', 400, "at least one message"),
+        ("/v1/messages/count_tokens", b'{"messages": []}', 400, "model: Field required"),
+        ("/v1/other", b"{}", 404, "Not found"),
+    ],
+)
+def test_what_is_no_request_is_refused(rehearsal: Rehearsal, path: str, body: bytes, status: int, words: str) -> None:
+    answer = httpx2.post(f"{rehearsal.base_url}{path}", content=body, trust_env=False)
+    assert (answer.status_code, answer.json()["type"]) == (status, "error")
+    assert words in answer.json()["error"]["message"]
+
+
+def test_a_call_without_its_result_is_refused(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    params = hello()
+    params["messages"] += [{"role": "assistant", "content": [{**call("look"), "id": "toolu_1"}]}, *params["messages"]]
+    with pytest.raises(anthropic.BadRequestError, match="without `tool_result` blocks immediately after: toolu_1"):
+        streamed(client, params)
+
+
+# ---- what it costs
+
+
+def test_the_count_is_tiktokens_and_the_bill_agrees(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    params = hello({"type": "text", "text": "How many tokens are these?"}, system="Be brief.")
+    counted = client.messages.count_tokens(model="m", messages=params["messages"], system="Be brief.").input_tokens
+    assert counted == tokens.total("How many tokens are these?") + tokens.total("Be brief.")
+    usage = streamed(client, params)[0]["usage"]
+    assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (counted, 0)
+
+
+def long(name: str, **fields: Any) -> Json:
+    return {"type": "text", "text": f"{name} " + "and so on " * 600, **fields}
+
+
+def billed(client: anthropic.Anthropic, *blocks: Json, **fields: Any) -> tuple[int, int, int]:
+    """Read from the cache, written to it, neither."""
+    usage = streamed(client, hello(*blocks, **fields))[0]["usage"]
+    return usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"], usage["input_tokens"]
+
+
+def test_what_one_request_marked_the_next_one_reads(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    first, second, rest = (tokens.total(long(name)["text"]) for name in ("one", "two", "three"))
+    assert billed(client, long("one", cache_control=MARK), long("two")) == (0, first, second)
+    assert billed(client, long("one"), long("two", cache_control=MARK)) == (first, second, 0)
+    marked = [long("one"), long("two"), long("three", cache_control=MARK)]
+    assert billed(client, *marked) == (first + second, rest, 0)
+    assert billed(client, *marked) == (first + second + rest, 0, 0)
+
+
+def test_a_changed_prefix_reads_nothing(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    billed(client, long("one", cache_control=MARK))
+    assert billed(client, long("one", cache_control=MARK), system="other")[0] == 0
+    assert billed(client, long("one"))[0] == 0  # without a mark nobody looks
+
+
+def test_a_short_prefix_is_not_cached_and_nobody_says_so(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    short = {"type": "text", "text": "a hundred words at most", "cache_control": MARK}
+    assert billed(client, short) == billed(client, short) == (0, 0, tokens.total(short["text"]))
+
+
+def test_a_mark_looks_twenty_blocks_back(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    billed(client, long("one", cache_control=MARK))
+    word = {"type": "text", "text": "word"}
+    assert billed(client, long("one"), *[word] * 19, {**word, "cache_control": MARK})[0] == 0
+    assert billed(client, long("one"), *[word] * 18, {**word, "cache_control": MARK})[0] > 0
+
+
+@pytest.mark.parametrize(("control", "minutes"), [(MARK, 5), ({**MARK, "ttl": "1h"}, 60)])
+def test_the_cache_forgets_after_its_time(control: Json, minutes: int) -> None:
+    now = 0.0
+    with Rehearsal(seconds=lambda: now) as server, client_of(server) as client:
+        marked = long("one", cache_control=control)
+        assert billed(client, marked)[1] > 0
+        now += 60 * minutes - 1
+        assert billed(client, marked)[0] > 0  # and a read renews it
+        now += 60 * minutes - 1
+        assert billed(client, marked)[0] > 0
+        now += 60 * minutes
+        assert billed(client, marked)[0] == 0
+        created = server.replies[0]["usage"]["cache_creation"]
+        assert created[f"ephemeral_{'1h' if minutes == 60 else '5m'}_input_tokens"] > 0
+
+
+# ---- scripts
+
+
+def test_after_the_script_the_rules_answer_again(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+    rehearsal.script("Scripted.")
+    ask = hello({"type": "text", "text": "Trains to Lisbon are slow"})
+    assert streamed(client, ask)[0]["content"][0]["text"] == "Scripted."
+    assert "Trains" in streamed(client, ask)[0]["content"][0]["text"]
+
+
+def test_a_function_sees_the_request_and_may_leave_it_to_the_rules(
+    rehearsal: Rehearsal, client: anthropic.Anthropic
+) -> None:
+    rehearsal.follow(lambda request: f"{len(request['messages'])} message" if request["model"] == "m" else None)
+    assert streamed(client, hello())[0]["content"][0]["text"] == "1 message"
+    assert (
+        streamed(client, {**hello(), "model": "other"})[0]["content"][0]["text"] == "You wrote about Hello. "
+        "I have nothing to add to that."
+    )
+    rehearsal.script(lambda request: call("look", at=request["model"]))
+    assert streamed(client, hello(tools=[LOOK]))[0]["content"][0]["input"] == {"at": "m"}
+
+
+def test_what_a_function_raises_is_not_tried_again_and_is_kept() -> None:
+    def fails(request: Json) -> str:
+        raise AssertionError("the agent sent something else")
+
+    with Rehearsal() as server, client_of(server, max_retries=3) as client:
+        server.script(fails)
+        with pytest.raises(anthropic.BadRequestError, match="the agent sent something else"):
+            streamed(client, hello())
+        assert len(server.requests) == 1
+        assert [type(error) for error in server.errors] == [AssertionError]
+
+
+def test_a_line_that_says_nothing_is_refused_at_once(rehearsal: Rehearsal) -> None:
+    with pytest.raises(TypeError, match="no line of a script"):
+        rehearsal.script(429)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no reply stops for 'tired'"):
+        Reply("x", stop_reason="tired")
+
+
+def test_the_fixture_is_the_shared_one(rehearsal: Rehearsal) -> None:
+    assert shared() is rehearsal
+
+
+def test_the_fixture_raises_what_a_function_raised() -> None:
+    running = fixture.rehearsal.__wrapped__()  # type: ignore[attr-defined]
+    server = next(running)
+    server.errors.append(AssertionError("seen by the test"))
+    with pytest.raises(AssertionError, match="seen by the test"):
+        next(running)
+
+
+def test_as_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "agents.rehearsal", "--limit-tokens", "5000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            with anthropic.Anthropic(base_url=address, api_key="none") as client:
+                assert client.models.retrieve("m").max_input_tokens == 5_000
+                assert streamed(client, hello())[0]["stop_reason"] == "end_turn"
+        finally:
+            process.terminate()
+
+
+def test_nothing_here_loads_a_providers_sdk() -> None:
+    code = (
+        "import json, sys; import agents.rehearsal.fixture; early = 'http.server' in sys.modules;"
+        "from agents.rehearsal import Rehearsal; Rehearsal().close();"
+        "print(json.dumps([early, *sorted({'anthropic', 'chromadb'} & sys.modules.keys())]))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert json.loads(said) == [False]
