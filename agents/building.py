@@ -44,7 +44,7 @@ class Parts:
 def assemble(config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False) -> Parts:
     """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done."""
     with ExitStack() as opened:
-        model = make_model(config, opened)
+        model = make_model(config)
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         of_memory, of_task = MemoryTools(clock), TaskTools()
@@ -90,14 +90,14 @@ def own_tools(config: AgentConfig) -> list[Tool]:
     ]
 
 
-def make_model(config: AgentConfig, opened: ExitStack) -> Model:
+def make_model(config: AgentConfig) -> Model:
     chosen = config.model
     base_url = chosen.base_url
     provider = chosen.provider
     if provider == "rehearsal":
-        from agents.rehearsal import Rehearsal
+        from agents.rehearsal import server
 
-        base_url, provider = opened.enter_context(Rehearsal()).base_url, "anthropic"
+        base_url, provider = server.shared().base_url, "anthropic"
     return AnthropicModel(
         chosen.id, provider=provider, base_url=base_url, api_key=chosen.api_key, thinking=chosen.thinking
     )

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents import yaml_file
-from agents.config_fields import Name
+from agents.config_fields import Name, Version
 from agents.config_problems import RULES_BROKEN, explain
 from agents.config_sections import (
     ArchivalConfig,
@@ -54,9 +54,9 @@ _RULED_TOGETHER = (("window", "model"), ("limits", "prices"))
 
 
 class AgentConfig(Section):
-    """An agent of selfpager."""
+    """Who the agent is, which model answers, how large its window is, what it remembers and what it can do."""
 
-    version: Literal[1] = Field(default=1, description="The version of this format.")
+    version: Version = Field(default=1, description="The version of this format.")
     name: Name = Field(description="The agent's name, and that of the directory with its memory.")
     extends: str | None = Field(
         default=None,

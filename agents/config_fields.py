@@ -5,7 +5,7 @@ Strict: a number is not read out of a text, unless the text came out of the envi
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
@@ -78,4 +78,5 @@ Count = Annotated[int, Field(ge=0), _as(int)]
 Number = Annotated[float, Field(gt=0), _as(float)]
 Price = Annotated[float, Field(ge=0), _as(float)]
 Share = Annotated[float, Field(gt=0, le=1), _as(float)]
+Version = Annotated[Literal[1], _as(int)]
 Flag = Annotated[bool, _as(bool)]

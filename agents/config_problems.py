@@ -41,7 +41,12 @@ Path = Sequence[str | int]
 
 
 def explain(error: ValidationError, root: Node, model: type[BaseModel]) -> list[Problem]:
-    return [problem for details in error.errors(include_url=False) for problem in _problems(details, root, model)]
+    return [
+        problem
+        for details in error.errors(include_url=False)
+        if details["type"] != "default_factory_not_called"  # only says that another problem was found before
+        for problem in _problems(details, root, model)
+    ]
 
 
 def _problems(details: ErrorDetails, root: Node, model: type[BaseModel]) -> Iterator[Problem]:
@@ -83,11 +88,9 @@ def _message(kind: str, value: Any, context: Mapping[str, Any], *, secret: bool)
         return _choice(value, str(context["expected"]))
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return f"has to be {words} {context[key]}, not {shown}."
+        return f"has to be {words} {context[key]:g}, not {shown}."
     if kind in ("string_too_short", "too_short"):
         return "must not be empty."
-    if kind == "string_unicode":
-        return "holds half of a character pair (\\ud800 to \\udfff), which is no text. Remove it."
     stem = kind.split("_", maxsplit=1)[0]
     if stem not in _KINDS:
         return f"cannot be {shown}."

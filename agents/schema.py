@@ -64,8 +64,8 @@ def _property(schema: Schema, definitions: Mapping[str, Schema], *, optional: bo
     """Its meaning and its default, then everything that may stand there: a value, a `${VAR}`, nothing at all."""
     rest = _untitled(schema)
     about = {word: rest.pop(word) for word in ("description", "default") if word in rest}
-    if about.get("default", ...) is None:
-        del about["default"]
+    if isinstance(about.get("default"), dict | list | None):  # the defaults of a section's keys stand with the keys
+        about.pop("default", None)
     if "description" not in about:  # pydantic leaves out what the section says in the same words
         about = {"description": definitions[rest["$ref"].rpartition("/")[2]]["description"], **about}
     choices: list[Schema] = rest.pop("anyOf", None) or rest.pop("oneOf", None) or [rest]

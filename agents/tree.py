@@ -22,6 +22,8 @@ from pager.errors import PagerError
 # `$${` stands for `${`; a `${` that begins nothing else is a mistake, and is found by the last alternative.
 _PIECE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{")
 
+_HALF = re.compile("[\ud800-\udfff]")  # what the system's environment holds for a byte that is no text
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
@@ -142,9 +144,12 @@ def _faults(text: str, environ: Mapping[str, str]) -> Iterable[str]:
                 f"{shown!r} is no expansion; the forms are ${{VAR}} and ${{VAR:-default}} (a default holds no "
                 "braces), and $${ stands for a plain ${."
             )
-        elif name and piece["default"] is None and name not in environ and name not in named:
+        elif name and name not in named:
             named.add(name)
-            yield f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-...}}."
+            if piece["default"] is None and name not in environ:
+                yield f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-...}}."
+            elif not environ.get(name, "").isprintable() and _HALF.search(environ[name]):
+                yield f"the environment variable {name} is not UTF-8; set it again."
 
 
 def _expanded(text: str, environ: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from yaml import Node as Raw
 
 MOST_NODES = 100_000  # aliases of aliases can stand for more than any memory holds
+_HALF = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {
     "null": re.compile(r"(?:~|null|Null|NULL|)\Z"),
@@ -44,12 +45,11 @@ _ADVICE = (
     ("could not find expected ':'", "a ':' is missing: every line of a mapping reads 'key: value'."),
     ("unexpected end of stream", "a quote that is opened here is never closed. Close it."),
     ("but found '<block sequence start>'", "a list begins where none can. Check the indentation of this line."),
-    ("but found '<block mapping start>'", "this line is indented further than its neighbours. Align them."),
     ("expected <block end>", "this does not fit the lines above. Check the indentation, the quotes and the brackets."),
     ("expected ',' or", "the brackets of a list or mapping opened before are not closed, or a ',' is missing."),
     ("found undefined alias", "this alias (*) has no anchor (&) of that name before it."),
     ("found duplicate anchor", "this anchor (&) exists already. Give it another name."),
-    ("expected a single document", "a second document begins here (---). One file describes one agent."),
+    ("but found another document", "a second document begins here (---). One file describes one agent."),
     ("that cannot start any token", "no value can begin with this character. Put the value in quotes."),
 )
 
@@ -232,7 +232,7 @@ class _Building:
     def _key(self, raw: Raw, place: Place) -> str | None:
         value = self.build(raw).value
         if isinstance(value, str):
-            if value == "<<":
+            if value == "<<" and not cast("ScalarNode", raw).style:
                 self._problems.append(Problem(place, "merge keys (<<) are not read here; use extends."))
                 return None
             return value
@@ -256,6 +256,11 @@ class _Building:
             case "float":
                 return float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
             case "str":
+                if _HALF.search(text):
+                    message = (
+                        "this text holds half of a character (\\ud800 to \\udfff), which nothing can write. Remove it."
+                    )
+                    self._problems.append(Problem(self._place(raw), message))
                 return text
             case _:
                 self._unknown_tag(raw)
@@ -300,15 +305,20 @@ def _dumper() -> type[Dumper]:
             return True
 
     def text(dumper: SafeDumper, value: str) -> ScalarNode:
-        style = "|" if "\n" in value and value.isprintable() is False and _block_safe(value) else None
-        return dumper.represent_scalar(f"{_TAG}str", value, style=style)
+        return dumper.represent_scalar(f"{_TAG}str", value, style=_style(value))
 
     CoreDumper.add_representer(str, text)
     return cast("type[Dumper]", CoreDumper)
 
 
-def _block_safe(text: str) -> bool:
-    return all(line.isprintable() and line == line.strip() for line in text.split("\n"))
+def _style(text: str) -> str | None:
+    if text == "<<":
+        return "'"
+    lines = text.split("\n")
+    if not all(line.isprintable() for line in lines):
+        return '"'  # PyYAML would write some of the rarer line breaks as they are, and read them as others
+    whole = len(lines) > 1 and bool(lines[0].strip()) and all(line == line.rstrip() for line in lines)
+    return "|" if whole else None
 
 
 def dump(data: Any) -> str:
