@@ -178,6 +178,9 @@ class Conversation:
         """The reply stays on disk and out of the prompt; a refused one takes its whole turn along."""
         self._ledger.write("drop", f"s{step.id}", reason=carried.drop)
         if not carried.drop_request:
+            if step.continues:
+                self.abandon_pause(carried.drop)  # nothing but what goes on may stand behind a paused reply
+                self._store.conversation.end_turn(self._present.view.steps[-1].id)
             return
         dropped = [resident for resident in self._present.view.steps if resident.turn == step.turn]
         for resident in dropped:
