@@ -293,15 +293,24 @@ class Conversation:
         numbers: list[int] = []
         with self._store.transaction():
             for index, turn in enumerate(turns):
-                unknown = set(turn) - RECORD_FIELDS
-                if unknown or not isinstance(turn.get("role"), str) or not isinstance(turn.get("text"), str):
-                    raise Refused(
-                        f"turn {index} needs the texts role and text, and may have at, name and session"
-                        + (f"; unknown: {', '.join(sorted(unknown))}." if unknown else f"; it is {dict(turn)!r:.200}.")
-                    )
-                at, name, session = turn.get("at"), turn.get("name"), turn.get("session")
-                numbers.append(self.record(turn["role"], turn["text"], at=at, name=name, session=session))
+                try:
+                    numbers.append(self.record(**_record_fields(turn)))
+                except Refused as error:
+                    raise Refused(f"turn {index}: {error}") from None
         return numbers
 
     def _moment(self, at: Moment | None) -> int:
         return to_micros(self._clock.now() if at is None else span_start(at, self._clock.zone))
+
+
+def _record_fields(turn: Any) -> dict[str, Any]:
+    """The arguments of `record` out of a turn as it came, perhaps from a file."""
+    given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
+    unknown = given.keys() - RECORD_FIELDS
+    texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
+    if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
+        raise Refused(
+            "it needs the texts role and text, and may have at, name and session (texts, too)"
+            + (f"; unknown: {', '.join(sorted(unknown))}." if unknown else f"; it is {turn!r:.200}.")
+        )
+    return {"at": None, "name": None, "session": None, **given}
