@@ -101,8 +101,7 @@ class Memory(Reading):
 
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
         self._prompt.start()
-        if self._store.journal.get("purging"):
-            purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
+        self._finish_purge()
         if core is not None:
             self._core.configure(core)
         self._core.reread_files()
@@ -219,12 +218,24 @@ class Memory(Reading):
 
     @takes_turns
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned."""
+        """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned.
+
+        After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and answers 0.
+        """
+        if self._finish_purge() == page_id.strip():
+            return 0
         aside = inbox.set_aside(self._opened.directory)
         places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, aside=aside)
         self._prompt.forget_view()
-        purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
+        self._finish_purge()
         return places
+
+    def _finish_purge(self) -> str | None:
+        """Whatever purge is under way, an earlier one too; its page."""
+        page = self._store.journal.get("purging")
+        if page is not None:
+            purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
+        return page
 
     @takes_turns
     def search_archive(

@@ -19,7 +19,7 @@ from pager import digest, markup, sizing, words
 from pager.blocks import THINKING, dump, text_block, text_of
 from pager.embedder import EmbedderUnavailable
 from pager.ledger import Ledger
-from pager.meaning import Meaning
+from pager.meaning import Meaning, owe_vector
 from pager.pages import Pages
 from pager.store import Store
 from pager.types import FOREVER, Json, PageId, read_page_id
@@ -90,6 +90,7 @@ def purge(
         for table, row in changed:
             if table == "facts":
                 store.upkeep.drop_vector(row)  # it was made from the text that is gone
+                owe_vector(store)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
         for each in map(str, gone):
             if store.prompt.unpin(each):

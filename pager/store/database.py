@@ -6,9 +6,10 @@ the commit (and only then) is handed to `after_commit`.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,39 +30,80 @@ class Database:
         self._after: list[Callable[[], None]] = []
         self.on_rollback: Callable[[], None] | None = None
         with self._explained():
+            if not read_only and not path.exists():
+                self._create()
+            if path.stat().st_size == 0:
+                raise StorageError(f"{path} is empty, so it is damaged. Restore a backup of its directory.")
+            if not read_only and not os.access(path, os.W_OK):
+                # SQLite would open it all the same, and refuse the first change.
+                raise StorageError(f"{path} cannot be written. Check the rights on it, or open it for reading.")
             self._connection = self._connect()
             try:
-                self._migrate()
+                version = self._recognised()
+                if not read_only:
+                    self._set_up()
+                self._migrate(version)
             except BaseException:
                 self._connection.close()
                 raise
 
+    def _create(self) -> None:
+        """A file that only says whose it is, in one piece: one without a byte is never ours, but a lost one."""
+        aside = self.path.with_name(f"{self.path.name}.new")
+        try:
+            aside.unlink(missing_ok=True)
+            with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = OFF")
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            aside.replace(self.path)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} cannot be made ({error.strerror}). Check the rights on its directory, and its free space."
+            ) from error
+
     def _connect(self) -> sqlite3.Connection:
-        mode = "ro" if self.read_only else "rwc"
-        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        if not self.read_only:
+            return self._connection_to("mode=rwc")
+        connection = self._connection_to("mode=ro")
+        try:
+            connection.execute("PRAGMA user_version")
+        except sqlite3.OperationalError:
+            connection.close()
+            if self.path.with_name(f"{self.path.name}-wal").exists():
+                raise
+            # On a disk that takes no writes SQLite cannot share the log with others. There is none, so it need not.
+            connection = self._connection_to("immutable=1")
+        return connection
+
+    def _connection_to(self, how: str) -> sqlite3.Connection:
+        address = f"{self.path.absolute().as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
-        if not self.read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")
-            # The log is copied into the file at 1 MB (256 pages), and is cut to 4 MB after a larger transaction.
-            connection.execute("PRAGMA wal_autocheckpoint = 256")
-            connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         return connection
 
-    def _migrate(self) -> None:
-        version = self.value("PRAGMA user_version")
-        owner = self.value("PRAGMA application_id")
+    def _recognised(self) -> int:
+        """The version of a file that is ours. Nothing is written before that is known."""
+        version: int = self.value("PRAGMA user_version")
+        empty = version == 0 and not self.value("SELECT count(*) FROM sqlite_master")
+        if not empty and self.value("PRAGMA application_id") != APPLICATION_ID:
+            raise StorageError(f"{self.path} is a database of another program; give an empty directory.")
         if version > VERSION:
             raise NewerFile(
                 f"{self.path} has format {version}; this selfpager knows formats up to {VERSION}. "
                 "Install a newer selfpager, or restore a backup made with this one."
             )
-        empty = version == 0 and not self.value("SELECT count(*) FROM sqlite_master")
-        if not empty and owner != APPLICATION_ID:
-            raise StorageError(f"{self.path} is a database of another program; give an empty directory.")
+        return version
+
+    def _set_up(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA secure_delete = ON")
+        # The log is copied into the file at 1 MB (256 pages), and is cut to 4 MB after a larger transaction.
+        self._connection.execute("PRAGMA wal_autocheckpoint = 256")
+        self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
+
+    def _migrate(self, version: int) -> None:
         if version == VERSION:
             return
         if self.read_only:
@@ -86,6 +128,8 @@ class Database:
                 f"the disk is full; nothing of this change was written to {self.path}. Free some space and try again."
             )
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            if self.read_only:
+                return f"{self.path} cannot be read ({error}). Check the rights on it and on its directory."
             return (
                 f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it for reading."
             )
@@ -94,7 +138,10 @@ class Database:
         if name.startswith("SQLITE_BUSY"):
             return f"{self.path} is locked by another program ({error}). Close it and try again."
         if name.startswith("SQLITE_IOERR"):
-            return f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written."
+            return (
+                f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written. Check "
+                "the disk and its free space, and try again."
+            )
         return f"{self.path}: {error}"
 
     @contextmanager
@@ -125,6 +172,8 @@ class Database:
 
     @contextmanager
     def _savepoint(self) -> Generator[None]:
+        if not self._connection.in_transaction:
+            raise StorageError(f"{self.path}: the transaction was undone by the error before; begin it again.")
         name, waiting = f"level_{self._depth}", len(self._after)
         self._connection.execute(f"SAVEPOINT {name}")
         self._depth += 1

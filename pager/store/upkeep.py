@@ -44,7 +44,10 @@ class UpkeepTable:
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
+        try:
+            found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
+        except StorageError as error:
+            return [str(error)]  # too damaged to be looked over
         broken = [
             f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in self._db.rows("PRAGMA foreign_key_check")
         ]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pager import tokens
+from tests.support.embedders import Words
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTED, ENDED, FAILED = "__started__", "__ended__", "__failed__"
@@ -168,6 +169,7 @@ def main() -> None:
     for module in ("pager.memory", "numpy", "tests.standin", "tests.crash.load"):
         import_module(module)
     tokens.total("the table of tokens, read once for all")
+    Words().embed(["what it imports"])  # a child that is somebody else may not read these files any more
     for job in _jobs():
         alive, kept_by_child = os.pipe()
         child = os.fork()

@@ -16,6 +16,8 @@ from random import Random
 from typing import Any
 
 from pager import BlockSpec, Limits, Memory, leave
+from pager.store import SqliteStore
+from pager.store.database import Database
 from pager.types import Json
 from tests.crash.children import say
 from tests.crash.commit_points import CommitPoints
@@ -40,6 +42,12 @@ def open_memory(directory: str | Path, *, life: int = 0, **changes: Any) -> Memo
         "embedder": Words(), "clock": HandClock(START + timedelta(days=life)), **changes,
     }  # fmt: skip
     return Memory.open(directory, **opening)
+
+
+def database(memory: Memory) -> Database:
+    store = memory._store
+    assert isinstance(store, SqliteStore)
+    return store.db
 
 
 def standin() -> Standin:

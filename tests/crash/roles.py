@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pager import InUse, Memory, leave
+from pager import InUse, Memory, StorageError, leave
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
-from tests.crash.load import open_memory
+from tests.crash.load import database, open_memory
 from tests.support.clock import HandClock
+from tests.support.embedders import Words
+
+NOBODY = 65_534
 
 
 def own(directory: str) -> None:
@@ -65,7 +68,7 @@ def take_and_die(directory: str, deadly: int, when: str) -> None:
     """The owner dies before or after a commit of taking what is in its inbox: number 1, 2, ..."""
     memory = open_memory(directory, embedder=None)
     points = CommitPoints(deadly, after=when == "after")
-    points.watch(memory._store.db)
+    points.watch(database(memory))
     memory.take_inbox()
     say("taken", points.count)
     memory.close()
@@ -76,3 +79,23 @@ def die_at_deletion(directory: str) -> None:
     memory = open_memory(directory, embedder=None)
     Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
     memory.take_inbox()
+
+
+def visit(directory: str) -> None:
+    """As somebody who is not root: try to own it, then read it."""
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    try:
+        open_memory(directory).close()
+        say("open", "opened", "")
+    except StorageError as error:
+        say("open", type(error).__name__, str(error))
+    try:
+        reader = Memory.read(directory, embedder=Words())
+        fact, message = reader.newest_facts(1)[0].text, reader.search_recall("", limit=1)[0].text
+        found = reader.search_archive(fact)[0].text
+        assert found == fact
+        say("read", fact, message)
+    except StorageError as error:
+        say("read", type(error).__name__, str(error))

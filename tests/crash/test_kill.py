@@ -79,7 +79,7 @@ def test_killed_at_any_moment(nursery: Nursery, tmp_path: Path) -> None:
             heard += len(ended.said)
             with open_memory(directory, life=number) as memory:
                 witness.judge(memory)
-        judge_after_death(directory, witness, life=number + 1)
+        judge_after_death(directory, witness, life=(chain + 1) * LIVES + 1)
     assert heard > CHAINS * LIVES * 5, "they died before they did anything"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pager import Fact, Memory
 from pager.types import Json
-from tests.crash.load import open_memory, standin
+from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply
 
 Line = list[Any]
@@ -164,7 +164,7 @@ def _all_facts(memory: Memory) -> list[Fact]:
 
 def _blocks(memory: Memory, kind: str) -> list[Json]:
     """What was ever said of a kind, acknowledged or not."""
-    rows = memory._store.db.rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
+    rows = database(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
     return [block for block in (json.loads(row["block"]) for row in rows) if block["type"] == kind]
 
 

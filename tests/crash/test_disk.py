@@ -1,0 +1,213 @@
+"""A disk that is full, takes no writes, or has lost bytes: a clear error, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pager import Memory, PagerError, StorageError
+from tests.crash.children import Nursery
+from tests.crash.load import open_memory
+from tests.crash.witness import Witness, goes_on
+from tests.support.embedders import Words
+
+pytestmark = pytest.mark.slow
+
+WAY_BACK = r"damaged.*[Rr]estore a backup"
+EVERY_CALL = {
+    "open", "record", "record_many", "archive", "forget", "pin", "core", "move_out", "search", "user", "request",
+    "reply", "begin", "result", "tool", "interrupt", "leave", "inbox", "unpin", "export", "purge",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as nursery:
+        yield nursery
+
+
+# --- full
+
+
+@pytest.mark.parametrize("reopening", [False, True], ids=["the same process", "reopened"])
+@pytest.mark.parametrize("kind", ["file limit", "tmpfs"])
+def test_every_call_on_a_disk_with_any_free_space(
+    nursery: Nursery, tmp_path: Path, kind: str, reopening: bool
+) -> None:  # fmt: skip
+    """Where a tmpfs may not be mounted, the second kind is the first once more."""
+    life = nursery.run("tests.crash.full_disk:fill_up", tmp_path / "disk", kind, reopening)
+    _, failures = life.said[-1]
+    assert failures.keys() == EVERY_CALL, "each has failed at least once"
+
+
+# --- read-only
+
+
+@pytest.fixture
+def written(nursery: Nursery) -> Iterator[Path]:
+    """A directory of an agent that anybody may reach: what root may do proves nothing, so somebody else tries."""
+    with tempfile.TemporaryDirectory() as place:
+        directory = Path(place) / "agent"
+        with open_memory(directory) as memory:
+            memory.archive("prefers window seats", key="seat")
+            memory.append_user("hello")
+        Path(place).chmod(0o755)
+        yield directory
+        for path in [directory, *directory.rglob("*")]:
+            path.chmod(0o700)
+
+
+def take_rights(directory: Path, *, folder: int, file: int) -> None:
+    for path in directory.rglob("*"):
+        path.chmod(folder if path.is_dir() else file)
+    directory.chmod(folder)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def test_a_directory_that_may_not_be_written(nursery: Nursery, written: Path) -> None:
+    before = contents(written)
+    take_rights(written, folder=0o555, file=0o444)
+    life = nursery.run("tests.crash.roles:visit", written)
+    assert life.said == [["open", "StorageError", life.said[0][2]], ["read", "prefers window seats", "hello"]]
+    assert "Permission denied" in life.said[0][2]
+    assert "rights" in life.said[0][2]
+    assert contents(written) == before
+    take_rights(written, folder=0o777, file=0o666)
+    life = nursery.run("tests.crash.roles:visit", written)
+    assert life.said[0] == ["open", "opened", ""]
+
+
+def test_a_database_file_that_may_not_be_written(nursery: Nursery, written: Path) -> None:
+    before = (written / "pager.db").read_bytes()
+    take_rights(written, folder=0o777, file=0o666)
+    (written / "pager.db").chmod(0o444)
+    life = nursery.run("tests.crash.roles:visit", written)
+    assert life.said[0][:2] == ["open", "StorageError"]
+    assert "rights" in life.said[0][2]
+    assert life.said[1] == ["read", "prefers window seats", "hello"]
+    assert (written / "pager.db").read_bytes() == before
+
+
+def test_a_directory_that_may_not_be_read(nursery: Nursery, written: Path) -> None:
+    take_rights(written, folder=0o755, file=0o000)
+    life = nursery.run("tests.crash.roles:visit", written)
+    assert [line[1] for line in life.said] == ["StorageError", "StorageError"]
+    assert all("rights" in line[2] for line in life.said)
+
+
+def test_what_a_killed_owner_left_in_a_directory_that_became_read_only(nursery: Nursery) -> None:
+    """Its log is not in the file yet, and cannot be put there."""
+    with tempfile.TemporaryDirectory() as place:
+        directory = Path(place) / "agent"
+        life = nursery.begin("tests.crash.roles:write_pairs", directory, 3)
+        life.until("page")
+        life.kill()
+        Path(place).chmod(0o755)
+        assert (directory / "pager.db-wal").stat().st_size > 0
+        take_rights(directory, folder=0o555, file=0o444)
+        life = nursery.run("tests.crash.roles:visit", directory)
+        assert life.said[0][1] == "StorageError"
+        assert life.said[1] == ["read", "right 2", "are you there?"]
+        take_rights(directory, folder=0o700, file=0o600)
+        with open_memory(directory, embedder=None) as memory:
+            assert len(memory.newest_facts()) == 6
+            goes_on(memory)
+
+
+# --- damaged
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> tuple[Path, Witness]:
+    """A memory after a full life, and what it must know. Not to be touched: use a copy."""
+    directory = tmp_path_factory.mktemp("well") / "agent"
+    life = nursery.run("tests.crash.load:scripted", directory, 0, "before")
+    witness = Witness()
+    witness.hear(life.said)
+    return directory, witness
+
+
+def use(directory: Path, witness: Witness) -> str:
+    """Open it, hold it against what it must know, go on: what became of that."""
+    try:
+        memory = open_memory(directory, life=3)
+    except PagerError as error:
+        return f"{type(error).__name__}: {error}"
+    with memory:
+        problems = memory.check()
+        if problems:
+            return f"check: {problems[0].text}"
+        witness.judge(memory)
+    return "as it was"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.02, 0.1, 0.5, 0.9, 0.999])
+def test_a_database_that_was_cut_is_never_taken_for_a_new_one(
+    well: tuple[Path, Witness], tmp_path: Path, share: float
+) -> None:
+    directory = shutil.copytree(well[0], tmp_path / "agent")
+    file = directory / "pager.db"
+    cut = file.read_bytes()[: int(file.stat().st_size * share)]
+    file.write_bytes(cut)
+    outcome = use(directory, well[1])
+    assert outcome.startswith(("StorageError", "check"))
+    if outcome.startswith("StorageError"):
+        assert re.search(WAY_BACK, outcome), outcome
+        assert file.read_bytes() == cut, "it is left as it is"
+        assert not list(directory.glob("pager.db-*"))
+
+
+def test_a_database_with_other_bytes_is_told_from_a_good_one(well: tuple[Path, Witness], tmp_path: Path) -> None:
+    """A page of noise anywhere: an error that says what to do, or check says what is wrong."""
+    whole = (well[0] / "pager.db").read_bytes()
+    random, pages = Random(5), len((well[0] / "pager.db").read_bytes()) // 4_096
+    outcomes = set()
+    for number in [0, *random.sample(range(1, pages), 40)]:
+        directory = shutil.copytree(well[0], tmp_path / str(number))
+        noise = random.randbytes(4_096)
+        harmed = whole[: number * 4_096] + noise + whole[(number + 1) * 4_096 :]
+        (directory / "pager.db").write_bytes(harmed)
+        outcome = use(directory, well[1])
+        if outcome.startswith("StorageError"):
+            assert re.search(WAY_BACK, outcome), outcome
+            assert (directory / "pager.db").read_bytes() == harmed
+        assert not outcome.startswith("as it was"), f"page {number}"
+        outcomes.add(outcome.partition(":")[0])
+    assert outcomes == {"StorageError", "check"}
+
+
+def test_a_backup_of_the_directory_is_the_way_back(well: tuple[Path, Witness], tmp_path: Path) -> None:
+    backup = shutil.copytree(well[0], tmp_path / "backup")
+    directory = shutil.copytree(well[0], tmp_path / "agent")
+    (directory / "pager.db").write_bytes(b"")
+    with pytest.raises(StorageError, match="Restore a backup"):
+        open_memory(directory)
+    shutil.rmtree(directory)
+    backup.rename(directory)
+    assert use(directory, well[1]) == "as it was"
+
+
+def test_a_reader_says_the_same_of_a_damaged_database(well: tuple[Path, Witness], tmp_path: Path) -> None:
+    directory = shutil.copytree(well[0], tmp_path / "agent")
+    for content in (b"", b"SQLite format 3\0" + bytes(84), b"nothing of the kind" * 1_000):
+        (directory / "pager.db").write_bytes(content)
+        with pytest.raises(StorageError, match=WAY_BACK):
+            Memory.read(directory, embedder=Words())
+        assert (directory / "pager.db").read_bytes() == content
+
+
+def test_the_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "home" / "agent"
+    with open_memory(directory):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert stat.S_IMODE((directory / "lock").stat().st_mode) == 0o600
