@@ -55,7 +55,10 @@ class AgentLock:
         )
 
     def release(self) -> None:
-        os.close(self._file)
+        """Once: the number of a closed file may be somebody else's by then."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def holder(path: Path) -> dict[str, Any] | None:

@@ -328,14 +328,11 @@ class Memory(Reading):
             self._archival.meaning.compact()
 
     @takes_turns
-    def export(self, file: str | Path) -> None:
-        """A consistent copy of the database while it is in use."""
-        self._store.upkeep.copy_to(Path(file))
-
-    @takes_turns
     def close(self) -> None:
-        if self._archival.meaning:
-            self._archival.meaning.close()
-        self._store.close()
-        if self._opened.lock:
-            self._opened.lock.release()
+        try:
+            if self._archival.meaning:
+                self._archival.meaning.close()
+        finally:
+            self._store.close()
+            if self._opened.lock:
+                self._opened.lock.release()

@@ -1,0 +1,263 @@
+"""Threads that share a memory take turns: every step is there, in an order, and none is interleaved (section 3)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager import Memory, StorageError
+from pager.meaning import BATCH
+from tests.crash.load import database, open_memory, standin
+from tests.standin import Reply, Standin, call
+
+THREADS, ROUNDS = 8, 20
+
+
+@pytest.fixture(autouse=True)
+def impatient_threads() -> Iterator[None]:
+    """They interrupt each other after 10 us, not after 5 ms."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def together(*acts: Callable[[], None]) -> None:
+    """All at once. What one of them raises is raised here, and the others are not waited for in vain."""
+    failures: list[BaseException] = []
+    start = threading.Barrier(len(acts))
+
+    def run(act: Callable[[], None]) -> None:
+        try:
+            start.wait()
+            act()
+        except BaseException as error:  # noqa: BLE001  a thread's error must reach the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(act,), daemon=True) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+    if failures:
+        raise failures[0]
+
+
+def say(memory: Memory, provider: Standin, *said: Any) -> None:
+    message = provider.create({"model": "m", **memory.request().params}, Reply(*said))
+    memory.append_assistant(message)
+
+
+def turn(memory: Memory, provider: Standin, name: str, number: int) -> None:
+    """A question, two calls at once, their results, an answer."""
+    memory.append_user(f"question of {name} number {number}")
+    say(memory, provider, call("fetch", {"order": f"{name}a{number}"}), call("fetch", {"order": f"{name}b{number}"}))
+    for each in memory.open_calls:
+        memory.begin_call(each.id)
+        memory.append_result(each.id, f"result for {each.input['order']}")
+    say(memory, provider, f"answer to {name} number {number}")
+
+
+def steps(memory: Memory) -> list[tuple[int, str, list[Any]]]:
+    """The conversation as it stands on disk: step, kind, blocks."""
+    rows = database(memory).rows(
+        "SELECT s.id, s.kind, p.block FROM steps s JOIN parts p ON p.step = s.id"
+        " WHERE p.kind = 'said' AND s.kind <> 'record' ORDER BY s.id, p.id"
+    )
+    found: list[tuple[int, str, list[Any]]] = []
+    for row in rows:
+        if not found or found[-1][0] != row["id"]:
+            found.append((row["id"], row["kind"], []))
+        found[-1][2].append(json.loads(row["block"]))
+    return found
+
+
+def assert_whole_turns(memory: Memory, names: list[str], rounds: int) -> None:
+    """Question, calls with their results, answer, of one thread and then of another; each thread's in its order."""
+    said, next_number = steps(memory), dict.fromkeys(names, 1)
+    assert len(said) == 3 * len(names) * rounds
+    for question, calls, answer in zip(said[::3], said[1::3], said[2::3], strict=True):
+        assert [question[1], calls[1], answer[1]] == ["user", "assistant", "assistant"]
+        *_, name, _, number = question[2][0]["text"].split()
+        assert int(number) == next_number[name]
+        next_number[name] += 1
+        orders = [block["input"]["order"] for block in calls[2] if block["type"] == "tool_use"]
+        assert orders == [f"{name}a{number}", f"{name}b{number}"]
+        results = [block["content"][0]["text"] for block in calls[2] if block["type"] == "tool_result"]
+        assert results == [f"result for {order}" for order in orders]
+        assert answer[2][0]["text"] == f"answer to {name} number {number}"
+
+
+def test_turns_of_eight_threads(tmp_path: Path) -> None:
+    """A turn is several calls; a caller holds a lock of its own around them. Others archive, record and search."""
+    provider, turns = standin(), threading.Lock()
+    talkers = [f"talker{number}" for number in range(3)]
+    with open_memory(tmp_path) as memory:
+
+        def talk(name: str) -> None:
+            for number in range(1, ROUNDS + 1):
+                with turns:
+                    turn(memory, provider, name, number)
+
+        def archive(name: str) -> None:
+            for number in range(ROUNDS):
+                fact = memory.archive(f"{name} fact{number}", key=f"key{number % 3}")
+                assert memory.search_archive(fact.text, as_of=fact.valid_from)[0].page_id == fact.id
+
+        def record(name: str) -> None:
+            for number in range(ROUNDS):
+                pages = memory.record_many(
+                    {"role": "user", "text": f"{name} record{number} part{part}"} for part in range(4)
+                )
+                numbers = [int(page[1:]) for page in pages]
+                assert numbers == list(range(numbers[0], numbers[0] + 4)), "others came in between"
+                assert {hit.page_id for hit in memory.search_recall(f"{name} record{number}", limit=4)} == set(pages)
+
+        def look() -> None:
+            for _ in range(4 * ROUNDS):
+                memory.search_recall("question answer result")
+                memory.core_append("notes", ".")
+                memory.core_replace("notes", memory.core()[1].value, "")
+                assert len({each.step for each in memory.open_calls}) <= 1
+
+        together(
+            *(lambda name=name: talk(name) for name in talkers),
+            lambda: archive("one"), lambda: archive("two"), lambda: record("one"), lambda: record("two"), look,
+        )  # fmt: skip
+        assert_whole_turns(memory, talkers, ROUNDS)
+        assert len(memory.newest_facts(1_000)) == 2 * ROUNDS
+        for key in range(3):
+            assert sum(fact.superseded_by is None for fact in memory.fact_versions(f"key{key}")) == 1
+        assert memory.check() == []
+    with open_memory(tmp_path) as memory:
+        assert_whole_turns(memory, talkers, ROUNDS)
+        assert memory.check() == []
+
+
+def test_a_transaction_lets_nobody_in_between(tmp_path: Path) -> None:
+    """All of a thread's calls in it stand behind each other, and others see none of them before it ends."""
+    with open_memory(tmp_path, embedder=None) as memory:
+
+        def write(name: str) -> None:
+            for number in range(ROUNDS):
+                with memory.transaction():
+                    first = memory.archive(f"{name} first {number}").number
+                    memory.record("user", f"{name} said {number}")
+                    memory.core_append("notes", f"{name}{number}")
+                    memory.core_replace("notes", f"{name}{number}", "")
+                    assert memory.archive(f"{name} second {number}").number == first + 1
+                assert len(memory.newest_facts(10_000)) % 2 == 0, "half of a transaction was seen"
+
+        together(*(lambda name=f"t{number}": write(name) for number in range(THREADS)))
+        texts = [fact.text for fact in reversed(memory.newest_facts(10_000))]
+        assert len(texts) == 2 * THREADS * ROUNDS
+        for first, second in zip(texts[::2], texts[1::2], strict=True):
+            assert second == first.replace("first", "second")
+        assert memory.check() == []
+
+
+def test_a_transaction_that_fails_takes_nothing_of_another_thread_along(tmp_path: Path) -> None:
+    with open_memory(tmp_path, embedder=None) as memory:
+
+        def fail() -> None:
+            for number in range(ROUNDS):
+                try:
+                    with memory.transaction():
+                        memory.archive(f"undone {number}")
+                        memory.append_user(f"undone {number}")
+                        raise ZeroDivisionError
+                except ZeroDivisionError:
+                    pass
+
+        def write(name: str) -> None:
+            for number in range(ROUNDS):
+                memory.archive(f"{name} kept {number}")
+                memory.append_user(f"{name} said {number}")
+
+        names = [f"t{number}" for number in range(THREADS // 2)]
+        together(*(fail for _ in names), *(lambda name=name: write(name) for name in names))
+        wanted = {f"{name} kept {number}" for name in names for number in range(ROUNDS)}
+        assert sorted(fact.text for fact in memory.newest_facts(10_000)) == sorted(wanted)
+        said = [blocks[0]["text"] for _, _, blocks in steps(memory)]
+        assert sorted(said) == sorted(text.replace("kept", "said") for text in wanted)
+        for name in names:
+            assert [text for text in said if text.startswith(name)] == [f"{name} said {n}" for n in range(ROUNDS)]
+        say(memory, standin())
+        assert memory.check() == []
+
+
+def test_two_threads_and_one_reply_to_give(tmp_path: Path) -> None:
+    """Only one of them can answer the open turn: the other is told, and nothing is doubled."""
+    with open_memory(tmp_path, embedder=None) as memory:
+        for number in range(ROUNDS):
+            memory.append_user(f"who answers {number}?")
+            message = standin().create({"model": "m", **memory.request().params}, Reply("I do"))
+            outcomes: list[str] = []
+
+            def answer(message: Any = message, outcomes: list[str] = outcomes) -> None:
+                try:
+                    outcomes.append(memory.append_assistant(message)[0])
+                except Exception as error:  # noqa: BLE001
+                    outcomes.append(type(error).__name__)
+
+            together(*[answer] * THREADS)
+            assert sorted(outcomes) == ["Refused"] * (THREADS - 1) + ["s"]
+        assert len(steps(memory)) == 2 * ROUNDS
+        assert memory.check() == []
+
+
+@pytest.mark.slow
+def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: Path) -> None:
+    each = 2 * BATCH // THREADS + 5
+    with open_memory(tmp_path) as memory:
+
+        def archive(name: str) -> None:
+            for number in range(each):
+                fact = memory.archive(f"{name} fact{number}")
+                if number % 5 == 0:
+                    hits = memory.search_archive(fact.text, limit=3)
+                    (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
+                    assert {"words", "meaning"} <= set(parts)
+
+        together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), memory.compact)
+        assert (tmp_path / "chroma" / "state.json").exists()
+        nearest = memory._archival.meaning
+        assert nearest is not None
+        facts = memory.newest_facts(10_000)
+        assert len(facts) == THREADS * each
+        assert [fact.id for fact in facts if nearest.nearest(fact.text, 1)[0][0] != fact.number] == []
+        assert memory.check() == []
+
+
+def test_closing_while_others_are_at_work(tmp_path: Path) -> None:
+    """Whatever returned is there; whoever comes late is told."""
+    memory = open_memory(tmp_path, embedder=None)
+    stored: list[str] = []
+    enough = threading.Event()
+
+    def archive(name: str) -> None:
+        with suppress(StorageError):
+            for number in count():
+                fact = memory.archive(f"{name} fact{number}")
+                stored.append(fact.text)
+                if len(stored) > 50:
+                    enough.set()
+
+    def close() -> None:
+        enough.wait()
+        memory.close()
+
+    together(close, *(lambda name=f"t{number}": archive(name) for number in range(THREADS)))
+    memory.close()  # once more harms nobody
+    with open_memory(tmp_path, embedder=None) as again:
+        assert {fact.text for fact in again.newest_facts(100_000)} == set(stored)
+        assert again.check() == []
