@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pager import InUse, Memory, StorageError, leave
+from pager.store import database as database_module
+from pager.store.schema import MIGRATIONS
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.load import database, open_memory
@@ -99,3 +101,12 @@ def visit(directory: str) -> None:
         say("read", fact, message)
     except StorageError as error:
         say("read", type(error).__name__, str(error))
+
+
+def migrate_and_die(directory: str, script: str, deadly: int, when: str) -> None:
+    """Opens with one migration more, and dies before or after that has committed."""
+    database_module.MIGRATIONS = (*MIGRATIONS, script)
+    database_module.VERSION = len(database_module.MIGRATIONS)
+    points = CommitPoints(deadly, after=when == "after")
+    open_memory(directory, embedder=None).close()
+    say("open", points.count)
