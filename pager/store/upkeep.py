@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -185,9 +185,14 @@ class UpkeepTable:
     # copies
 
     def copy_to(self, file: Path) -> None:
+        """A copy of what is committed, on disk when this returns."""
         if file.exists():
             raise StorageError(f"{file} exists already; choose another name.")
         try:
             self._db.run("VACUUM INTO ?", (str(file),))
-        except sqlite3.Error as error:
-            raise StorageError(f"{file} cannot be written: {error}") from None
+            with file.open("rb") as copy:
+                os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into
+        except (StorageError, OSError) as error:
+            file.unlink(missing_ok=True)  # half a copy
+            reason = error.__cause__ or error
+            raise StorageError(f"{file} cannot be written ({reason}). Choose another place.") from error

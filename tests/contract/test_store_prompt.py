@@ -1,0 +1,286 @@
+"""What every Store must do: epochs and requests, what is resident, the journal, and looking after it all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pager.clock import from_micros
+from pager.errors import StorageError
+from pager.search import match_query
+from pager.store import Store
+from pager.tokens import Counts
+from pager.types import Answered, Movement, Pin, Stay, Usage
+from tests.contract.stores import Place, epoch, found, keep, say, text
+from tests.contract.vector_sources import unit_vectors
+
+# --- epochs and requests
+
+
+def reply(store: Store, turn: int) -> int:
+    return store.conversation.append_step("assistant", "assistant", 0, turn=turn)
+
+
+def test_an_epoch_comes_back_as_it_was_sent_and_lives_until_the_next(store: Store, place: Place) -> None:
+    assert (store.prompt.last_epoch(), store.prompt.epoch(1)) == (None, None)
+    one = epoch(
+        1, first_step=4, tools=[{"name": "é\0"}], system=[text("be brief")], preamble=[text("digest")],
+        digest=[{"first": 1}], settings={"model": "m", "n": 2}, sizes={"core": Counts(1, 2, 3, 4, 5)}, reason="full",
+    )  # fmt: skip
+    store.prompt.open_epoch(one, 9, 3)
+    assert store.prompt.last_epoch() == (one, True)
+    store.prompt.notice(1, 5)
+    store.prompt.open_epoch(epoch(2), 10, 6)
+    again = place.reopen().prompt
+    assert again.epoch(1) == replace(one, noticed=True)
+    assert again.last_epoch() == (epoch(2), True)
+    assert place.open().upkeep.audit() == []  # only the newest lives
+    again.end_epoch(7)
+    assert again.last_epoch() == (epoch(2), False)
+
+
+def test_an_answered_request_is_kept_with_what_it_cost(store: Store) -> None:
+    first, part = say(store, "hello")
+    store.prompt.open_epoch(epoch(1), 0, first)
+    bare = Answered(reply(store, first), 1, part, None, "m", 12, None)
+    usage = Usage(input_tokens=3, output_tokens=4, cache_read_input_tokens=5, cache_creation_input_tokens=6)
+    full = Answered(reply(store, first), 1, part, part, "n", 13, usage)
+    for request in (bare, full):
+        store.prompt.answered(request, 0)
+    assert [store.prompt.request(step) for step in (bare.step, full.step, first)] == [bare, full, None]
+
+
+def test_the_last_request_is_that_of_its_epoch(store: Store) -> None:
+    assert (store.prompt.last_answered(), store.prompt.last_request(1)) == (None, None)
+    first, part = say(store, "hello")
+    made = dict[int, list[Answered]]()
+    for number in (1, 2):
+        store.prompt.open_epoch(epoch(number), 0, store.conversation.last_step())
+        made[number] = [Answered(reply(store, first), number, part, None, "m", 1, None) for _ in range(2)]
+        for request in made[number]:
+            store.prompt.answered(request, 0)
+    store.prompt.open_epoch(epoch(3), 0, store.conversation.last_step())
+    assert [store.prompt.last_request(number) for number in (1, 2, 3)] == [made[1][-1], made[2][-1], None]
+    assert store.prompt.last_answered() == made[2][-1].step
+
+
+# --- residency
+
+
+class ExampleOver(Exception):
+    """Undoes what an example wrote."""
+
+
+WAYS = st.sampled_from([("s1", "step"), ("s2", "step"), ("s1", "pinned"), ("f1", "recalled")])
+INTERVALS = st.lists(st.tuples(WAYS, st.integers(0, 6), st.none() | st.integers(0, 6)), max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(intervals=INTERVALS)
+def test_a_page_is_in_the_requests_after_it_entered_until_it_left(store: Store, intervals: list[Any]) -> None:
+    with suppress(ExampleOver), store.transaction():
+        held = list[Stay]()
+        for (page, how), start, length in sorted(intervals, key=itemgetter(1)):
+            if how in {stay.how for stay in held if stay.page_id == page and stay.until_step is None}:
+                continue  # it is there already, in this way
+            store.prompt.enter(page, how, start)
+            held.append(Stay(page, how, start, None))
+            if length is not None:
+                store.prompt.leave(page, how, start + length, f"after {length}")
+                held[-1] = Stay(page, how, start, start + length, f"after {length}")
+        compare(store, held)
+        raise ExampleOver
+
+
+def compare(store: Store, held: list[Stay]) -> None:
+    """The store against a list."""
+    for at in range(15):
+        there = [stay for stay in held if stay.from_step < at and (stay.until_step is None or at <= stay.until_step)]
+        resident = store.prompt.resident(at)
+        assert Counter(resident) == Counter(there)
+        assert [stay.from_step for stay in resident] == sorted(stay.from_step for stay in there)
+        assert Counter(store.prompt.steps_at(at)) == Counter(int(s.page_id[1:]) for s in there if s.how == "step")
+    now = [stay for stay in held if stay.until_step is None]
+    assert Counter(store.prompt.resident()) == Counter(now)
+    assert Counter(store.prompt.resident_steps()) == Counter(int(s.page_id[1:]) for s in now if s.how == "step")
+    for page in ("s1", "s2", "f1"):
+        assert store.prompt.stays(page) == [stay for stay in held if stay.page_id == page]
+        assert store.prompt.how_resident(page) == {stay.how for stay in now if stay.page_id == page}
+
+
+def resident(store: Store) -> list[str]:
+    return sorted(stay.page_id for stay in store.prompt.resident())
+
+
+def test_steps_that_leave_take_with_them_what_they_hold(store: Store) -> None:
+    for page, holder in (("f1", 4), ("f2", 5), ("f3", 6), ("f4", None)):
+        store.prompt.enter(page, "paged_in", 4, holder)
+    store.prompt.release([4, 6, 99], 7, "full")
+    assert resident(store) == ["f2", "f4"]
+    assert store.prompt.stays("f1") == [Stay("f1", "paged_in", 4, 7, "full")]
+    store.prompt.enter("f1", "paged_in", 8, 9)
+    store.prompt.release([4], 10, "again")
+    store.prompt.release([], 10, "nothing")
+    assert resident(store) == ["f1", "f2", "f4"]
+    assert store.prompt.stays("f1")[0].until_step == 7
+
+
+@pytest.mark.parametrize(("unsent", "kept"), [(5, ["f2", "f3"]), (None, ["f3"])])
+def test_recalled_facts_leave_but_for_those_of_the_unsent_step(
+    store: Store, unsent: int | None, kept: list[str]
+) -> None:
+    store.prompt.enter("f1", "recalled", 4, 4)
+    store.prompt.enter("f2", "recalled", 5, 5)
+    store.prompt.enter("f3", "paged_in", 4, 4)
+    store.prompt.release_recalled(unsent, 6, "an epoch opened")
+    assert resident(store) == kept
+    assert store.prompt.stays("f1") == [Stay("f1", "recalled", 4, 6, "an epoch opened")]
+
+
+def test_a_page_has_one_pin(store: Store) -> None:
+    store.prompt.pin("f2", 0, 10, 5, 1, "agent", unseen=False)
+    store.prompt.pin("f1", 0, 10, 5, 1, "agent", unseen=True)
+    store.prompt.pin("f2", 7, 3, 2, 2, "person", unseen=True)
+    first, second = Pin("f1", 0, 10, 5, unseen=True), Pin("f2", 7, 3, 2, unseen=True)
+    assert store.prompt.pins() == [first, second]  # the oldest first
+    store.prompt.pins_seen()
+    assert [pin.unseen for pin in store.prompt.pins()] == [False, False]
+    assert (store.prompt.unpin("f2"), store.prompt.unpin("f2"), len(store.prompt.pins())) == (True, False, 1)
+
+
+# --- journal
+
+
+def test_the_ledger_gives_rows_in_order_by_page_event_and_age(store: Store) -> None:
+    for page, event in (("f1", "archive"), ("f2", "archive"), (None, "search"), ("f1", "forget"), ("f1", "archive")):
+        store.journal.write(7, 3, event, page, "why \0 é", "agent", 5, {"query": "\0 é", "found": [["f1", 0.5]]})
+    store.journal.write(8, 4, "notice", None, "", "pager")
+    rows = store.journal.movements()
+    first = Movement(
+        rows[0].number, from_micros(7), 3, "archive", "f1", "why \0 é", "agent", 5,
+        {"query": "\0 é", "found": [["f1", 0.5]]},
+    )  # fmt: skip
+    assert (rows[0], rows[-1].tokens, rows[-1].detail) == (first, 0, {})
+    numbers = [row.number for row in rows]
+    assert numbers == sorted(set(numbers))
+
+    def places(**asked: Any) -> list[int]:
+        return [numbers.index(row.number) for row in store.journal.movements(**asked)]
+
+    assert (places(), places(limit=2), places(limit=0)) == ([0, 1, 2, 3, 4, 5], [4, 5], [])
+    assert (places(page="f1"), places(page="f1", limit=2), places(page="f9")) == ([0, 3, 4], [3, 4], [])
+    assert (places(events=["search", "forget"]), places(events=["archive"], limit=1)) == ([2, 3], [4])
+    assert (places(page="f1", events=["archive"]), places(after=numbers[3])) == ([0, 4], [4, 5])
+
+
+def test_the_ledger_is_changed_by_a_purge_only(store: Store) -> None:
+    store.journal.write(7, 3, "archive", "f1", "secret", "agent")
+
+    def change(text: str, *, is_json: bool) -> str:
+        return text.replace("secret", "gone")
+
+    with pytest.raises(StorageError, match="append-only"):
+        store.upkeep.rewrite(change)
+    assert [row.reason for row in store.journal.movements()] == ["secret"]
+    store.journal.put("purging", "f1")
+    store.upkeep.rewrite(change)
+    assert [row.reason for row in store.journal.movements()] == ["gone"]
+
+
+def test_a_command_is_taken_once(store: Store) -> None:
+    assert store.journal.command("1-a") is None
+    store.journal.take_command("1-a", 5, "message", "done")
+    assert store.journal.command("1-a") == "done"
+    with pytest.raises(StorageError):
+        store.journal.take_command("1-a", 6, "message", "again")
+
+
+def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
+    for get, put in ((store.journal.get, store.journal.put), (store.journal.tokenizer, store.journal.keep_tokenizer)):
+        assert get("m") is None
+        for value in ("1", "é\0"):
+            put("m", value)
+        assert (get("m"), get("n")) == ("é\0", None)
+    store.journal.put("m", None)
+    assert (store.journal.get("m"), store.journal.tokenizer("m")) == (None, "é\0")
+
+
+# --- upkeep
+
+
+def grown(store: Store) -> tuple[int, int]:
+    """A bit of everything, as the memory would leave it: a step and a fact."""
+    with store.transaction():
+        step, part = say(store, "the secret lamp")
+        store.conversation.size(part, Counts(3))
+        store.prompt.enter(f"s{step}", "step", step)
+        fact = keep(store, "the secret room", key="room", tags=("attic",))
+        store.journal.write(0, step, "archive", f"f{fact}", "", "agent")
+    return step, fact
+
+
+def test_a_sound_store_has_nothing_to_complain_about(store: Store) -> None:
+    assert (store.upkeep.damage(), store.upkeep.audit(), store.upkeep.words_missing()) == ([], [], [])
+    grown(store)
+    assert (store.upkeep.damage(), store.upkeep.audit(), store.upkeep.words_missing()) == ([], [], [])
+
+
+def test_a_copy_is_a_store_and_overwrites_nothing(store: Store, place: Place, tmp_path: Path) -> None:
+    step, fact = grown(store)
+    copy = Place(place.kind, tmp_path / "copy")
+    copy.directory.mkdir()
+    store.upkeep.copy_to(copy.file)
+    store.conversation.append_step("user", "user", 0)
+    with pytest.raises(StorageError, match="exists already"):
+        store.upkeep.copy_to(copy.file)
+    with pytest.raises(StorageError, match="missing"):
+        store.upkeep.copy_to(tmp_path / "missing" / "copy")
+    opened = copy.open()
+    assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, [step])
+    assert opened.archive.facts([fact]) == store.archive.facts([fact])
+    assert (opened.upkeep.damage(), opened.upkeep.audit()) == ([], [])
+    copy.close()
+
+
+def test_no_file_keeps_what_was_deleted_and_erased(store: Store, place: Place) -> None:
+    step, fact = grown(store)
+    assert place.bytes().count(b"secret") > 3
+
+    def change(text: str, *, is_json: bool) -> str:
+        return text.replace("secret", "[gone]")
+
+    store.upkeep.mark_fact_purged(fact)
+    changed = store.upkeep.rewrite(change)
+    assert [table for table, _ in changed] == ["parts"]
+    store.upkeep.clear_words()
+    store.upkeep.erase_freed()
+    assert not {word for word in (b"secret", b"attic") if word in place.bytes().lower()}
+    assert store.conversation.originals(step) == [text("the [gone] lamp")]
+
+
+def test_what_is_purged_keeps_its_place_and_is_not_found(store: Store) -> None:
+    step, fact = grown(store)
+    store.archive.store_vector(fact, unit_vectors(1)[0])
+    [(part, _)] = store.upkeep.parts_in(step)
+    store.conversation.reform(part, 1, text("as carried"))
+    store.upkeep.mark_fact_purged(fact)
+    store.upkeep.mark_step_purged(step)
+    store.upkeep.overwrite_part(part, lambda block: block.replace("s", "*"))
+    known = store.archive.fact(fact)
+    assert known is not None
+    assert (known.purged, known.text, known.key, known.tags) == (True, "", None, ())
+    assert [store.archive.true_at([fact], 0, ()), store.archive.tagged(["attic"], 0, 9)] == [set(), []]
+    assert (store.archive.match(match_query("room"), 9, 0, ()), store.archive.versions("room")) == ([], [])
+    assert (store.archive.count_vectors(), store.archive.without_vector(9)) == (0, [])
+    row = store.conversation.step(step)
+    assert row is not None
+    assert (row["purged"], store.conversation.newest(9, None, None)) == (1, [])
+    assert store.conversation.parts_of(step, 1)[0].form == {"type": "text", "text": "a* carried"}

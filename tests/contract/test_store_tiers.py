@@ -1,0 +1,223 @@
+"""What every Store must do: finding what was said, the archive with its versions, and core."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from pager.clock import from_micros
+from pager.errors import StorageError
+from pager.search import match_query
+from pager.store import Store
+from pager.types import Block
+from tests.contract.stores import Place, found, keep, say, text
+from tests.contract.vector_sources import unit_vectors
+
+# --- what was said
+
+
+def test_match_finds_any_word_and_the_best_first(store: Store) -> None:
+    for _ in range(5):
+        say(store, "nothing of all that")
+    little, _ = say(store, "we warm the room and a good many other things besides")
+    most, part = say(store, "Warmed lamps: the café", 7, name="Dana")
+    some, _ = say(store, "we warm the room")
+    assert found(store, "cafe lamp warm") == [most, some, little]
+    assert set(found(store, "warming")) == {most, some, little}  # other endings of a word, too
+    assert found(store, "cafe lamp warm", limit=1) == [most]
+    assert found(store, "absent") == []
+    best, next_best = store.conversation.match(match_query("lamp warm"), 2, None, None)
+    assert best[:6] == (part, most, "user", "Dana", 7, text("Warmed lamps: the café"))
+    assert best.score > next_best.score > 0
+
+
+def test_match_and_newest_keep_to_the_half_open_span(store: Store) -> None:
+    steps = {at: say(store, "warm", at)[0] for at in (10, 30, 20)}  # recorded late
+    spans = {(None, None): {10, 20, 30}, (20, None): {20, 30}, (None, 20): {10}, (10, 30): {10, 20}, (20, 20): set()}
+    for (after, before), expected in spans.items():
+        wanted = {steps[at] for at in expected}
+        assert set(found(store, "warm", after=after, before=before)) == wanted
+        newest = [said.step for said in store.conversation.newest(10, after, before)]
+        assert newest == [steps[at] for at in sorted(expected, reverse=True)]
+    assert [said.at for said in store.conversation.newest(2, None, None)] == [30, 20]
+
+
+def test_what_is_not_searchable_is_not_found(store: Store) -> None:
+    number, _ = say(store, "warm")
+    store.conversation.append_part(number, "said", "result", text("warm result of a memory tool"), 99)
+    assert [said.block for said in store.conversation.newest(10, None, None)] == [text("warm")]
+    assert len(found(store, "warm")) == 1
+
+
+def test_words_can_be_made_again(store: Store) -> None:
+    number, part = say(store, "warm", name="Dana")
+    store.upkeep.clear_words()
+    assert found(store, "warm") == []
+    assert store.upkeep.words_missing() != []
+    [(again, name, block)] = store.upkeep.said_for_words()
+    assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
+    store.conversation.index_words(part, "warm")
+    assert (found(store, "warm"), store.upkeep.words_missing()) == ([number], [])
+
+
+# --- facts
+
+
+def matched(store: Store, question: str, at: int, *tags: str) -> list[int]:
+    return [fact for fact, _ in store.archive.match(match_query(question), 10, at, tags)]
+
+
+def test_a_fact_comes_back_as_it_went_in(store: Store, place: Place) -> None:
+    old = store.archive.append("was", "seat", (), 1, None, 1, "agent", 0, stated=False)
+    store.archive.supersede(old, old, 5)
+    said = "aisle\0 é \u05e9" + "x" * 1_000_000
+    new = store.archive.append(said, "seat", ["Travel", "é"], 5, 9, 7, "person", 3, stated=True, supersedes=old)
+    fact = place.reopen().archive.fact(new)
+    assert fact is not None
+    assert new > old
+    assert (fact.number, fact.text, fact.key, fact.tags) == (new, said, "seat", ("Travel", "é"))
+    assert (fact.valid_from, fact.valid_until, fact.at) == (from_micros(5), from_micros(9), from_micros(7))
+    assert (fact.actor, fact.step, fact.supersedes, fact.superseded_by) == ("person", 3, old, None)
+    assert (fact.forgotten, fact.purged, fact.neighbours) == (None, False, ())
+
+
+def test_facts_by_id_and_by_age(store: Store) -> None:
+    ids = [keep(store, name) for name in "abcde"]
+    assert list(store.archive.facts([ids[3], ids[1], 999])) == [ids[1], ids[3]]
+    assert (store.archive.facts([]), store.archive.fact(999)) == ({}, None)
+    assert [fact.number for fact in store.archive.newest(2)] == [ids[4], ids[3]]
+    assert [fact.number for fact in store.archive.newest(9, ids[2])] == [ids[1], ids[0]]
+
+
+def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
+    table = store.archive
+    old = keep(store, "window", key="seat", start=20)
+    keep(store, "elsewhere", key="town")
+    with pytest.raises(StorageError), store.transaction():
+        keep(store, "aisle", key="seat", start=30)
+    table.release_key(old)
+    new = keep(store, "aisle", key="seat", start=30, supersedes=old)
+    table.supersede(old, new, 30)
+    early = table.append("middle", "seat", (), 10, 20, 40, "agent", 0, stated=True, superseded_by=old)
+    versions = table.versions("seat")
+    assert [(fact.number, stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
+    assert [fact.valid_until for fact, _ in versions] == [from_micros(20), from_micros(30), None]
+    assert [fact.superseded_by for fact, _ in versions] == [old, new, None]
+    assert [number for at in (5, 10, 19, 20, 29, 30) for number in table.true_at([early, old, new], at, ())] == [
+        early, early, old, old, new,
+    ]  # fmt: skip
+
+
+def test_forgetting_ends_a_fact_and_frees_its_key(store: Store) -> None:
+    fact = keep(store, "window", key="seat")
+    store.archive.forget(fact, "wrong", 10)
+    gone = store.archive.fact(fact)
+    assert gone is not None
+    assert (gone.forgotten, gone.valid_until, gone.text) == ("wrong", from_micros(10), "window")
+    assert (store.archive.true_at([fact], 9, ()), store.archive.true_at([fact], 10, ())) == ({fact}, set())
+    assert keep(store, "aisle", key="seat", start=10) > fact
+
+
+def test_tags_are_whole_words_of_any_case_and_all_are_needed(store: Store) -> None:
+    both = keep(store, "warm one", tags=("Travel", "STRASSE", "Travel"))
+    one = keep(store, "warm two", tags=("travel",))
+    keep(store, "warm three", tags=("travels",))
+    over = keep(store, "warm four", tags=("travel",), until=50)
+    everything = [both, one, over]
+    assert store.archive.true_at(everything, 60, ["TRAVEL"]) == {both, one}
+    assert store.archive.true_at(everything, 60, ["travel", "straße"]) == {both}
+    assert store.archive.tagged(["tRavel"], 40, 9) == [over, one, both]
+    assert store.archive.tagged(["travel"], 60, 1) == [one]
+    assert store.archive.tagged(["straße", "travel"], 60, 9) == [both]
+    assert set(matched(store, "warm", 60, "TRAVEL")) == {both, one}
+    assert matched(store, "warm", 60, "trave") == []
+
+
+def test_match_keeps_to_what_is_true_at_the_moment(store: Store) -> None:
+    for _ in range(5):
+        keep(store, "nothing of all that")
+    past = keep(store, "warm lamp", until=20)
+    present = keep(store, "a warm room", start=20)
+    assert [matched(store, "lamps warming", at) for at in (0, 19, 20, 99)] == [[past], [past], [present], [present]]
+    keep(store, "a nothing")
+    best, next_best = store.archive.match(match_query("lamp nothing"), 2, 0, ())
+    assert (best[0], best[1] > next_best[1] > 0) == (past, True)
+    assert matched(store, "absent", 0) == []
+
+
+# --- vectors
+
+
+def test_vectors_come_back_bit_for_bit(store: Store, place: Place) -> None:
+    ids = [keep(store, f"fact {number}") for number in range(7)]
+    rows = unit_vectors(7)
+    for fact, row in zip(ids, rows, strict=True):
+        store.archive.store_vector(fact, rows[0])
+        store.archive.store_vector(fact, row)  # the newest holds
+    table = place.reopen().archive
+    some, matrix = table.vectors([ids[4], ids[1], 999])
+    assert dict(zip(some, matrix.tolist(), strict=True)) == {ids[4]: rows[4].tolist(), ids[1]: rows[1].tolist()}
+    assert matrix.dtype == np.float32
+    after, matrix = table.vectors_after(ids[2], 2)
+    assert (after, matrix.tolist()) == (ids[3:5], rows[3:5].tolist())
+    assert table.vectors_after(ids[2], -1)[0] == ids[3:]
+    assert [batch for batch, _ in table.vector_batches(ids[0], 4)] == [ids[1:5], ids[5:]]
+    assert np.array_equal(np.vstack([matrix for _, matrix in table.vector_batches(0, 3)]), rows)
+    assert (table.vectors([])[0], list(table.vector_batches(ids[-1], 3))) == ([], [])
+    assert (table.count_vectors(), table.count_vectors(ids[2]), table.last_vector()) == (7, 3, ids[-1])
+
+
+def test_what_has_no_vector_or_a_wrong_one_is_known(store: Store) -> None:
+    table = store.archive
+    one, two, three = (keep(store, name) for name in ("one", "two", "three"))
+    assert table.last_vector() == 0
+    assert table.without_vector(2) == [(one, "one"), (two, "two")]
+    table.store_vector(one, unit_vectors(1, 16)[0])
+    table.store_vector(three, unit_vectors(1, 8)[0])
+    assert (table.without_vector(9), table.wrong_vectors(16)) == ([(two, "two")], [three])
+    store.upkeep.drop_vector(three)
+    assert [fact for fact, _ in table.without_vector(9)] == [two, three]
+    table.drop_vectors()
+    assert (table.count_vectors(), len(table.without_vector(9))) == (0, 3)
+
+
+# --- core
+
+NOW = datetime(2026, 5, 3, 12, tzinfo=UTC)
+HUMAN = Block("human", "", "who", 100, 0, False, None, 0, "person", NOW)
+
+
+def test_the_newest_version_of_a_block_is_what_it_reads(store: Store, place: Place) -> None:
+    assert (store.core.blocks(), store.core.block("human"), store.core.last_place()) == ([], None, -1)
+    said = replace(HUMAN, value="a\0 é <core>\n", used_tokens=5, read_only=True, file="f", at=NOW + timedelta(1))
+    versions = [store.core.append(block, 0, 1, unseen=False) for block in (HUMAN, said)]
+    store.core.append(replace(HUMAN, name="persona"), 0, 0, unseen=False)
+    core = place.reopen().core
+    assert versions == sorted(versions)
+    assert core.block("human") == (replace(said, version=versions[1]), 1)
+    assert core.versions("human") == [replace(HUMAN, version=versions[0]), replace(said, version=versions[1])]
+    assert [block.name for block in core.blocks()] == ["persona", "human"]  # by place
+    assert core.last_place() == 1
+
+
+def test_a_retired_block_is_gone_but_known(store: Store) -> None:
+    store.core.append(HUMAN, 0, 0, unseen=False)
+    store.core.append(replace(HUMAN, retired=True), 0, 0, unseen=True)
+    assert (store.core.blocks(), len(store.core.versions("human"))) == ([], 2)
+    known = store.core.block("human")
+    assert known is not None
+    assert known[0].retired
+    assert [block.retired for block in store.core.unseen()] == [True]
+
+
+def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -> None:
+    store.core.append(replace(HUMAN, name="other"), 0, 1, unseen=False)
+    store.core.append(replace(HUMAN, value="by a person"), 0, 0, unseen=True)
+    store.core.append(replace(HUMAN, value="by the agent"), 0, 0, unseen=False)
+    assert [block.value for block in store.core.unseen()] == ["by the agent"]
+    store.core.seen()
+    assert store.core.unseen() == []
