@@ -91,9 +91,9 @@ def heard() -> None:
 class Nursery:
     """A process that forks children, one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *preload: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.children"],
+            [sys.executable, "-m", "tests.crash.children", *preload],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -166,7 +166,7 @@ def _attend(child: int, alive: int, kill_after_s: float | None) -> int:
 
 
 def main() -> None:
-    for module in ("pager.memory", "numpy", "tests.standin", "tests.crash.load"):
+    for module in ("pager.memory", "numpy", "tests.standin", "tests.crash.load", *sys.argv[1:]):
         import_module(module)
     tokens.total("the table of tokens, read once for all")
     Words().embed(["what it imports"])  # a child that is somebody else may not read these files any more

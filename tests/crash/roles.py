@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
 
-from pager import InUse, Memory, StorageError, leave
+from pager import InUse, Memory, StorageError, chroma_probe, leave
 from pager.store import database as database_module
 from pager.store.schema import MIGRATIONS
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
+from tests.crash.index_life import _forked_probe as forked_probe
 from tests.crash.load import database, open_memory
 from tests.support.clock import HandClock
 from tests.support.embedders import Words
@@ -110,3 +112,46 @@ def migrate_and_die(directory: str, script: str, deadly: int, when: str) -> None
     points = CommitPoints(deadly, after=when == "after")
     open_memory(directory, embedder=None).close()
     say("open", points.count)
+
+
+def archive_on(directory: str, first: int) -> None:
+    """Facts from that number on, for ever, with searches and compactions between them: the index is always at work."""
+    chroma_probe.probe = forked_probe
+    with open_memory(directory, life=first) as memory:
+        for number in itertools.count(first):
+            with memory.transaction():
+                fact = memory.archive(fact_text(number))
+                memory.record("user", f"as {fact.id}")
+            say("fact", number, fact.id)
+            if number % 9 == 0:
+                memory.search_archive("fact")
+            if number % 300 == 0:
+                memory.compact()
+
+
+def look_for_all(directory: str, newest: int) -> None:
+    """How many facts there are, and which of the newest are not found by their meaning. All are whole, in order."""
+    chroma_probe.probe = forked_probe
+    with open_memory(directory, life=1_000_000) as memory:
+        meaning = memory._archival.meaning
+        assert meaning is not None
+        facts = memory.newest_facts(100_000)
+        lost = [fact.id for fact in facts[:newest] if meaning.nearest(fact.text, 1)[0][0] != fact.number]
+        say("facts", len(facts), lost)
+        assert [fact.text for fact in reversed(facts)] == [fact_text(number) for number in range(1, len(facts) + 1)]
+        assert memory.check() == []
+
+
+def die_in_a_transaction(directory: str, facts: int) -> None:
+    """With the last of these facts stored and not committed."""
+    with open_memory(directory) as memory:
+        with memory.transaction():
+            for number in range(1, facts):
+                memory.archive(fact_text(number), neighbours=0)
+        with memory.transaction():
+            memory.archive("never was")
+            die()
+
+
+def fact_text(number: int) -> str:
+    return f"word{number} stands in fact number{number}"

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from pager import Memory
 from pager.meaning import BATCH
+from tests.crash.children import Nursery
+from tests.crash.roles import fact_text as text
 from tests.support.clock import HandClock
 from tests.support.embedders import Broken, Words
 
 pytestmark = pytest.mark.slow
 
 FACTS = BATCH + 30
+KILLS, LONGEST_LIFE_S = 15, 0.4
 
 
 def open_memory(directory: Path, **changes: Any) -> Memory:
     return Memory.open(directory, **{"embedder": Words(), "clock": HandClock(), **changes})
-
-
-def text(number: int) -> str:
-    return f"word{number} stands in fact number{number}"
 
 
 def archive(memory: Memory, first: int, last: int) -> None:
@@ -151,6 +152,35 @@ def test_what_was_rolled_back_leaves_nothing_in_the_index(tmp_path: Path) -> Non
         assert twice(memory) == []
     with open_memory(tmp_path / "agent") as memory:
         assert lost(memory, BATCH) == []
+
+
+def test_killed_in_the_middle_of_a_transaction_it_leaves_nothing_there_either(tmp_path: Path) -> None:
+    with Nursery() as nursery:
+        assert nursery.run("tests.crash.roles:die_in_a_transaction", tmp_path / "agent", BATCH).signal == signal.SIGKILL
+    with open_memory(tmp_path / "agent") as memory:
+        memory.archive(text(BATCH))
+        assert lost(memory, BATCH) == []
+        assert twice(memory) == []
+
+
+def test_killed_at_any_moment_while_the_index_is_at_work(tmp_path: Path) -> None:
+    random, facts, heard = Random(11), 0, 0
+    with Nursery("chromadb", "chromadb.api.rust") as nursery:
+        with open_memory(tmp_path / "agent") as memory:
+            archive(memory, 1, FACTS)
+        facts = FACTS
+        for kill in range(KILLS):
+            delay = random.uniform(0.02, LONGEST_LIFE_S)
+            life = nursery.run("tests.crash.roles:archive_on", tmp_path / "agent", facts + 1, kill_after_s=delay)
+            assert life.signal == signal.SIGKILL
+            heard += len(life.said)
+            told = max([facts, *(line[1] for line in life.said)])
+            newest = told if kill == KILLS - 1 else 2 * BATCH
+            (report,) = nursery.run("tests.crash.roles:look_for_all", tmp_path / "agent", newest).said
+            assert report == ["facts", report[1], []]
+            assert report[1] in (told, told + 1), "all that was told, and at most the one that was not told yet"
+            facts = report[1]
+    assert heard > 10 * KILLS, "they died before they did anything"
 
 
 def test_what_an_inner_call_rolled_back_is_not_found(tmp_path: Path) -> None:
