@@ -20,17 +20,16 @@ from tests.bench.figures import Figure, Pair, pair, timed
 from tests.bench.grown import Known, archive_all, fill_log, text_like_vectors
 from tests.bench.texts import Texts
 
-FEW, MANY = 100, 10_000
-ROUNDS, WARM_UP = 400, 20
+ROUNDS = {100: 120, 10_000: 400}  # facts: rounds. A hundred stay few enough to be searched without Chroma
+WARM_UP = 20
 WAYS = {"words only": (False, 0), "with a vector": (True, 0), "and 3 neighbours": (True, 3)}
 
 
 def figures(work: Path) -> list[Figure]:
-    new = (WARM_UP + ROUNDS) * len(WAYS)
-    texts = Texts().facts(MANY + new)
+    texts = Texts().facts(max(ROUNDS) + 2 * (WARM_UP + max(ROUNDS.values())))  # each side takes new ones
     known = text_like_vectors(texts)
     found: list[Figure] = []
-    for size in (FEW, MANY):
+    for size in ROUNDS:
         for way, (vectors, neighbours) in WAYS.items():
             directory = work / f"{size} {way}"
             measured = _measured(directory, texts, size, known if vectors else None, neighbours)
@@ -51,7 +50,7 @@ def _measured(directory: Path, texts: list[str], size: int, known: Known | None,
         return pair(
             lambda: timed(partial(memory.archive, next(new), tags=["travel"], neighbours=neighbours)),
             lambda: timed(partial(bare, next(new))),
-            rounds=ROUNDS, warm_up=WARM_UP,
+            rounds=ROUNDS[size], warm_up=WARM_UP,
         )  # fmt: skip
 
 
