@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -35,7 +36,7 @@ from agents.tree import ConfigError, Node, Problem, escape, expand, plain
 from pager.errors import Refused
 from pager.limits import Limits
 
-__all__ = ["AgentConfig", "ConfigError", "load", "render"]
+__all__ = ["AgentConfig", "ConfigError", "load", "render", "render_json"]
 
 # Without window.limit_tokens the model's own window counts, at most this. What fits no such window fits none.
 LARGEST_ASSUMED_WINDOW = 200_000
@@ -163,12 +164,12 @@ def _rules_broken(data: dict[str, Any], error: ValidationError, root: Node) -> l
 
 def _with_files(root: Node, problems: list[Problem]) -> Node:
     """The files of core blocks as absolute paths: each is relative to the YAML file in which it is written."""
-    blocks = root.at(["core", "blocks"])
-    if not isinstance(blocks.value, dict) or blocks is root:
+    blocks = root.find(["core", "blocks"])
+    if blocks is None or not isinstance(blocks.value, dict):
         return root
     for name, block in blocks.value.items():
-        node = block.at(["file"])
-        if node is block or not isinstance(node.value, str) or not node.value:
+        node = block.find(["file"])
+        if node is None or not isinstance(node.value, str) or not node.value:
             continue
         file = (node.place.file.parent / node.value).absolute()
         if not file.is_file():
@@ -180,18 +181,27 @@ def _with_files(root: Node, problems: list[Problem]) -> Node:
 
 def render(config: AgentConfig) -> str:
     """The configuration with every default, as YAML that `load` reads again. Keys and a server's env are hidden."""
+    return yaml_file.dump(_escaped(_shown(config)))
+
+
+def render_json(config: AgentConfig) -> str:
+    """The same for programs, which expand nothing: `$${` is `${` here."""
+    return json.dumps(_shown(config), ensure_ascii=False) + "\n"
+
+
+def _shown(config: AgentConfig) -> dict[str, Any]:
     data = config.model_dump(mode="json", exclude_none=True)
     if config.model.api_key:
         data["model"]["api_key"] = HIDDEN
     for tool in data["tools"]:
         env = tool.get("mcp", {}).get("env", {})
         env.update(dict.fromkeys(env, HIDDEN))
-    return yaml_file.dump(_escaped(data))
+    return data
 
 
 def _escaped(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _escaped(item) for key, item in value.items()}
+        return {key: _escaped(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_escaped(item) for item in value]
+        return [_escaped(item) for item in cast("list[Any]", value)]
     return escape(value) if isinstance(value, str) else value

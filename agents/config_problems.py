@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
@@ -55,8 +55,7 @@ def _problems(details: ErrorDetails, root: Node, model: type[BaseModel]) -> Iter
         for path, message in context["broken"]:
             yield Problem(root.at(path).key_place or root.place, f"{'.'.join(path)} {message}")
         return
-    of_key = details["loc"][-1:] == ("[key]",)
-    path, within = _followed(details["loc"][:-1] if of_key else details["loc"], model)
+    path, within, of_key = _followed(details["loc"], model)
     node = root.at(path)
     key_place = node.key_place or node.place
     where = dotted(path)
@@ -156,19 +155,23 @@ def dotted(path: Path) -> str:
 # Where pydantic found it: its location names also which alternative of a union it tried, and these are no keys.
 
 
-def _followed(location: Path, model: type[BaseModel]) -> tuple[list[str | int], Any]:
-    """The path in the file, and the model that the last item of it is a key of."""
+def _followed(location: Path, model: type[BaseModel]) -> tuple[list[str | int], Any, bool]:
+    """The path in the file, the model that its last item is a key of, and whether the key itself is meant."""
     path: list[str | int] = []
     kind: Any = model
     within: Any = model
+    inside_free_keys = False
     for item in location:
         alternatives = _alternatives(kind)
         if item in alternatives:
             kind = alternatives[str(item)]
-            continue
-        path.append(item)
-        within, kind = kind, _below(kind, item)
-    return path, within
+        elif item == "[key]" and inside_free_keys:
+            return path, within, True
+        else:
+            path.append(item)
+            inside_free_keys = get_origin(_bare(kind)) is dict
+            within, kind = kind, _below(kind, item)
+    return path, within, False
 
 
 def _alternatives(kind: Any) -> dict[str, Any]:
@@ -196,4 +199,4 @@ def _below(kind: Any, item: str | int) -> Any:
         return field.annotation if field else None
     if get_origin(kind) is dict:
         return get_args(kind)[1]
-    return cast(Any, get_args(kind)[0]) if get_origin(kind) is tuple else None
+    return get_args(kind)[0] if get_origin(kind) is tuple else None

@@ -44,7 +44,7 @@ def json_schema() -> Schema:
     }
 
 
-def text() -> str:
+def rendered() -> str:
     """The schema as the file holds it."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
@@ -82,4 +82,4 @@ def _untitled(schema: Schema) -> Schema:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(text())
+    sys.stdout.write(rendered())

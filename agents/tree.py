@@ -22,7 +22,7 @@ from pager.errors import PagerError
 # `$${` stands for `${`; a `${` that begins nothing else is a mistake, and is found by the last alternative.
 _PIECE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{")
 
-_HALF = re.compile("[\ud800-\udfff]")  # what the system's environment holds for a byte that is no text
+HALF = re.compile("[\ud800-\udfff]")  # half a character: no text, and nothing can write it
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,6 +70,13 @@ class Node:
             if below is None:
                 break
             node = below
+        return node
+
+    def find(self, path: Sequence[str | int]) -> Node | None:
+        """The node at `path`."""
+        node: Node | None = self
+        for item in path:
+            node = node._below(item) if node else None
         return node
 
     def _below(self, item: str | int) -> Node | None:
@@ -129,13 +136,12 @@ def _expand(node: Node, environ: Mapping[str, str], problems: list[Problem]) -> 
         return replace(node, value=[_expand(item, environ, problems) for item in node.value])
     if not isinstance(node.value, str) or "${" not in node.value:
         return node
-    faults = list(_faults(node.value, environ))
+    faults = list(dict.fromkeys(_faults(node.value, environ)))
     problems += [Problem(node.place, fault) for fault in faults]
     return node if faults else replace(node, value=_expanded(node.value, environ))
 
 
 def _faults(text: str, environ: Mapping[str, str]) -> Iterable[str]:
-    named: set[str] = set()
     for piece in _PIECE.finditer(text):
         name = piece["name"]
         if piece[0] == "${":
@@ -144,12 +150,10 @@ def _faults(text: str, environ: Mapping[str, str]) -> Iterable[str]:
                 f"{shown!r} is no expansion; the forms are ${{VAR}} and ${{VAR:-default}} (a default holds no "
                 "braces), and $${ stands for a plain ${."
             )
-        elif name and name not in named:
-            named.add(name)
-            if piece["default"] is None and name not in environ:
-                yield f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-...}}."
-            elif not environ.get(name, "").isprintable() and _HALF.search(environ[name]):
-                yield f"the environment variable {name} is not UTF-8; set it again."
+        elif name and piece["default"] is None and name not in environ:
+            yield f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-...}}."
+        elif name and HALF.search(environ.get(name, "")):
+            yield f"the environment variable {name} is not UTF-8; set it again."
 
 
 def _expanded(text: str, environ: Mapping[str, str]) -> str:

@@ -21,14 +21,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from agents.tree import ConfigError, Node, Place, Problem, expand, merge
+from agents.tree import HALF, ConfigError, Node, Place, Problem, expand, merge
 
 if TYPE_CHECKING:
     from yaml import Dumper, Loader, MappingNode, Mark, MarkedYAMLError, ScalarNode
     from yaml import Node as Raw
 
 MOST_NODES = 100_000  # aliases of aliases can stand for more than any memory holds
-_HALF = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {
     "null": re.compile(r"(?:~|null|Null|NULL|)\Z"),
@@ -256,11 +255,8 @@ class _Building:
             case "float":
                 return float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
             case "str":
-                if _HALF.search(text):
-                    message = (
-                        "this text holds half of a character (\\ud800 to \\udfff), which nothing can write. Remove it."
-                    )
-                    self._problems.append(Problem(self._place(raw), message))
+                if HALF.search(text):
+                    self._problems.append(Problem(self._place(raw), "\\ud800 to \\udfff are no characters. Remove it."))
                 return text
             case _:
                 self._unknown_tag(raw)
@@ -305,7 +301,7 @@ def _dumper() -> type[Dumper]:
             return True
 
     def text(dumper: SafeDumper, value: str) -> ScalarNode:
-        return dumper.represent_scalar(f"{_TAG}str", value, style=_style(value))
+        return cast("Any", dumper).represent_scalar(f"{_TAG}str", value, style=_style(value))
 
     CoreDumper.add_representer(str, text)
     return cast("type[Dumper]", CoreDumper)
