@@ -5,7 +5,7 @@ Strict: a number is not read out of a text, unless the text came out of the envi
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
@@ -25,6 +25,12 @@ def _name(text: str) -> str:
     except Refused as refused:
         raise ValueError(str(refused)) from None
     return text
+
+
+def _version(number: int) -> int:
+    if number != 1:
+        raise ValueError(f"has to be 1, not {number}: this selfpager knows no other.")
+    return number
 
 
 def _matching(pattern: str, message: str) -> AfterValidator:
@@ -78,5 +84,5 @@ Count = Annotated[int, Field(ge=0), _as(int)]
 Number = Annotated[float, Field(gt=0), _as(float)]
 Price = Annotated[float, Field(ge=0), _as(float)]
 Share = Annotated[float, Field(gt=0, le=1), _as(float)]
-Version = Annotated[Literal[1], _as(int)]
+Version = Annotated[int, AfterValidator(_version), _as(int), Field(json_schema_extra={"const": 1})]
 Flag = Annotated[bool, _as(bool)]

@@ -237,7 +237,7 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
     assert wrong(text, OUT="abc") == [
         f"a.yaml:{line}"
         for line in [
-            "1:10: version has to be 1, not the number 2.",
+            "1:10: version has to be 1, not 2: this selfpager knows no other.",
             "2:7: name '../x' cannot be an agent's name: letters, digits, '.', '_' and '-', beginning with a letter or "
             "digit, at most 64.",
             "3:1: unknown key 'instrctions'; did you mean 'instructions'?",
@@ -299,10 +299,11 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
          "what is spent. Add 'prices:'."),
         ("name: x\ncore: {blocks: {b: {value: a, file: a.yaml}}}\n",
          "2:17: core.blocks.b has both a value and a file. Remove one of them."),
+        ("name: x\nversion: true\n", "2:10: version needs a whole number, not true."),
         ("name: 4711\n", '1:7: name needs text, not the number 4711. Put it in quotes: "4711".'),
         ("name: true\n", '1:7: name needs text, not true. Put it in quotes: "true".'),
         (f"name: {'x' * 65}\n", "beginning with a letter or digit, at most 64."),
-        (f"name: x\nversion: {'y' * 500}\n", f"2:10: version has to be 1, not the text '{'y' * 60}...'."),
+        (f"name: x\nversion: {'y' * 500}\n", f"2:10: version needs a whole number, not the text '{'y' * 60}...'."),
     ],
 )  # fmt: skip
 def test_what_else_is_wrong(folder: Path, text: str, message: str) -> None:

@@ -125,6 +125,7 @@ odd = st.sampled_from([None, "x", "${A}", "${A:-x}", 0, 1, -1, 5, 0.5, 1e9, True
 @example(("window", "limit_tokens"), "${A}")
 @example(("tools", 0, "idempotent"), "${A}")
 @example(("tools",), None)
+@example(("version",), True)
 def test_it_never_complains_about_what_load_accepts(
     tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], new: Any
 ) -> None:
