@@ -10,35 +10,35 @@ from __future__ import annotations
 BASE = """
 -- Single values: the embedder's fingerprint, whether a purge is under way, ...
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,
-  value TEXT NOT NULL
+  key TEXT PRIMARY KEY,                -- embedder, vectors_owed, purging, purges, note:...
+  value TEXT NOT NULL                  -- of a key that is not set there is no row
 ) WITHOUT ROWID;
 
 -- What must stay whole in the conversation, and turns recorded from elsewhere. s45 is the row 45.
 CREATE TABLE steps (
   id INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('user', 'assistant', 'record')),
+  kind TEXT NOT NULL CHECK (kind IN ('user', 'assistant', 'record')),  -- a record is never in the prompt by itself
   turn INTEGER NOT NULL,               -- the id of the user step that began the turn; a record's is its own
   role TEXT NOT NULL,                  -- who spoke: user, assistant, or what record() was told
   name TEXT,                           -- the speaker's name, where one is known
   session TEXT,                        -- which conversation a record belongs to
-  at INTEGER NOT NULL,
+  at INTEGER NOT NULL,                 -- when it was said
   stop_reason TEXT,                    -- of an assistant step, as received
   continues INTEGER NOT NULL DEFAULT 0,  -- 1: goes on where a paused step stopped; the two are never parted
   ends_turn INTEGER NOT NULL DEFAULT 0,  -- 1: after this step the turn is answered
   done INTEGER NOT NULL DEFAULT 0,     -- 1: what this user step asked for is done, and is not to be done again
-  purged INTEGER NOT NULL DEFAULT 0
+  purged INTEGER NOT NULL DEFAULT 0    -- 1: its place is kept, its text is gone
 );
 CREATE INDEX steps_turn ON steps (turn) WHERE kind <> 'record';
 
 -- The pieces of a step. A part that was spilled is the page x<id>.
 CREATE TABLE parts (
   id INTEGER PRIMARY KEY,
-  step INTEGER NOT NULL REFERENCES steps (id),
-  kind TEXT NOT NULL CHECK (kind IN ('said', 'recalled', 'notice', 'update')),
+  step INTEGER NOT NULL REFERENCES steps (id),  -- the step that it is a piece of
+  kind TEXT NOT NULL CHECK (kind IN ('said', 'recalled', 'notice', 'update')),  -- all but said is our own
   slot TEXT NOT NULL CHECK (slot IN ('user', 'reply', 'result')),  -- which message of the step it stands in
   searchable INTEGER NOT NULL,         -- 1: in said_words; results of memory tools are not
-  at INTEGER NOT NULL,
+  at INTEGER NOT NULL,                 -- when it was said: what after and before ask for
   block TEXT NOT NULL                  -- the content block as JSON, exactly as it came
 );
 CREATE INDEX parts_step ON parts (step);
@@ -47,38 +47,38 @@ CREATE INDEX parts_at ON parts (at) WHERE searchable = 1;
 -- How the prompt carries a part from an epoch on, where that is not as it came. The newest row up to an epoch holds.
 CREATE TABLE forms (
   part INTEGER NOT NULL REFERENCES parts (id),
-  epoch INTEGER NOT NULL,
-  block TEXT,                          -- NULL: left out
+  epoch INTEGER NOT NULL,              -- from this one on
+  block TEXT,                          -- JSON; NULL: left out
   PRIMARY KEY (part, epoch)
 ) WITHOUT ROWID;
 
 -- Tokens of a part in its present form, by kind of text, so that nothing is counted twice.
 CREATE TABLE sizes (
-  part INTEGER PRIMARY KEY REFERENCES parts (id),
-  words INTEGER NOT NULL, digits INTEGER NOT NULL, other INTEGER NOT NULL,
-  code INTEGER NOT NULL, media INTEGER NOT NULL
+  part INTEGER PRIMARY KEY REFERENCES parts (id),  -- none: it was never in a prompt
+  words INTEGER NOT NULL, digits INTEGER NOT NULL, other INTEGER NOT NULL,  -- the kinds of pager.tokens.Counts
+  code INTEGER NOT NULL, media INTEGER NOT NULL  -- an image counts by its size, a document by its pages
 );
 
 -- Tool calls of the assistant.
 CREATE TABLE calls (
   id TEXT PRIMARY KEY,                 -- unique in the agent's life, as the prompt carries it
-  step INTEGER NOT NULL REFERENCES steps (id),
-  part INTEGER NOT NULL REFERENCES parts (id),
+  step INTEGER NOT NULL REFERENCES steps (id),  -- the assistant step that made it
+  part INTEGER NOT NULL REFERENCES parts (id),  -- the tool_use block
   began_at INTEGER,                    -- the intent: from here on it may have run
   waiting INTEGER NOT NULL DEFAULT 0,  -- 1: waits for a person's approval and was not run
-  result INTEGER REFERENCES parts (id)
+  result INTEGER REFERENCES parts (id)  -- its answer; NULL: the call is open
 ) WITHOUT ROWID;
 CREATE INDEX calls_open ON calls (step) WHERE result IS NULL;
 
 -- The life of one unchanged prompt prefix, as it was sent.
 CREATE TABLE epochs (
   id INTEGER PRIMARY KEY,
-  at INTEGER NOT NULL,
-  step INTEGER NOT NULL,
-  reason TEXT NOT NULL,
+  at INTEGER NOT NULL,                 -- when it opened
+  step INTEGER NOT NULL,               -- the newest step when it opened
+  reason TEXT NOT NULL,                -- why the one before could not go on
   first_step INTEGER NOT NULL,         -- the conversation stands in the messages from this step on
   tools TEXT NOT NULL,                 -- JSON, as sent
-  system TEXT NOT NULL,
+  system TEXT NOT NULL,                -- JSON, as sent: instructions, core
   preamble TEXT NOT NULL,              -- JSON list of blocks: digest, pinned pages, the request if it was evicted
   digest TEXT NOT NULL,                -- JSON list of the digest's lines as data
   settings TEXT NOT NULL,              -- JSON: what the epoch opened with (model, thinking, limits)
@@ -90,20 +90,20 @@ CREATE TABLE epochs (
 -- Every answered request: from this and the steps it can be made again byte for byte.
 CREATE TABLE requests (
   step INTEGER PRIMARY KEY REFERENCES steps (id),  -- the assistant step that answered it
-  epoch INTEGER NOT NULL REFERENCES epochs (id),
+  epoch INTEGER NOT NULL REFERENCES epochs (id),  -- whose prefix it began with
   through_part INTEGER NOT NULL,       -- the last part it held
   mark_part INTEGER,                   -- the last part of the request before, where a cache mark stands
-  at INTEGER NOT NULL,
-  model TEXT NOT NULL,
+  at INTEGER NOT NULL,                 -- when it was answered
+  model TEXT NOT NULL,                 -- the one that answered
   estimate INTEGER NOT NULL,           -- what we thought its input was
-  input INTEGER, output INTEGER, cache_read INTEGER, cache_write INTEGER  -- what the response said
+  input INTEGER, output INTEGER, cache_read INTEGER, cache_write INTEGER  -- tokens, as the response said; input is all
 );
 
 -- Steps and pages in the prompt, as half-open intervals: in the requests that follow step from_step, up to until_step.
 CREATE TABLE residency (
-  page TEXT NOT NULL,
+  page TEXT NOT NULL,                  -- s45, f12 or x3
   how TEXT NOT NULL,                   -- step, paged_in, pinned, request, recalled
-  from_step INTEGER NOT NULL,
+  from_step INTEGER NOT NULL,          -- the newest step when it entered
   until_step INTEGER NOT NULL DEFAULT 1152921504606846976,  -- FOREVER: still there
   holder INTEGER,                      -- the step whose leaving takes the page with it
   reason TEXT NOT NULL DEFAULT ''      -- why it left
@@ -113,17 +113,17 @@ CREATE INDEX residency_page ON residency (page, until_step);
 
 -- Every version of every core block; the newest of a name is what it reads now.
 CREATE TABLE blocks (
-  id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL,
-  value TEXT NOT NULL,
-  description TEXT NOT NULL,
-  limit_tokens INTEGER NOT NULL,
-  used_tokens INTEGER NOT NULL,
-  read_only INTEGER NOT NULL,
-  file TEXT,
-  retired INTEGER NOT NULL DEFAULT 0,
+  id INTEGER PRIMARY KEY,              -- the version
+  name TEXT NOT NULL,                  -- how the agent calls it
+  value TEXT NOT NULL,                 -- the text
+  description TEXT NOT NULL,           -- what the block is for
+  limit_tokens INTEGER NOT NULL,       -- that the value may have
+  used_tokens INTEGER NOT NULL,        -- that it has
+  read_only INTEGER NOT NULL,          -- 1: the agent cannot edit it
+  file TEXT,                           -- where its value is read from, at the start of a run
+  retired INTEGER NOT NULL DEFAULT 0,  -- 1: no longer configured; its versions stay
   place INTEGER NOT NULL,              -- order in the prompt
-  actor TEXT NOT NULL,
+  actor TEXT NOT NULL,                 -- who made this version: agent, person or file
   step INTEGER NOT NULL,
   at INTEGER NOT NULL,
   unseen INTEGER NOT NULL              -- 1: the agent has not been told yet
@@ -134,28 +134,29 @@ CREATE INDEX blocks_unseen ON blocks (id) WHERE unseen = 1;
 -- Facts with all their versions. f12 is the row 12.
 CREATE TABLE facts (
   id INTEGER PRIMARY KEY,
-  text TEXT NOT NULL,
-  key TEXT,
+  text TEXT NOT NULL,                  -- never changes, but for a purge
+  key TEXT,                            -- what it is about: one current fact for each
   tags TEXT NOT NULL DEFAULT '[]',     -- JSON list, as given
-  valid_from INTEGER NOT NULL,
+  valid_from INTEGER NOT NULL,         -- true from here on
   stated INTEGER NOT NULL,             -- 1: valid_from was given, not just the moment of storing
-  valid_until INTEGER,                 -- NULL: still true
-  at INTEGER NOT NULL,
-  actor TEXT NOT NULL,
-  step INTEGER NOT NULL,
-  supersedes INTEGER REFERENCES facts (id),
-  superseded_by INTEGER REFERENCES facts (id),
+  valid_until INTEGER,                 -- no longer at this moment; NULL: still true
+  at INTEGER NOT NULL,                 -- when it was stored
+  actor TEXT NOT NULL,                 -- who stored it
+  step INTEGER NOT NULL,               -- its source: the newest step when it was stored
+  supersedes INTEGER REFERENCES facts (id),  -- the fact of its key that was current before
+  superseded_by INTEGER REFERENCES facts (id),  -- NULL: current, unless it was forgotten
   forgotten TEXT,                      -- the reason
-  purged INTEGER NOT NULL DEFAULT 0,
+  purged INTEGER NOT NULL DEFAULT 0,   -- 1: its text, key and tags are gone
   uses INTEGER NOT NULL DEFAULT 0,     -- how often a search or a page_in brought it back
-  used_at INTEGER
+  used_at INTEGER                      -- the last time
 );
 CREATE UNIQUE INDEX facts_current ON facts (key)
   WHERE key IS NOT NULL AND superseded_by IS NULL AND forgotten IS NULL AND purged = 0;
 CREATE INDEX facts_key ON facts (key) WHERE key IS NOT NULL;
 
+-- The tags by which facts are found.
 CREATE TABLE fact_tags (
-  tag TEXT NOT NULL,
+  tag TEXT NOT NULL,                   -- case folded
   fact INTEGER NOT NULL REFERENCES facts (id),
   PRIMARY KEY (tag, fact)
 ) WITHOUT ROWID;
@@ -163,18 +164,18 @@ CREATE TABLE fact_tags (
 -- What Chroma's index is made from: float32, unit length.
 CREATE TABLE vectors (
   fact INTEGER PRIMARY KEY REFERENCES facts (id),
-  vector BLOB NOT NULL
+  vector BLOB NOT NULL                 -- of the embedder that meta names
 );
 CREATE INDEX vectors_fact ON vectors (fact);  -- narrow: counting reads a few pages, not every vector
 
 -- Pages that a person or the agent keeps in the prompt.
 CREATE TABLE pins (
-  page TEXT PRIMARY KEY,
+  page TEXT PRIMARY KEY,               -- s45, f12 or x3
   offset INTEGER NOT NULL,             -- in characters: which piece of a long page
-  length INTEGER NOT NULL,
-  tokens INTEGER NOT NULL,
-  step INTEGER NOT NULL,
-  actor TEXT NOT NULL,
+  length INTEGER NOT NULL,             -- in characters
+  tokens INTEGER NOT NULL,             -- what it takes of the share of all pins
+  step INTEGER NOT NULL,               -- when it was pinned
+  actor TEXT NOT NULL,                 -- who pinned it
   unseen INTEGER NOT NULL              -- 1: not in the prompt yet
 ) WITHOUT ROWID;
 
@@ -183,12 +184,12 @@ CREATE TABLE ledger (
   id INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
   step INTEGER NOT NULL,
-  event TEXT NOT NULL,
-  page TEXT,
-  reason TEXT NOT NULL,
-  actor TEXT NOT NULL,
-  tokens INTEGER NOT NULL DEFAULT 0,
-  detail TEXT NOT NULL DEFAULT '{}'    -- JSON
+  event TEXT NOT NULL,                 -- one of those that pager.ledger names
+  page TEXT,                           -- what was moved, where it was one page
+  reason TEXT NOT NULL,                -- why
+  actor TEXT NOT NULL,                 -- who asked: agent, person, pager or file
+  tokens INTEGER NOT NULL DEFAULT 0,   -- how many were moved
+  detail TEXT NOT NULL DEFAULT '{}'    -- JSON: whatever else explains it
 );
 CREATE INDEX ledger_page ON ledger (page) WHERE page IS NOT NULL;
 CREATE INDEX ledger_event ON ledger (event, id);
@@ -200,16 +201,16 @@ CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
 
 -- Commands that others left in the inbox and that have taken effect (or were refused).
 CREATE TABLE commands (
-  id TEXT PRIMARY KEY,
-  at INTEGER NOT NULL,
-  kind TEXT NOT NULL,
-  outcome TEXT NOT NULL
+  id TEXT PRIMARY KEY,                 -- the name of its file
+  at INTEGER NOT NULL,                 -- when it was taken
+  kind TEXT NOT NULL,                  -- message, archive, ...
+  outcome TEXT NOT NULL                -- done, or why it was refused
 ) WITHOUT ROWID;
 
 -- What was learned about a model's tokenizer.
 CREATE TABLE tokenizers (
-  model TEXT PRIMARY KEY,
-  state TEXT NOT NULL
+  model TEXT PRIMARY KEY,              -- as the program names it
+  state TEXT NOT NULL                  -- JSON of pager.counter
 ) WITHOUT ROWID;
 
 -- Full text. Contentless: the words only, made from parts and facts, rowid is theirs.

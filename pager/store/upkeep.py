@@ -190,7 +190,7 @@ class UpkeepTable:
             raise StorageError(f"{file} exists already; choose another name.")
         try:
             self._db.run("VACUUM INTO ?", (str(file),))
-            with file.open("rb") as copy:
+            with file.open("r+b") as copy:
                 os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into
         except (StorageError, OSError) as error:
             file.unlink(missing_ok=True)  # half a copy
