@@ -17,7 +17,7 @@ from pager.errors import CallsOpen, NotFound, Refused
 from pager.ledger import Ledger
 from pager.limits import Limits
 from pager.store import Store
-from pager.types import Answered, Json, Part, PartKind, Slot, Step
+from pager.types import Answered, Json, Part, PartKind, Slot, Step, read_page_id
 from pager.view import View
 
 Content = str | Sequence[Mapping[str, Any]]
@@ -221,6 +221,15 @@ class Conversation:
                 break
             count += 1
         return count
+
+    def mark_done(self, page_id: str) -> None:
+        kind, number = read_page_id(page_id)
+        row = self._store.conversation.step(number) if kind == "s" else None
+        if row is None or row["kind"] != "user":
+            raise NotFound(f"{page_id} is no user message; give the step (s12) that asked for what is done.")
+        with self._store.transaction():
+            self._store.conversation.mark_done(number)
+            self._ledger.write("done", page_id, actor="agent")
 
     # tool calls
 

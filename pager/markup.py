@@ -82,7 +82,8 @@ def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
 def digest(lines: Sequence[str]) -> str:
     inner = "\n".join(lines)
     return (
-        "<digest>\nEarlier steps of this conversation have left your view. Search them, or fetch one by its id:\n"
+        "<digest>\nEarlier steps of this conversation have left your view. What they asked for is done, but for what a "
+        "<request> repeats. Search them, or fetch one by its id:\n"
         f"{inner}\n</digest>"
     )
 

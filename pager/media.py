@@ -19,7 +19,7 @@ LONGEST_SIDE = 1568
 LARGE_IMAGE_TOKENS = 1600
 PAGE_TOKENS = 2500
 BYTES_PER_HIDDEN_PAGE = 20_000
-UNSEEN_DOCUMENT_PAGES = 20
+UNSEEN_DOCUMENT_PAGES = 2  # by address or file id: the provider's own count says what it really was
 _PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 

@@ -167,6 +167,11 @@ class Memory(Reading):
         return answered
 
     @takes_turns
+    def mark_done(self, page_id: str) -> None:
+        """What this user step asked for is done: after an eviction it is not carried on as a request."""
+        self._conversation.mark_done(page_id)
+
+    @takes_turns
     def overflowed(self, error_text: str = "") -> None:
         """The provider answered "prompt is too long": learn from it; the next request is smaller."""
         said = _TOKENS_SAID.search(error_text)

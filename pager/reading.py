@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -138,6 +139,11 @@ class Reading:
         """The request that the reply `step` answered, byte for byte."""
         with self._turns:
             return rebuild(self._store, read_page_id(step).number)
+
+    def export(self, file: str | Path) -> None:
+        """A consistent copy of the database, also while it is in use."""
+        with self._turns:
+            self._store.upkeep.copy_to(Path(file))
 
     def close(self) -> None:
         self._store.close()

@@ -31,6 +31,7 @@ from agents.rehearsal import (
     truncate,
 )
 from agents.rehearsal.script import STOP_REASONS
+from agents.rehearsal.serving import MessagesServer, Sending
 from pager import tokens
 
 rehearsal = fixture.rehearsal  # pytest finds it here, wherever the plugin is not installed
@@ -430,6 +431,39 @@ def test_the_fixture_raises_what_a_function_raised() -> None:
     server.errors.append(AssertionError("seen by the test"))
     with pytest.raises(AssertionError, match="seen by the test"):
         next(running)
+
+
+class Defective:
+    """A service with a defect."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def create(self, params: Json) -> Sending:
+        self.asked += 1
+        raise KeyError("no such rule")
+
+    def count_tokens(self, params: Json) -> int:
+        return 1
+
+    def model(self, model_id: str) -> Json:
+        raise KeyError(model_id)
+
+    def control(self, command: str, body: Json) -> Json:
+        return {}
+
+
+def test_a_defect_behind_the_server_is_told_once_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    service = Defective()
+    with (
+        MessagesServer(service) as server,
+        anthropic.Anthropic(base_url=server.base_url, api_key="none", max_retries=3) as client,
+    ):
+        with pytest.raises(anthropic.InternalServerError, match="KeyError: 'no such rule'"):
+            streamed(client, hello())
+        assert client.messages.count_tokens(model="m", messages=hello()["messages"]).input_tokens == 1
+    assert service.asked == 1
+    assert "KeyError" in caplog.text
 
 
 def test_as_a_process_of_its_own() -> None:

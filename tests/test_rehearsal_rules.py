@@ -455,7 +455,7 @@ class Person:
         self.called: list[str] = []
         while True:
             with self.client.messages.stream(model="m", **self.memory.request().params) as stream:
-                message = stream.get_final_message().to_dict()
+                message: Json = stream.get_final_message().to_dict()
             self.memory.append_assistant(message)
             if not self.memory.open_calls:
                 return "".join(block["text"] for block in message["content"] if block["type"] == "text")

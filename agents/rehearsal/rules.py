@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import cast
 
 from agents.rehearsal import answers, phrases, tasks
 from agents.rehearsal.phrases import Statement
@@ -39,7 +40,7 @@ class Ruling:
 def reply(params: Json, today: date) -> Ruling:
     scene = read(params)
     ruling = _decide(scene, today)
-    mode = params.get("thinking") or {}
+    mode = cast(Json, params.get("thinking") or {})
     if mode.get("type") in {"adaptive", "enabled"}:
         shown = "" if mode.get("display") == "omitted" else f"Rule: {ruling.why}."
         return Ruling((thinking(shown), *ruling.blocks), ruling.stop_reason, ruling.why)

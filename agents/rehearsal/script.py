@@ -133,7 +133,7 @@ class Script:
 
     def add(self, *lines: Said) -> None:
         for line in lines:
-            if not callable(line) and not isinstance(line, (str, dict, Reply, Fault)):
+            if not callable(line) and type(line) not in {str, dict, Reply, Fault}:
                 raise TypeError(
                     f"{line!r} is no line of a script; say a text, a block, a Reply, a fault or a function."
                 )

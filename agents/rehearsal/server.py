@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from agents.rehearsal import rules, usage
 from agents.rehearsal.script import Fault, Line, Reply, Said, Script
@@ -148,7 +148,8 @@ def _check(params: Json) -> None:
     for index, message in enumerate(params["messages"]):
         if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
             raise ApiError(400, f"messages.{index}: role and content: Field required")
-        parts = message["content"] if isinstance(message["content"], list) else []
+        content = cast("str | list[Json]", message["content"])
+        parts = [] if isinstance(content, str) else content
         answered = {block.get("tool_use_id") for block in parts if block.get("type") == "tool_result"}
         missing = [call_id for call_id in waiting if call_id not in answered]
         if missing:

@@ -12,21 +12,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import socket
 import socketserver
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from agents.rehearsal import wire
 from agents.rehearsal.wire import ApiError, Json
 
+Answer = TypeVar("Answer")
 LOOPBACK = "127.0.0.1"
 POLL_SECONDS = 0.02  # how soon `close` is noticed
+log = logging.getLogger("selfpager")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,27 +191,31 @@ class _Handler(BaseHTTPRequestHandler):
         model_id = path.removeprefix("/v1/models/")
         if not model_id or model_id == path:
             raise ApiError(404, f"Not found: GET {path}")
-        with self.server.turn:
-            record = self.server.service.model(model_id)
-        self._send_json(200, record)
+        self._send_json(200, self._ask(self.server.service.model, model_id))
 
     def _post(self, path: str) -> None:
         body = self._read_body()
         service = self.server.service
         if path == "/v1/messages":
-            with self.server.turn:
-                sending = service.create(body)
-            self._send_message(sending, streams=bool(body.get("stream")))
+            self._send_message(self._ask(service.create, body), streams=bool(body.get("stream")))
         elif path == "/v1/messages/count_tokens":
-            with self.server.turn:
-                counted = service.count_tokens(body)
-            self._send_json(200, {"input_tokens": counted})
+            self._send_json(200, {"input_tokens": self._ask(service.count_tokens, body)})
         elif path.startswith("/control/"):
-            with self.server.turn:
-                said = service.control(path.removeprefix("/control/"), body)
-            self._send_json(200, said)
+            self._send_json(200, self._ask(service.control, path.removeprefix("/control/"), body))
         else:
             raise ApiError(404, f"Not found: POST {path}")
+
+    def _ask(self, method: Callable[..., Answer], *arguments: Any) -> Answer:
+        """What the service says. What it raises beside its own errors is a defect in it: logged, and not retried."""
+        try:
+            with self.server.turn:
+                return method(*arguments)
+        except ApiError:
+            raise
+        except Exception as error:
+            log.exception("the service behind %s failed", self.path)
+            said = f"this server failed: {type(error).__name__}: {error}"
+            raise ApiError(500, said, headers={"x-should-retry": "false"}) from error
 
     def _read_body(self) -> Json:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -217,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise ApiError(400, f"The request body is not valid JSON: {error}") from None
         if not isinstance(body, dict):
             raise ApiError(400, "Input should be a valid dictionary")
-        return body
+        return cast(Json, body)
 
     def _send_json(self, status: int, body: Json, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(body).encode()

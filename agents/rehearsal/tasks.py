@@ -178,11 +178,16 @@ def _named_call(line: Line, tools: Mapping[str, Json]) -> Json | None:
     """The call that a line names, with its arguments as the tool's schema wants them."""
     for name, arguments in _CALL.findall(line.text):
         if name in tools and name != "task_done":
-            properties = (tools[name].get("input_schema") or {}).get("properties") or {}
+            properties = _properties(tools[name])
             values = {key: _value(raw, properties.get(key) or {}) for key, raw in _ARGUMENT.findall(arguments)}
             return call(name, **values)
     named = next((name for name in _NAME.findall(line.text) if name in tools and name != "task_done"), None)
     return call(named) if named and "_" in named else None
+
+
+def _properties(tool: Json) -> dict[str, Json]:
+    schema = cast(Json, tool.get("input_schema") or {})
+    return cast("dict[str, Json]", schema.get("properties") or {})
 
 
 def _value(raw: str, schema: Json) -> Any:
@@ -198,9 +203,8 @@ def _value(raw: str, schema: Json) -> Any:
 
 
 def _summary_argument(tool: Json) -> str:
-    schema = cast(Json, tool.get("input_schema") or {})
-    properties = cast("dict[str, Json]", schema.get("properties") or {})
+    properties = _properties(tool)
     if "summary" in properties or not properties:
         return "summary"
-    required = [name for name in schema.get("required") or () if name in properties]
+    required = [name for name in tool["input_schema"].get("required") or () if name in properties]
     return next(iter([*required, *properties]))

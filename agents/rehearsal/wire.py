@@ -59,7 +59,7 @@ def whole(message: Json) -> Json:
 def events(message: Json) -> Iterator[Json]:
     """The message as the events of a stream, in order."""
     usage = message["usage"]
-    opening = {"content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None}
+    opening: Json = {"content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None}
     yield {"type": "message_start", "message": {**message, **opening, "usage": {**usage, "output_tokens": 1}}}
     yield {"type": "ping"}
     for index, block in enumerate(message["content"]):

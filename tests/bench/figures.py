@@ -42,7 +42,10 @@ class Pair:
         return median(self.ours) / median(self.bare)
 
     def told(self, ours: str, bare: str) -> str:
-        return f"{1000 * median(self.ours):.2f} ms {ours}, {1000 * median(self.bare):.2f} ms {bare}"
+        """The medians; and the ratio of the fastest tenths, which others on the machine disturb less."""
+        quick = [sorted(side)[len(side) // 10] for side in (self.ours, self.bare)]
+        medians = f"{1000 * median(self.ours):.2f} ms {ours}, {1000 * median(self.bare):.2f} ms {bare}"
+        return f"{medians} (fastest tenths: {quick[0] / quick[1]:.2f} x)"
 
     @property
     def ratio_of_means(self) -> float:

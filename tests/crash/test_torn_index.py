@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +93,7 @@ def test_an_index_that_was_not_closed_is_probed_and_reused(root: Path) -> None:
     assert bring_up(root, source()) == OpenReport("reused", "not closed cleanly, probed")
 
 
+@pytest.mark.slow
 def test_the_live_generation_is_never_flushed(tmp_path: Path) -> None:
     vectors = MemorySource.of(1_500)
     index = ChromaIndex(tmp_path, vectors)
@@ -175,6 +175,7 @@ def grow(path: Path) -> None:
 FILES = ["header.bin", "length.bin", "link_lists.bin", "data_level0.bin", "index_metadata.pickle", "chroma.sqlite3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
 @pytest.mark.parametrize("tear", [cut, empty, flip, grow, Path.unlink])
 @pytest.mark.parametrize("name", FILES)
@@ -191,6 +192,7 @@ def test_a_torn_file_is_found_and_the_index_rebuilt(
     assert taken_over(root, FLUSHED + LOGGED) == OpenReport("reused", "closed cleanly")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
 @pytest.mark.parametrize("tear", [cut, empty, flip, Path.unlink])
 def test_an_index_that_never_was_compacted_may_be_torn_too(
@@ -257,6 +259,7 @@ def test_one_broken_index_is_kept_and_no_more(root: Path) -> None:
 # --- trouble while it runs
 
 
+@pytest.mark.slow
 def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
         pass
@@ -279,6 +282,7 @@ def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypat
     assert bring_up(root, source()).outcome == "reused"
 
 
+@pytest.mark.slow
 def test_after_trouble_the_next_use_looks_and_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, vectors = ChromaIndex(root, source()), source()
     index.open()
@@ -326,6 +330,7 @@ def test_a_compaction_that_fails_leaves_everything_as_it_was(root: Path, monkeyp
     index.close()
 
 
+@pytest.mark.slow
 def test_the_probe_says_what_it_found(root: Path) -> None:
     assert probe(live(root), 16) == FLUSHED + LOGGED
     with pytest.raises(IndexUnavailable, match="took over 0 s"):
@@ -339,8 +344,9 @@ def test_the_probe_says_what_it_found(root: Path) -> None:
 
 @pytest.mark.slow
 def test_death_between_any_two_steps(tmp_path: Path) -> None:
-    reused = 0
-    for deadly_step in count(1):
+    reused = deadly_step = 0
+    while True:
+        deadly_step += 1
         root = tmp_path / str(deadly_step)
         ended = in_child(live_until, str(root), deadly_step)
         if ended == 0:

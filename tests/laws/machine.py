@@ -65,7 +65,8 @@ class MemoryLaws(RuleBasedStateMachine):
         self.moments: list[tuple[datetime, int]] = []
         self.sent: tuple[str, int] | None = None  # the request that waits for its reply, with its epoch
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
-        self.stuck = False
+        self.stuck = self.overflowed = False
+        self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
         self.model, self.instructions, self.tools = MODELS[0], INSTRUCTIONS[0], TOOLS[0]
         self.open(window)
 
@@ -105,7 +106,8 @@ class MemoryLaws(RuleBasedStateMachine):
         self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
-        self.stuck = False
+        self.stuck = self.overflowed = False
+        self.renewed = self.renewed or changes > 0
         assert self.memory.turn_is_open == before
 
     @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
@@ -115,7 +117,7 @@ class MemoryLaws(RuleBasedStateMachine):
     # what people say
 
     @precondition(lambda self: self.plain.may_speak)
-    @rule(content=texts.said, name=st.sampled_from([None, "Dana"]))
+    @rule(content=texts.said, name=st.sampled_from([None, "Dana", "\ud83d"]))
     def say(self, content: str | list[Json], name: str | None) -> None:
         self.speak(content, name)
 
@@ -188,7 +190,8 @@ class MemoryLaws(RuleBasedStateMachine):
                 self.plain.append_user(arguments["text"])
                 self.sent = None
             elif kind == "core_append":
-                self.core_reads("notes", self.appended("notes", arguments["text"]), actor="person")
+                if arguments["text"].strip():
+                    self.core_reads("notes", self.appended("notes", arguments["text"]), actor="person")
             else:
                 self.is_pinned(arguments["page_id"], 0, actor="person", done=True)
 
@@ -226,9 +229,11 @@ class MemoryLaws(RuleBasedStateMachine):
         request = self.request()
         if request is None or not said:
             return
-        true = self.api.count_tokens({"model": self.model, **without(request.params, "max_tokens")})
+        true = self.count_tokens(request.params)
+        if true < 0.7 * self.api.limit_tokens:
+            return  # nobody would say so
         self.memory.overflowed(f"prompt is too long: {true} tokens > {true - 1} maximum" if said == "tokens" else said)
-        self.sent = None
+        self.sent, self.overflowed = None, True
 
     def request(self) -> Request | None:
         """A request that is what the laws say, or None when nothing could be made small enough."""
@@ -239,28 +244,43 @@ class MemoryLaws(RuleBasedStateMachine):
             note(str(error))
             self.stuck = True
             least = self.least_tokens()
-            share = 0.85 if self.counts else 0.4
+            share = (0.85 if self.counts else 0.4) / (1.5 if self.overflowed else 1)
             assert least > share * self.limits.usable_tokens, f"{error}\n{least} tokens would do"
             return None
+        self.renewed, self.overflowed = self.renewed or self.overflowed, False
         now = json.dumps(request.params), request.epoch
         if self.sent is not None and self.sent[1] == request.epoch:
             assert self.sent == now, "the same request was made differently"
+        self.pause_may_be_over()
         self.inspect(request, resent=self.sent is not None and self.sent[1] == request.epoch)
         self.sent = now
         return request
+
+    def pause_may_be_over(self) -> None:
+        """A paused reply that cannot go back as it came has left the prompt."""
+        last = self.plain.last_live()
+        if not self.plain.paused or (last, "step") in self.resident():
+            return
+        usage = self.api.replies[-1]["usage"]
+        size = sum(usage[name] for name in usage if name.endswith("_tokens"))
+        assert self.renewed or size > 0.8 * self.limits.usable_tokens, f"{last} could have gone on"
+        self.plain.abandon_pause()
 
     def answer(self, reply: replies.Spoken) -> None:
         request = self.request()
         if request is None:
             return
         assert request.step == len(self.plain.steps) + 1
-        resident = [(stay.page_id, stay.how) for stay in self.memory.resident()]
+        resident = self.resident()
         self.watch.see(request.params, request.epoch)
-        answer = self.api.create({"model": self.model, **request.params}, reply(self.api.limit_tokens))
+        waits = None
+        if self.plain.paused:
+            waits = self.plain.steps[self.plain.last_live()].said[-1]["id"]
+        answer = self.api.create({"model": self.model, **request.params}, reply.reply(waits))
         page = self.memory.append_assistant(answer)
         assert page == self.plain.append_reply(answer["content"], answer["stop_reason"])
         self.accepted[page], self.stays[page] = json.dumps(request.params), resident
-        self.sent = None
+        self.sent, self.renewed = None, False
         step = self.plain.steps[page]
         blocks = self.memory.blocks_of(page)
         if not step.dropped:
@@ -269,7 +289,7 @@ class MemoryLaws(RuleBasedStateMachine):
             calls = [block for block in answer["content"] if block["type"] == "tool_use"]
             assert len(calls) == len(self.plain.open_calls) + len(step.results)
             assert len(step.results) == (self.plain.cuts > 0)
-        if answer["stop_reason"] == "refusal":
+        if step.dropped:
             self.watch.forget_tail()
         if self.plain.turn == 0 and not self.plain.paused:
             self.plain.cuts = 0
@@ -365,7 +385,8 @@ class MemoryLaws(RuleBasedStateMachine):
             found = self.memory.core_append(block, text)
         except Refused as error:
             assert str(error)
-            assert block not in CORE or not self.core_reads(block, self.appended(block, text), actor="person")
+            nothing = not text.strip()
+            assert nothing or block not in CORE or not self.core_reads(block, self.appended(block, text), actor="person")
         else:
             assert self.core_reads(block, self.appended(block, text), actor="person")
             assert found.value == self.plain.core[block]
@@ -574,6 +595,9 @@ class MemoryLaws(RuleBasedStateMachine):
         share = 0.05 * self.limits.usable_tokens
         return self.api.count_tokens(params) + sum(count(piece) + 12 for piece in pieces) + int(share)
 
+    def resident(self, at: str | None = None) -> list[tuple[str, str]]:
+        return sorted((stay.page_id, stay.how) for stay in self.memory.resident(at))
+
     @invariant()
     def the_laws_hold(self) -> None:
         if not hasattr(self, "memory"):
@@ -587,7 +611,7 @@ class MemoryLaws(RuleBasedStateMachine):
             assert self.memory.blocks_of(page) == step.said + step.results
         for page in self.some(self.accepted):
             assert json.dumps(self.memory.rebuild(page)) == self.accepted[page]
-            assert [(stay.page_id, stay.how) for stay in self.memory.resident(page)] == self.stays[page]
+            assert self.resident(page) == self.stays[page]
         for page in self.some(self.plain.facts):
             known, fact = self.plain.facts[page], self.memory.fact(page)
             assert (fact.text, fact.key, list(fact.tags)) == (known.text, known.key, known.tags)
@@ -599,10 +623,6 @@ class MemoryLaws(RuleBasedStateMachine):
         known = list(pages)
         at = len(self.plain.steps) * 7919 + len(self.plain.facts)
         return [*known[-2:], *(known[(at * (i + 1)) % len(known)] for i in range(3) if known)]
-
-
-def without(params: Json, name: str) -> Json:
-    return {key: value for key, value in params.items() if key != name}
 
 
 __all__ = ["MemoryLaws", "PlainStep"]

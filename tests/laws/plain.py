@@ -151,6 +151,8 @@ class Plain:
         if stop == "refusal":
             for other in self.steps.values():
                 other.dropped = other.dropped or (other.turn == self.turn and other.kind != "record")
+        elif step.dropped:
+            self.abandon_pause()
         self.steps[page] = step
         calls = [] if step.dropped else [block for block in blocks if block["type"] == "tool_use"]
         cut = stop in CUT_STOPS and bool(calls) and blocks[-1]["type"] == "tool_use"
@@ -159,3 +161,12 @@ class Plain:
         if step.dropped or self.cuts == 3 or not (calls or self.paused):
             self.turn = 0
         return page
+
+    def abandon_pause(self) -> None:
+        for step in reversed(self.steps.values()):
+            if step.kind == "record":
+                continue
+            if step.stop != "pause_turn":
+                break
+            step.dropped = True
+        self.paused = False

@@ -1,33 +1,50 @@
-"""What a model answers, the odd replies included. A reply is a function of the window: what it says has to fit."""
+"""What a model answers, the odd replies included."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.laws import texts
+from tests.laws.plain import cleaned
 from tests.standin import Reply, call, redacted_thinking, search_result, server_call, thinking
 
-Spoken = Callable[[int], Reply]
 
 
-def spoken(*blocks: Any, **fields: Any) -> Spoken:
-    return lambda window: Reply(*blocks, **fields)
+@dataclass(frozen=True)
+class Spoken:
+    """A reply by the name of its script, so that a failing example can be read."""
+
+    script: str
+    said: tuple[Any, ...] = ()
+    fields: tuple[tuple[str, Any], ...] = ()
+
+    def reply(self, waits: str | None = None) -> Reply:
+        """`waits` is the id of a search that a pause has interrupted: a reply that says anything begins with its result."""
+        make = Reply if self.script == "Reply" else getattr(Reply, self.script)
+        reply = make(*self.said, **dict(self.fields))
+        if waits and reply.blocks and reply.stop_reason != "refusal":
+            object.__setattr__(reply, "blocks", (search_result(waits), *reply.blocks))
+        return reply
 
 
-def _said(text: str) -> str:
-    return text if text.strip() else "ok"
+def spoken(*said: Any) -> Spoken:
+    return Spoken("Reply", said)
 
 
-words = st.one_of(texts.prose(most=80), texts.mixed).map(_said).map(str.strip).filter(bool)
+def script(name: str, *said: Any, **fields: Any) -> Spoken:
+    return Spoken(name, said, tuple(fields.items()))
+
+
+words = st.one_of(texts.prose(most=80), texts.mixed).map(cleaned).map(lambda text: text.strip() or "ok")
 thoughts = st.sampled_from(
     [thinking("Let me see. Which one?"), thinking("", tokens=120), redacted_thinking(tokens=40), thinking("")]
 )
 arguments = st.dictionaries(
     st.sampled_from(["at", "text", "deep"]), st.one_of(texts.small, texts.prose(), st.lists(texts.prose(), max_size=2))
-)
+).map(cleaned)
 calls = st.lists(arguments.map(lambda given: call("look", given)), min_size=1, max_size=3)
 many_calls = st.integers(4, 20).map(lambda count: [call("look", {"at": f"place {n}"}) for n in range(count)])
 
@@ -41,24 +58,24 @@ ordinary = st.one_of(
     many_calls.map(lambda given: spoken(*given)),
 )
 odd = st.one_of(
-    st.just(lambda window: Reply.empty()),
-    st.sampled_from(["end_turn", "max_tokens"]).map(lambda stop: lambda window: Reply.only_thinking(stop_reason=stop)),
-    st.just(lambda window: Reply.blank()),
+    st.just(script("empty")),
+    st.sampled_from(["end_turn", "max_tokens"]).map(lambda stop: script("only_thinking", stop_reason=stop)),
+    st.just(script("blank")),
     st.just(spoken(thinking("hm"), "\n")),
     st.just(spoken(thinking("hm"), " ", call("look", {"at": "x"}))),
-    words.map(lambda text: lambda window: Reply.cut_text(text)),
-    words.map(lambda text: lambda window: Reply("  ", text)),
+    words.map(lambda text: script("cut_text", text)),
+    words.map(lambda text: spoken("  ", text)),
     st.builds(
-        lambda before, given: lambda window: Reply.cut_call("look", given, *before),
+        lambda before, given: script("cut_call", "look", given, *before),
         st.one_of(st.just([]), calls, st.builds(lambda thought: [thought], thoughts)),
         arguments,
     ),
-    words.map(lambda text: spoken(text * 2_000)),  # runs into max_tokens
-    st.one_of(st.just(()), words.map(lambda text: (text,))).map(lambda said: lambda window: Reply.refusal(*said)),
-    st.just(lambda window: Reply.pause("hats")),
-    st.builds(lambda thought, text: lambda window: Reply.pause("hats", thought, text), thoughts, words),
-    words.map(lambda text: lambda window: Reply.window_exceeded(text)),
-    words.map(lambda text: lambda window: Reply.stopped_by("END", text)),
-    st.integers(2, 4).map(lambda count: lambda window: Reply.same_ids(*[call("look", {"at": "y"})] * count)),
+    texts.prose(most=8).map(lambda text: spoken(texts.repeated(f"{text} ", 100_000))),  # runs into max_tokens
+    st.one_of(st.just(()), words.map(lambda text: (text,))).map(lambda said: script("refusal", *said)),
+    st.just(script("pause", "hats")),
+    st.builds(lambda thought, text: script("pause", "hats", thought, text), thoughts, words),
+    words.map(lambda text: script("window_exceeded", text)),
+    words.map(lambda text: script("stopped_by", "END", text)),
+    st.integers(2, 4).map(lambda count: script("same_ids", *[call("look", {"at": "y"})] * count)),
     words.map(lambda text: spoken(server_call("web_search", {"query": "q"}), search_result(), text)),
 )

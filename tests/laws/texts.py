@@ -64,8 +64,20 @@ def prose(draw: st.DrawFn, least: int = 1, most: int = 400) -> str:
 mixed = st.lists(st.one_of(odd, prose(most=40)), min_size=1, max_size=4).map("\n".join)
 
 
-def repeated(text: str, characters: int) -> str:
-    return (text or "x") * (characters // max(1, len(text)) + 1)
+class Long(str):
+    """A long text that is reported as what it was made of."""
+
+    __slots__ = ("piece",)
+    piece: str
+
+    def __repr__(self) -> str:
+        return f"repeated({self.piece!r}, {len(self):_})"
+
+
+def repeated(piece: str, characters: int) -> Long:
+    text = Long(piece * (characters // len(piece) + 1))
+    text.piece = piece
+    return text
 
 
 huge = st.builds(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.laws.plain import THINKING, PlainStep, blank
-from tests.laws.texts import FORGED
 
 Json = dict[str, Any]
 Page = Callable[[str], str]
@@ -28,7 +27,7 @@ SPILLED = re.compile(
     r"read on with the page id and offset (\d+)\.</spilled>\n(.*)",
     re.DOTALL,
 )
-BARE = re.compile(r'<spilled page_id="(x\d+)" characters="(\d+)"/>')
+BARE = re.compile(r'(?:(.*)\n)?<spilled page_id="(x\d+)" characters="(\d+)"/>', re.DOTALL)  # a text, then an image
 NO_TEXT = "(no text)"
 
 
@@ -67,7 +66,6 @@ class Prompt:
     requests: dict[str, list[Json]] = field(default_factory=dict)  # in the preamble
     notices: int = 0
     spilled: set[str] = field(default_factory=set)
-    text: str = ""  # of everything that is not the model's own
 
 
 class Witness:
@@ -98,7 +96,6 @@ class Witness:
                 self._read_results(page, step.results, blocks, prompt)
         assert not messages, f"nobody said {messages}"
         assert prompt.notices <= 1, "the agent was told twice in an epoch that the window fills"
-        assert FORGED not in "".join(own for own in re.findall(r"<[^<]*>", prompt.text) if OWN.match(own))
         return prompt
 
     # system and preamble
@@ -134,7 +131,11 @@ class Witness:
     def _own(self, block: Json) -> str:
         """The name of our element, when a block is one and nothing else."""
         whole = WHOLE.fullmatch(block.get("text", ""))
-        return whole[1] if whole and not OWN.search(whole[3]) else ""
+        if not whole:
+            return ""
+        # A digest opens with a line of our own, which may name an element.
+        inner = whole[3].split("\n", 2)[-1] if whole[1] == "digest" else whole[3]
+        return "" if OWN.search(inner) else whole[1]
 
     def _attribute(self, block: Json, name: str) -> str:
         whole = WHOLE.fullmatch(block["text"])
@@ -145,7 +146,6 @@ class Witness:
         own = self._own(block)
         assert own, f"this is nobody's: {block}"
         text = block["text"]
-        prompt.text += text + "\n"
         whole = WHOLE.fullmatch(text)
         assert whole
         inner = whole[3].removeprefix("\n").removesuffix("\n")
@@ -196,23 +196,28 @@ class Witness:
                 self._carries_input(one, other, prompt)
         elif original != carried:
             ends = SPILLED.fullmatch(carried)
-            bare = BARE.fullmatch(carried)
-            assert ends or bare, f"{original!r} became {carried!r}"
+            assert ends or BARE.fullmatch(carried), f"{original!r} became {carried!r}"
             if ends:
-                assert armed(original).startswith(armed(ends[1]))
-                assert armed(original).endswith(armed(ends[5]))
+                head, page, characters, offset, tail = ends.groups()
+                assert int(characters) == len(original)
+                assert armed(original).startswith(armed(head))
+                assert armed(original).endswith(armed(tail))
+                read_so_far = self._page(page)[: int(offset)]
+                assert armed(read_so_far).endswith(armed(json.dumps(head, ensure_ascii=False)[1:-1]))
 
     def _read_results(self, page: str, results: list[Json], blocks: list[Json], prompt: Prompt) -> None:
         assert [block["tool_use_id"] for block in blocks] == [result["tool_use_id"] for result in results]
         for place, (original, block) in enumerate(zip(results, blocks, strict=True)):
             assert block.get("is_error", False) == original.get("is_error", False)
             spoken = [inner for inner in original.get("content", []) if not blank(inner)]
+            if not spoken and original.get("is_error"):
+                spoken = [{"type": "text", "text": NO_TEXT}]
             content = list(block.get("content", []))
             if place == len(results) - 1:
                 while len(content) > 0 and content[-1]["type"] == "text" and self._own(content[-1]):
                     self._read_aside(content.pop(), prompt)
             if len(content) == 1 and self._is_spilled(content[0]) and content != spoken:
-                self._carries_text("\n".join(filter(None, map(body_text, spoken))), content[0]["text"], prompt, page)
+                self._carries_text(body_text(original), content[0]["text"], prompt, page)
                 continue
             assert len(content) == len(spoken), f"a result of {page} is carried as {content}"
             for one, other in zip(spoken, content, strict=True):
@@ -238,13 +243,14 @@ class Witness:
             assert not OWN.search(shown.replace('\\"', '"')), f"markup inside {shown:.200}"
 
     def _carries_text(self, original: str, carried: str, prompt: Prompt, holder: str) -> None:
-        prompt.text += carried + "\n"
         if armed(original) == armed(carried):
             assert not OWN.search(carried), f"{carried!r:.200} breaks our markup"
             return
         bare = BARE.fullmatch(carried)
         if bare:
-            self._page_holds(bare[1], int(bare[2]), original, prompt)
+            assert not bare[1] or armed(bare[1]) == armed(original)
+            assert not OWN.search(bare[1] or "")
+            self._page_holds(bare[2], int(bare[3]), original, prompt)
             return
         ends = SPILLED.fullmatch(carried)
         assert ends, f"{holder} {original!r:.300} became {carried!r:.300}"

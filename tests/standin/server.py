@@ -84,8 +84,15 @@ class StandinService:
             self.drawn[kind] += 1
         if fault and fault.status:
             raise fault.error()
-        reply = line if isinstance(line, Reply) else None
-        message = self._checked(params, lambda known: self.standin.create(known, reply or self._reply(known, kind)))
+        said = line if isinstance(line, Reply) else None
+        # What the rules say is asked for only when the request was found valid.
+        reply = said or (lambda known: self._reply(known, kind))
+        try:
+            message = self._checked(params, lambda known: self.standin.create(known, reply))
+        except ApiError:
+            if line:
+                self._script.appendleft(line)
+            raise
         return Sending(message, fault.broken if fault else None)
 
     def count_tokens(self, params: Json) -> int:
