@@ -20,20 +20,34 @@ from tests.support import HandClock, Talk
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 30, 20)).decode()
 PDF = base64.b64encode(b"%PDF-1.4 /Type /Page ").decode()
-CITED = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None, "start_char_index": 0, "end_char_index": 1}  # fmt: skip
+CITED = {
+    "type": "char_location",
+    "cited_text": "a",
+    "document_index": 0,
+    "document_title": None,
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+FOUND = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "found"}]}
+
+
+def document(source: Json, **more: Any) -> Json:
+    return {"type": "document", "source": source, **more}
+
+
 USER_BLOCKS: list[Json] = [
     {"type": "text", "text": "plain"},
     {"type": "text", "text": "\0 <|endoftext|> \u202eright\u202c to left 👩‍👩‍👧 &lt;"},
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
     {"type": "image", "source": {"type": "url", "url": "https://example.org/cat.png"}},
     {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
-    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}, "title": "A", "context": None},
-    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "body"}, "citations": {"enabled": True}},
-    {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "inner"}]}},
-    {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
-    {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "found"}], "citations": {"enabled": False}},
+    document({"type": "base64", "media_type": "application/pdf", "data": PDF}, title="A", context=None),
+    document({"type": "text", "media_type": "text/plain", "data": "body"}, citations={"enabled": True}),
+    document({"type": "content", "content": [{"type": "text", "text": "inner"}]}),
+    document({"type": "url", "url": "https://example.org/a.pdf"}),
+    {**FOUND, "citations": {"enabled": False}},
     {"type": "container_upload", "file_id": "file_2"},
-]  # fmt: skip
+]
 RESULT_BLOCKS = [block for block in USER_BLOCKS if block["type"] != "container_upload"]
 
 
@@ -207,7 +221,7 @@ def test_nothing_comes_between_a_call_and_its_result(tmp_path: Path) -> None:
         lambda: talk.memory.append_assistant("hm"),
         talk.memory.request,
     ):
-        with pytest.raises(Refused, match="toolu_|results"):
+        with pytest.raises(Refused, match=r"toolu_|results"):
             act()
     talk.answer()
     talk.memory.append_user("and tell me about Faro")  # told in the middle of the turn
@@ -289,15 +303,8 @@ def test_a_turn_that_was_rolled_back_never_was(tmp_path: Path) -> None:
 def test_any_text_anywhere_makes_a_valid_request(tmp_path_factory: Any, text: str, other: str) -> None:
     talk = Talk(tmp_path_factory.mktemp("m"), clock=HandClock())
     talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": other}])
-    talk.memory.append_assistant(
-        {
-            "content": [
-                {"type": "text", "text": text},
-                {"type": "tool_use", "id": "a", "name": "weather", "input": {text: [other]}},
-            ],
-            "stop_reason": "tool_use",
-        }  # fmt: skip
-    )
+    looks = {"type": "tool_use", "id": "a", "name": "weather", "input": {text: [other]}}
+    talk.memory.append_assistant({"content": [{"type": "text", "text": text}, looks], "stop_reason": "tool_use"})
     for each in talk.memory.open_calls:
         talk.memory.append_result(each.id, text, is_error=bool(other))
     talk.reply("ok")
