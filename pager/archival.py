@@ -63,7 +63,7 @@ class Archival:
         """The row, and what it does to the other versions of its key: at any moment at most one of them is true."""
         archive, step = self._store.archive, self._store.conversation.last_step()
         others, later = self._timeline(key, start, stated=stated) if key is not None else ([], None)
-        current = next((fact for fact in others if fact.superseded_by is None), None)
+        current = next((fact for fact in others if fact.superseded_by is None and fact.forgotten is None), None)
         if current is not None:
             archive.release_key(current.number)
         begin = to_micros(start)
@@ -84,12 +84,9 @@ class Archival:
 
         Stated to be true only before something else was stated to begin, it joins the past and the present stays.
         """
-        versions = [
-            (fact, known)
-            for fact, known in self._store.archive.versions(key)
-            if fact.forgotten is None and fact.valid_from != fact.valid_until
-        ]
-        later = next((fact for fact, known in versions if known and stated and fact.valid_from > start), None)
+        versions = [(f, known) for f, known in self._store.archive.versions(key) if f.valid_from != f.valid_until]
+        holding = [fact for fact, known in versions if known and stated and fact.forgotten is None]
+        later = next((fact for fact in holding if fact.valid_from > start), None)
         end = later.valid_from if later else None
         others = [
             fact

@@ -26,6 +26,9 @@ from pager.types import FOREVER, Json, PageId, read_page_id
 
 PURGED = "[purged]"
 COPY_CHARS = 8  # a shorter text is everywhere by chance: only strings that are nothing but it count as copies
+ROLES = frozenset({"user", "assistant"})
+# What makes a block a block, and pairs calls with results. Whoever purges the message "text" does not mean these.
+GRAMMAR = frozenset({"type", "id", "tool_use_id", "name", "role", "media_type", "ttl", "error_code"})
 
 
 class Eraser:
@@ -35,6 +38,7 @@ class Eraser:
         plain = {form for text in texts for form in (text, markup.disarm(text))}
         derived = {form for text in plain for form in (text, text.strip(), digest.first_words(text))}
         derived |= {markup.disarm(text) for text in derived}
+        derived -= ROLES
         copies = {text for text in derived if len(text) >= COPY_CHARS}
         copies |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in copies for ascii_only in (True, False)}
         self._copies = sorted(copies, key=len, reverse=True)
@@ -54,17 +58,21 @@ class Eraser:
         cleaned = self._walk(value)
         return text if cleaned == value else dump(cleaned)
 
-    def _walk(self, value: Any) -> Any:
+    def _walk(self, value: Any, *, in_input: bool = False) -> Any:
+        """Every string, and inside a tool's input, where anything may be a text, every key."""
         if isinstance(value, str):
             return self.plain(value)
         if isinstance(value, list):
-            return [self._walk(item) for item in cast("list[Any]", value)]
-        if isinstance(value, Mapping):
-            block = {self.plain(key): self._walk(item) for key, item in cast("Mapping[str, Any]", value).items()}
-            if block.get("type") in THINKING and block != value:
-                block["signature"] = ""  # it may carry what was thought; this block is never sent again
-            return block
-        return value
+            return [self._walk(item, in_input=in_input) for item in cast("list[Any]", value)]
+        if not isinstance(value, Mapping):
+            return value
+        items = cast("Mapping[str, Any]", value).items()
+        if in_input:
+            return {self.plain(key): self._walk(item, in_input=True) for key, item in items}
+        block = {key: item if key in GRAMMAR else self._walk(item, in_input=key == "input") for key, item in items}
+        if block.get("type") in THINKING and block != value:
+            block["signature"] = ""  # it may carry what was thought; this block is never sent again
+        return block
 
 
 def purge(

@@ -66,7 +66,12 @@ class PlainFact:
     start: datetime
     stated: bool
     end: datetime | None = None
-    over: bool = False  # superseded or forgotten
+    forgotten: bool = False
+    superseded: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.forgotten or self.superseded
 
     def true_at(self, moment: datetime) -> bool:
         return self.start <= moment and (self.end is None or moment < self.end)
@@ -77,24 +82,20 @@ class PlainFacts(dict[str, PlainFact]):
 
     def archive(self, page: str, fact: PlainFact) -> None:
         if fact.key is not None:
-            others = [other for other in self.values() if other.key == fact.key and not other.over]
-            later = [other.start for other in others if fact.stated and other.stated and other.start > fact.start]
-            past = [other for other in self.values() if other.key == fact.key]
-            fact.end = min(later, default=None)
-            for other in past:
+            others = [other for other in self.values() if other.key == fact.key and other.start != other.end]
+            holding = [other for other in others if fact.stated and other.stated and not other.forgotten]
+            fact.end = min((other.start for other in holding if other.start > fact.start), default=None)
+            for other in others:
                 if fact.true_at(max(other.start, fact.start)) and (other.end is None or other.end > fact.start):
                     other.end = max(other.start, fact.start)
-            if fact.end is None:
-                for other in others:
-                    other.over = True
-            else:
-                fact.over = True
+                    other.superseded = True
+            fact.superseded = fact.end is not None
         self[page] = fact
 
     def forget(self, page: str, now: datetime) -> None:
         fact = self[page]
-        fact.over = True
-        fact.end = min(now, fact.end) if fact.end else max(now, fact.start)
+        fact.forgotten = True
+        fact.end = max(fact.start, min(now, fact.end or now))
 
     def true_at(self, moment: datetime) -> set[str]:
         return {page for page, fact in self.items() if fact.true_at(moment)}
