@@ -370,7 +370,7 @@ def test_a_task_goes_line_by_line_and_ends() -> None:
     params = answered(params, "Order 17: two hats")
     assert calls(params) == [("save_note", {"text": "all is well"})]
     params = answered(params, "the disk is full", is_error=True)
-    summary = "1 done: Order 17: two hats; 2 done; 3 failed: the disk is full."
+    summary = "1 done: Order 17: two hats; 2 names no tool, nothing was done; 3 failed: the disk is full."
     assert calls(params) == [("task_done", {"result": summary})]
     assert text(answered(params, "The task is marked as done.")) == f"Done. {summary}"
 
@@ -378,15 +378,14 @@ def test_a_task_goes_line_by_line_and_ends() -> None:
 def test_the_plan_remembers_what_an_eviction_takes() -> None:
     params = answered(task(system=core(plan="")), "Order 17: two hats")
     mark = 'done 1. fetch_order(number=17, fast=true, note="by, air")'
-    marks = f"{mark}\ndone 2. Think about it."
     assert calls(params) == [
-        ("core_append", {"block": "plan", "text": marks}),
+        ("core_append", {"block": "plan", "text": mark}),
         ("save_note", {"text": "all is well"}),
     ]
     # After an eviction only the request and the plan are left.
-    left = task(system=core(plan=f"my plan\n{marks}"))
+    left = task(system=core(plan=f"my plan\n{mark}"))
     assert calls(left) == [("save_note", {"text": "all is well"})]
-    over = f"{marks}\ndone 3. Write it down with `save_note(text=all is well)`"
+    over = f"{mark}\ndone 3. Write it down with `save_note(text=all is well)`"
     end = calls(task(system=core(plan=f"my plan\n{over}")))
     assert end[0] == ("core_replace", {"block": "plan", "old_text": over, "new_text": ""})
     assert end[1][0] == "task_done"

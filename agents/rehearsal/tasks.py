@@ -1,7 +1,7 @@
 """How the rehearsal works on a task: the numbered lines of the request, one after the other. Pure.
 
-A line that names one of the tools, as in "2. fetch_order(number=17)", is that call; any other line is only marked. What
-is done goes into the core block `plan`, where there is one, so that it is known after an eviction. Then `task_done`.
+A line that names one of the tools, as in "2. fetch_order(number=17)", is that call; of any other line the summary
+says that nothing was done. What is done goes into the core block `plan`, where there is one, so that it is known after an eviction. Then `task_done`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`results` are those of the lines whose call is in view; `over` are all finished ones."""
+    """`over` are the lines behind us, `idle` the numbers of those that name no tool; `results` are those in view."""
 
     over: tuple[Line, ...]
+    idle: frozenset[int]
     results: Mapping[int, Done]
     next: Line | None
 
@@ -80,7 +81,7 @@ def gist(scene: Scene) -> str:
         return ""
     task, place = _task(scene)
     progress = _progress(scene, task, place)
-    done = ", ".join(str(line.number) for line in progress.over) or "nothing"
+    done = ", ".join(str(line.number) for line in progress.over if line.number not in progress.idle) or "nothing"
     ahead = f"next is {progress.next.number}. {progress.next.text}" if progress.next else "nothing is left"
     return f"of the task {done} is done, {ahead}"
 
@@ -103,6 +104,7 @@ def _progress(scene: Scene, task: Sequence[Line], place: int) -> Progress:
     made = [item for item in scene.items[place:] if isinstance(item, Done)]
     plan = scene.core[PLAN].text.splitlines() if PLAN in scene.core else []
     over: list[Line] = []
+    idle = frozenset(line.number for line in task if _named_call(line, scene.tools) is None)
     results: dict[int, Done] = {}
     for line in task:
         named = _named_call(line, scene.tools)
@@ -113,9 +115,9 @@ def _progress(scene: Scene, task: Sequence[Line], place: int) -> Progress:
             made.remove(match)
             results[line.number] = match
         if named and match is None and line.mark not in plan:
-            return Progress(tuple(over), results, line)
+            return Progress(tuple(over), idle, results, line)
         over.append(line)
-    return Progress(tuple(over), results, None)
+    return Progress(tuple(over), idle, results, None)
 
 
 def _marks(scene: Scene, progress: Progress) -> list[Json]:
@@ -124,7 +126,7 @@ def _marks(scene: Scene, progress: Progress) -> list[Json]:
     if plan is None or plan.read_only or "core_append" not in scene.tools:
         return []
     known = plan.text.splitlines()
-    new = [line.mark for line in progress.over if line.mark not in known]
+    new = [line.mark for line in progress.over if line.number not in progress.idle and line.mark not in known]
     arguments = {"block": PLAN, "text": "\n".join(new)}
     return [call("core_append", **arguments)] if new and not scene.did("core_append", arguments) else []
 
@@ -141,13 +143,16 @@ def _cleared(scene: Scene, progress: Progress, marks: Sequence[Json]) -> list[Js
 def _summary(progress: Progress) -> str:
     if not progress.over:
         return "There was no numbered line to work on."
-    parts = [_outcome(line, progress.results.get(line.number)) for line in progress.over]
+    parts = [_outcome(line, progress) for line in progress.over]
     left = f" Not done: {progress.next.number} and what follows." if progress.next else ""
     return f"{'; '.join(parts)}.{left}"
 
 
-def _outcome(line: Line, done: Done | None) -> str:
-    if done is None:
+def _outcome(line: Line, progress: Progress) -> str:
+    if line.number in progress.idle:
+        return f"{line.number} names no tool, nothing was done"
+    done = progress.results.get(line.number)
+    if done is None:  # its result has left the window, and the plan says that it is done
         return f"{line.number} done"
     said = answers.short(done.result)[:MARK_CHARACTERS]
     return f"{line.number} {'failed' if done.is_error else 'done'}: {said}"
