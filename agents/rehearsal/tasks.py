@@ -1,7 +1,8 @@
 """How the rehearsal works on a task: the numbered lines of the request, one after the other. Pure.
 
 A line that names one of the tools, as in "2. fetch_order(number=17)", is that call; of any other line the summary
-says that nothing was done. What is done goes into the core block `plan`, where there is one, so that it is known after an eviction. Then `task_done`.
+says that nothing was done. What is done goes into the core block `plan`, where there is one, so that it is known after
+an eviction. Then `task_done`.
 """
 
 from __future__ import annotations
