@@ -317,10 +317,42 @@ def test_any_text_is_gone_from_any_text_and_any_json_that_holds_it(text: str, be
     secret = f"{text}{MARKS[0]}{text}"
     eraser = purging.Eraser([secret])
     inner = [json.dumps({"x": secret}, ensure_ascii=flag) for flag in (True, False)]
-    outer: Any = {"a": [f"{before}{secret}{after}", {f"{before}{secret}": inner}]}
+    outer: Any = {"a": [f"{before}{secret}{after}", {"input": {f"{before}{secret}": inner}}]}
     assert MARKS[0] not in eraser.change(json.dumps(outer), is_json=True)
     for plain in [f"{before}{secret}{after}", *inner]:
         assert MARKS[0] not in eraser.change(plain, is_json=False)
+
+
+@pytest.mark.parametrize(
+    "word", ["text", "type", "user", "assistant", "tool_use", "weather", "content", "input", "ephemeral", "toolu_1"]
+)
+def test_a_word_that_blocks_are_made_of_leaves_the_others_whole(tmp_path: Path, word: str) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("And in Porto?", call("weather", {"note": f"{word}: {word}"}, call_id="toolu_1"))
+    talk.answer("sunny")
+    talk.reply("It is sunny.")
+    before = [talk.memory.blocks_of(step) for step in ("s1", "s3")]
+    step = talk.memory.append_user(word)
+    talk.reply("well")
+    talk.memory.purge(step)
+    assert [talk.memory.blocks_of(step) for step in ("s1", "s3")] == before
+    made, result = talk.memory.blocks_of("s2")
+    assert (made["type"], made["id"], made["name"], list(made["input"])) == ("tool_use", "toolu_1", "weather", ["note"])
+    assert (result["type"], result["tool_use_id"]) == ("tool_result", "toolu_1")
+    assert talk.memory.search_recall("Porto")[0].who == "user"
+    talk.ask("and then?", "go on")  # in a valid request
+    assert talk.memory.check() == []
+
+
+def test_inside_the_input_of_a_tool_any_name_may_be_a_text(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("note it", call("weather", {"text": "Lisboa", "Lisboa": {"type": "Lisboa"}}))
+    talk.answer()
+    talk.reply("done")
+    step = talk.memory.append_user("Lisboa")
+    talk.reply("well")
+    talk.memory.purge(step)
+    assert talk.memory.blocks_of("s2")[0]["input"] == {"text": "[purged]", "[purged]": {"type": "[purged]"}}
 
 
 # vectors and files
