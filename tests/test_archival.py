@@ -227,8 +227,9 @@ def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:
 
 
 def test_as_many_as_were_asked_for_and_no_more(memory: Memory) -> None:
-    for number in range(150):
-        memory.archive(f"seat number {number}", tags=["all"])
+    with memory.transaction():
+        for number in range(150):
+            memory.archive(f"seat number {number}", tags=["all"])
     assert len(memory.search_archive("seat", limit=7)) == 7
     assert len(memory.search_archive("seat", limit=120)) == 120
     assert len(memory.search_archive("seat", limit=1_000)) == 150
@@ -271,8 +272,9 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         old = memory.archive("apple", key="fruit", tags=["food"])
         memory.archive("axe", key="fruit", tags=["tool"])
-        for number in range(400):
-            memory.archive(f"also {number}", tags=["food"], neighbours=0)
+        with memory.transaction():
+            for number in range(400):
+                memory.archive(f"also {number}", tags=["food"], neighbours=0)
         assert ids(memory.search_archive("anything", tags=["tool"])) == ["f2"]
         assert old.id not in ids(memory.search_archive("anything", limit=500))
         assert ids(memory.search_archive("anything", as_of=old.valid_from)) == [old.id]
@@ -340,8 +342,9 @@ def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> N
 def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
     clock = HandClock()
     with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
-        for number in range(300):
-            memory.archive(f"topic{number}", neighbours=0)
+        with memory.transaction():
+            for number in range(300):
+                memory.archive(f"topic{number}", neighbours=0)
         memory.search_archive("topic3")
     with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
         hit = memory.search_archive("topic3", limit=1)[0]

@@ -361,11 +361,13 @@ def test_inside_the_input_of_a_tool_any_name_may_be_a_text(tmp_path: Path) -> No
 def test_the_vector_is_gone_from_chroma_too(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, embedder=embedder)
-    for number in range(300):
-        talk.memory.archive(f"fact {number} about topic {number % 7}", neighbours=0)
+    with talk.memory.transaction():
+        for number in range(300):
+            talk.memory.archive(f"fact {number} about topic {number % 7}", neighbours=0)
     fact = talk.memory.archive(SECRET)
-    for number in range(300):
-        talk.memory.archive(f"later fact {number}", neighbours=0)
+    with talk.memory.transaction():
+        for number in range(300):
+            talk.memory.archive(f"later fact {number}", neighbours=0)
     assert talk.memory.search_archive("vault")[0].page_id == fact.id
     vector = embedder.embed([SECRET])[0].tobytes()
     assert any("chroma" in name for name in marks_in(tmp_path, vector))
@@ -378,12 +380,14 @@ def test_the_vector_is_gone_from_chroma_also_when_meaning_is_off(tmp_path: Path)
     """The directory holds an index from a time with an embedder; this process has none."""
     embedder = Words()
     talk = Talk(tmp_path, embedder=embedder)
-    for number in range(260):
-        talk.memory.archive(f"fact {number}", neighbours=0)
+    with talk.memory.transaction():
+        for number in range(260):
+            talk.memory.archive(f"fact {number}", neighbours=0)
     fact = talk.memory.archive(SECRET)
     talk.memory.search_archive("vault")
-    for number in range(260):
-        talk.memory.archive(f"later fact {number}", neighbours=0)
+    with talk.memory.transaction():
+        for number in range(260):
+            talk.memory.archive(f"later fact {number}", neighbours=0)
     talk.memory.search_archive("vault")
     vector = embedder.embed([SECRET])[0].tobytes()
     talk.reopen(embedder=None)
