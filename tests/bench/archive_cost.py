@@ -63,6 +63,6 @@ def _bare(path: Path, texts: list[str]) -> Callable[[str], object]:
     connection.execute("BEGIN")
     connection.executemany(insert, [(text,) for text in texts])
     connection.execute("COMMIT")
-    for _ in range(1_100):  # the log reaches its full length, as on the other side
-        connection.execute("UPDATE facts SET text = text WHERE id = 1")
+    for number in range(1_100):  # the log reaches its full length, as on the other side
+        connection.execute("UPDATE facts SET text = ? WHERE id = 1", (f"version {number}",))
     return lambda text: connection.execute(insert, (text,))

@@ -27,6 +27,8 @@ class Known:
         self.dimension = len(next(iter(vectors.values())))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(texts) == 1:
+            return self._vectors[texts[0]][np.newaxis]
         return np.stack([self._vectors[text] for text in texts])
 
 
