@@ -5,7 +5,7 @@ Page ids are text outside (`f12` a fact, `s45` a step, `x3` a spilled part) and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -70,11 +70,34 @@ class Fact:
     superseded_by: int | None = None
     forgotten: str | None = None
     purged: bool = False
-    neighbours: tuple[Hit, ...] = ()
+    look_around: Callable[[], tuple[Hit, ...]] = field(default=tuple, repr=False, compare=False)
 
     @property
     def id(self) -> str:
         return f"f{self.number}"
+
+    @property
+    def neighbours(self) -> tuple[Hit, ...]:
+        """The facts closest in meaning, of one that was just archived; searched for at the first look."""
+        return self.look_around()
+
+
+@dataclass(frozen=True, slots=True)
+class FactUse:
+    """How often a fact was brought back by a search or a page_in, and when last."""
+
+    fact: Fact
+    uses: int
+    used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactCounts:
+    """How many facts there are (purged ones do not count), are true at a moment, and were never used though open."""
+
+    total: int
+    current: int
+    never_used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +252,7 @@ class Step:
     continues: bool = False
     ends_turn: bool = False
     stop_reason: str | None = None
+    name: str | None = None
 
     @property
     def paused(self) -> bool:

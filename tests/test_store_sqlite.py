@@ -24,7 +24,7 @@ MAY_BE_WALKED = (
     "vectors USING COVERING INDEX vectors_fact",  # counted, which reads a few pages
     "c USING INDEX calls_open",  # open calls only
     "blocks USING INDEX blocks_unseen",  # unseen blocks only
-    "blocks USING COVERING INDEX blocks_name",  # names and ids of the versions, not their values
+    "names",  # of core blocks: a handful, each found by one look into an index
     "epochs",  # evictions are rare
     "pins",  # a fifth of the window
     "f",  # facts without a vector: asked only while some are known to have none

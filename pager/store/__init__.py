@@ -40,6 +40,10 @@ class SqliteStore:
     def read_only(self) -> bool:
         return self.db.read_only
 
+    def revision(self) -> int:
+        """Another number when another process has committed."""
+        return self.db.value("PRAGMA data_version")
+
     def transaction(self) -> AbstractContextManager[None]:
         return self.db.transaction()
 

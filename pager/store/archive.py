@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
 from pager.store.database import Database, Row
-from pager.types import Fact
+from pager.types import Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_NEVER_USED = "uses = 0 AND valid_until IS NULL AND purged = 0"
 # A fact that is true at :at. Purged ones are never found.
 _TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
 
@@ -54,6 +55,35 @@ class ArchiveTable:
         """All facts of a key that were not purged, by the time from which they were true; whether that was stated."""
         sql = "SELECT * FROM facts WHERE key = ? AND purged = 0 ORDER BY valid_from, id"
         return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, (key,))]
+
+    def counts(self, at: int) -> FactCounts:
+        """How many facts there are, are true at a moment, and were never used. Each number out of a narrow index."""
+        purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
+        # A fact that is not true has ended, or has not begun; what has not ended and is purged is neither.
+        ended = "valid_until IS NOT NULL AND valid_until <= ?1"
+        over = self._db.value(f"SELECT count(*) FROM facts WHERE {ended}", (at,))
+        to_come = self._db.value(
+            f"SELECT count(*) FROM facts WHERE valid_from > at AND valid_from > ?1 AND NOT ({ended})", (at,)
+        )
+        gone = self._db.value(
+            f"SELECT count(*) FROM facts WHERE purged = 1 AND valid_from <= ?1 AND NOT ({ended})", (at,)
+        )
+        never = self._db.value(f"SELECT count(*) FROM facts WHERE {_NEVER_USED}")
+        stored = self._db.value("SELECT max(id) FROM facts", default=0)  # no fact is ever deleted
+        return FactCounts(stored - purged, stored - over - to_come - gone, never)
+
+    def most_used(self, limit: int) -> list[FactUse]:
+        sql = "SELECT * FROM facts WHERE uses > 0 AND purged = 0 ORDER BY uses DESC, id DESC LIMIT ?"
+        return [self._use(row) for row in self._db.rows(sql, (limit,))]
+
+    def never_used(self, limit: int) -> list[Fact]:
+        """The oldest facts without an end that nothing ever brought back."""
+        sql = f"SELECT * FROM facts WHERE {_NEVER_USED} ORDER BY id LIMIT ?"
+        return [self._fact(row) for row in self._db.rows(sql, (limit,))]
+
+    def last_before(self, step: int) -> int:
+        """The newest fact that was stored before a step was written."""
+        return self._db.last_before("facts", step)
 
     def newest(self, limit: int, before: int | None = None) -> list[Fact]:
         sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -149,6 +179,10 @@ class ArchiveTable:
 
     def drop_vectors(self) -> None:
         self._db.run("DELETE FROM vectors")
+
+    def _use(self, row: Row) -> FactUse:
+        used_at = row["used_at"]
+        return FactUse(self._fact(row), row["uses"], None if used_at is None else from_micros(used_at, self._zone))
 
     def _fact(self, row: Row) -> Fact:
         until = row["valid_until"]

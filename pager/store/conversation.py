@@ -110,7 +110,7 @@ class ConversationTable:
         found = {
             row["id"]: Step(
                 row["id"], row["kind"], row["turn"], row["at"], [], [],
-                bool(row["continues"]), bool(row["ends_turn"]), row["stop_reason"],
+                bool(row["continues"]), bool(row["ends_turn"]), row["stop_reason"], row["name"],
             )
             for row in self._db.rows(f"SELECT * FROM steps WHERE id IN ({ids}) ORDER BY id")
         }  # fmt: skip
@@ -120,6 +120,14 @@ class ConversationTable:
         for row in self._db.rows(f"SELECT id, step FROM calls WHERE result IS NULL AND step IN ({ids}) ORDER BY part"):
             found[row["step"]].open_calls.append(row["id"])
         return [step for step in found.values() if step.parts or through_part is None]
+
+    def reformed_since(self, steps: Sequence[int], epoch: int) -> set[int]:
+        """Which parts of these steps a later epoch than `epoch` carries otherwise: their sizes are of that form."""
+        sql = (
+            "SELECT f.part FROM parts p JOIN forms f ON f.part = p.id"
+            f" WHERE p.step IN ({','.join(map(str, steps))}) AND f.epoch > ?"
+        )
+        return {row["part"] for row in self._db.rows(sql, (epoch,))}
 
     # calls
 

@@ -6,9 +6,16 @@ from datetime import tzinfo
 
 from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
-from pager.types import Block
+from pager.types import FOREVER, Block
 
-_NEWEST = "SELECT b.* FROM blocks b WHERE b.id IN (SELECT max(id) FROM blocks GROUP BY name)"
+# One look into the index for each name, however many versions there are.
+_NEWEST = """
+  WITH RECURSIVE names (name) AS (
+    SELECT min(name) FROM blocks
+    UNION ALL SELECT (SELECT min(name) FROM blocks WHERE name > names.name) FROM names WHERE names.name IS NOT NULL
+  )
+  SELECT b.* FROM names JOIN blocks b ON b.id = (SELECT max(id) FROM blocks WHERE name = names.name AND id <= :through)
+"""
 
 
 class CoreTable:
@@ -28,9 +35,10 @@ class CoreTable:
             ),
         )  # fmt: skip
 
-    def blocks(self) -> list[Block]:
-        """The blocks as they read now, in their order."""
-        rows = self._db.rows(f"{_NEWEST} AND b.retired = 0 ORDER BY b.place, b.name")
+    def blocks(self, before_step: int | None = None) -> list[Block]:
+        """The blocks as they read now, in their order; as they read before a step was written."""
+        through = FOREVER if before_step is None else self._db.last_before("blocks", before_step)
+        rows = self._db.rows(f"{_NEWEST} WHERE b.retired = 0 ORDER BY b.place, b.name", {"through": through})
         return [self._block(row) for row in rows]
 
     def block(self, name: str) -> tuple[Block, int] | None:
@@ -41,13 +49,18 @@ class CoreTable:
     def versions(self, name: str) -> list[Block]:
         return [self._block(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
 
+    def count_versions(self, name: str, through: int) -> int:
+        """How many versions a block has, up to one of them."""
+        return self._db.value("SELECT count(*) FROM blocks WHERE name = ? AND id <= ?", (name, through))
+
     def last_place(self) -> int:
         return self._db.value("SELECT max(place) FROM blocks", default=-1)
 
     def unseen(self) -> list[Block]:
         """Blocks that changed without the agent's knowledge, as they read now."""
         names = "SELECT name FROM blocks WHERE unseen = 1"
-        rows = self._db.rows(f"{_NEWEST} AND b.name IN ({names}) ORDER BY b.place, b.name")
+        sql = f"{_NEWEST} WHERE b.name IN ({names}) ORDER BY b.place, b.name"
+        rows = self._db.rows(sql, {"through": FOREVER})
         return [self._block(row) for row in rows]
 
     def seen(self) -> None:

@@ -146,13 +146,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """All or nothing. Nested calls are savepoints of the outermost."""
+        """All or nothing. Nested calls are savepoints of the outermost. For a reader: everything is of one moment."""
         if self._depth:
             with self._savepoint():
                 yield
             return
         with self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN" if self.read_only else "BEGIN IMMEDIATE")
             self._depth = 1
             try:
                 yield
@@ -225,6 +225,18 @@ class Database:
     def value(self, sql: str, values: Values = (), default: Any = None) -> Any:
         row = self.row(sql, values)
         return default if row is None or row[0] is None else row[0]
+
+    def last_before(self, table: str, step: int) -> int:
+        """Up to which id the rows of a table were written before `step`. Their steps grow with their ids: halve."""
+        low, high = 0, self.value(f"SELECT max(id) FROM {table}", default=0)
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.row(f"SELECT id, step FROM {table} WHERE id <= ? ORDER BY id DESC LIMIT 1", (middle,))
+            if row is None or row["step"] < step:
+                low = middle
+            else:
+                high = row["id"] - 1
+        return low
 
     def trace(self, watch: Callable[[str], None] | None) -> None:
         """Call `watch` with every statement before it runs (crash tests kill at each COMMIT)."""

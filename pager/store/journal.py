@@ -29,11 +29,15 @@ class JournalTable:
         )
 
     def movements(
-        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None
-    ) -> list[Movement]:
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
+        before_step: int | None = None,
+    ) -> list[Movement]:  # fmt: skip
         """Rows in order; with `limit` the newest ones."""
         conditions: list[str] = ["id > ?"]
         values: list[object] = [after]
+        if before_step is not None:
+            conditions.append("id <= ?")
+            values.append(self._db.last_before("ledger", before_step))
         if page is not None:
             conditions.append("page = ?")
             values.append(page)

@@ -73,6 +73,11 @@ class PromptTable:
         row = self._db.row(sql, (epoch, epoch))
         return _answered(row) if row else None
 
+    def answered_around(self, step: int) -> tuple[int | None, int | None]:
+        """The replies to a request that stand nearest before and behind a step."""
+        before = self._db.value("SELECT max(step) FROM requests WHERE step < ?", (step,))
+        return before, self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
+
     def last_answered(self) -> int | None:
         return self._db.value("SELECT max(step) FROM requests")
 
