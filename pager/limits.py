@@ -7,13 +7,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from pager.errors import Refused, WindowTooSmall
 
 LEAST_PART_TOKENS = 64
 DIGEST_SHARE = 0.05
 PINNED_SHARE = 0.20
+CHANGES_NOTED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +82,17 @@ class Limits:
                 "limit, drop tools, or take a larger window."
             )
         return self if part == self.max_part_tokens else replace(self, max_part_tokens=part)
+
+
+def noted(note: str | None, limits: Limits, step: int) -> str:
+    """`note` with the limits that hold from `step` on; the same text when they hold already."""
+    changes: list[Any] = json.loads(note) if note else []
+    if changes and changes[-1][1] == asdict(limits):
+        return note or ""
+    return json.dumps([*changes, [step, asdict(limits)]][-CHANGES_NOTED:])
+
+
+def read_noted(note: str | None, step: int | None = None) -> Limits | None:
+    """The limits of the newest request, or of the one that `step` answered; None before the first."""
+    changes = [values for since, values in json.loads(note or "[]") if step is None or since < step]
+    return Limits(**changes[-1]) if changes else None

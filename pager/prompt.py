@@ -15,15 +15,16 @@ from pager.budget import Plan
 from pager.conversation import Conversation
 from pager.counter import Counter
 from pager.epochs import Draft, Epochs
-from pager.errors import NotFound, Refused, WindowTooSmall
+from pager.errors import Refused, WindowTooSmall
 from pager.ledger import Ledger
-from pager.limits import Limits
+from pager.limits import Limits, noted
 from pager.pages import Pages
 from pager.store import Store
 from pager.types import Answered, Json, Request, Usage
-from pager.view import View
+from pager.view import View, answered_by
 
 ATTEMPTS = 5
+LIMITS_NOTE = "limits"
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
 
@@ -43,6 +44,7 @@ class Prompt:
         self.count_tokens = count_tokens
         self._view: View | None = None
         self._sent: Answered | None = None  # the request that waits for its reply
+        self._noted: Limits | None = None
         self._too_long = 0.0  # how much larger the prompt is than thought, when the provider refused it; else 0
 
     def wire(self, conversation: Conversation, epochs: Epochs, pages: Pages) -> None:
@@ -59,7 +61,7 @@ class Prompt:
 
     def forget_view(self) -> None:
         """After a failed transaction: what is in memory may say more than the disk."""
-        self._view = None
+        self._view = self._noted = None
 
     def start(self) -> None:
         """Learned ratios of this model, and limits that leave room for a full core and two parts."""
@@ -77,6 +79,7 @@ class Prompt:
         if last.open_calls:
             self.conversation.refuse_if_open()
         self._settle(view)
+        self._note_limits()
         assert view.epoch is not None
         mark = view.answered.through_part if view.answered else None
         messages = view.messages()
@@ -87,6 +90,17 @@ class Prompt:
         params = window.render(view.epoch, messages, mark, view.epoch.settings["max_output_tokens"])
         step = self._store.conversation.last_step() + 1
         return Request(params, view.epoch.id, step, size.tokens, size.margin, self._parts(view))
+
+    def _note_limits(self) -> None:
+        """For those who look on: by what the requests from here on are measured. They may change within an epoch."""
+        if self._noted == self.limits:
+            return
+        known, step = self._store.journal.get(LIMITS_NOTE), self._store.conversation.last_step()
+        note = noted(known, self.limits, step)
+        if note != known:
+            with self._store.transaction():
+                self._store.journal.put(LIMITS_NOTE, note)
+        self._noted = self.limits
 
     def _parts(self, view: View) -> dict[str, int]:
         assert view.epoch is not None
@@ -266,9 +280,7 @@ class Prompt:
 
 def rebuild(store: Store, step: int) -> Json:
     """The request that step `step` answered, byte for byte as it was sent."""
-    known = store.prompt.request(step)
-    if known is None:
-        raise NotFound(f"s{step} is no reply of the model; requests are known by the step that answered them.")
+    known = answered_by(store, step)
     epoch = store.prompt.epoch(known.epoch)
     assert epoch is not None
     messages = window.of_preamble(epoch)

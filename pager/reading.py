@@ -6,22 +6,27 @@ from the vectors in SQLite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from datetime import tzinfo
 from functools import wraps
 from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.archival import Archival
-from pager.clock import Clock, Moment
+from pager.clock import Clock, Moment, to_micros
 from pager.core import Core
+from pager.counter import Counter
 from pager.errors import NotFound
 from pager.ledger import Ledger
+from pager.limits import Limits, read_noted
 from pager.pages import Pages
-from pager.prompt import rebuild
+from pager.prompt import LIMITS_NOTE, rebuild
 from pager.recall import Recall
 from pager.store import Store
-from pager.types import Block, Call, Fact, Hit, Json, Movement, Stay, read_page_id
+from pager.types import Block, Call, Fact, FactCounts, FactUse, Hit, Json, Movement, Stay, read_page_id
+from pager.view import View
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,17 +48,38 @@ class Reading:
         self._pages = pages
         self._turns = RLock()
 
+    @property
+    def zone(self) -> tzinfo:
+        """Where its moments are told."""
+        return self._clock.zone
+
     def note(self, key: str) -> str | None:
         """A value that a program keeps beside the memory."""
         with self._turns:
             return self._store.journal.get(f"note:{key}")
 
+    @contextmanager
+    def at_one_moment(self) -> Generator[None]:
+        """Everything read inside is of one moment, whatever another process commits meanwhile. Keep it short."""
+        with self._turns, self._store.transaction():
+            yield
+
+    def revision(self) -> int:
+        """Another number when another process has committed something."""
+        with self._turns:
+            return self._store.revision()
+
     # core
 
-    def core(self) -> list[Block]:
-        """The core blocks as they read now."""
+    def core(self, at: str | None = None) -> list[Block]:
+        """The core blocks as they read now, or when step `at` was written."""
         with self._turns:
-            return self._core.blocks()
+            return self._store.core.blocks(_number(at))
+
+    def core_ordinal(self, block: Block) -> int:
+        """The how manieth version of its block this is, from 1."""
+        with self._turns:
+            return self._store.core.count_versions(block.name, block.version)
 
     def core_versions(self, block: str) -> list[Block]:
         """Every version of a block, oldest first."""
@@ -80,6 +106,25 @@ class Reading:
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
         with self._turns:
             return self._store.archive.newest(limit, before)
+
+    def last_fact(self, at: str) -> int:
+        """The number of the newest fact that was stored before step `at` was written; 0 for none."""
+        with self._turns:
+            return self._store.archive.last_before(read_page_id(at).number)
+
+    def fact_counts(self) -> FactCounts:
+        with self._turns:
+            return self._store.archive.counts(to_micros(self._clock.now()))
+
+    def most_used_facts(self, limit: int = 20) -> list[FactUse]:
+        """What searches and page_in brought back most often."""
+        with self._turns:
+            return self._store.archive.most_used(limit)
+
+    def never_used_facts(self, limit: int = 20) -> list[Fact]:
+        """The oldest facts without an end that nothing ever brought back."""
+        with self._turns:
+            return self._store.archive.never_used(limit)
 
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
@@ -119,11 +164,14 @@ class Reading:
     # explanations
 
     def ledger(
-        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None
-    ) -> list[Movement]:
-        """Movements in order, of one page or of some events; with `limit` the newest."""
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
+        at: str | None = None,
+    ) -> list[Movement]:  # fmt: skip
+        """Movements in order, of one page or of some events; with `limit` the newest, with `at` before that step."""
         with self._turns:
-            return self._ledger.movements(page=page, events=events, after=after, limit=limit)
+            return self._store.journal.movements(
+                page=page, events=events, after=after, limit=limit, before_step=_number(at)
+            )
 
     def resident(self, at: str | None = None) -> list[Stay]:
         """What was in the prompt when step `at` was written; what is in it now without."""
@@ -134,6 +182,21 @@ class Reading:
         """When a page was in the prompt, how, and why it left."""
         with self._turns:
             return self._store.prompt.stays(str(read_page_id(page_id)))
+
+    def prompt(self, at: str | None = None) -> View:
+        """What stands in the prompt now, or stood in the request that the reply `at` answered: a copy, with sizes."""
+        with self._turns:
+            return View.load(self._store) if at is None else View.load_at(self._store, read_page_id(at).number)
+
+    def counter(self, model: str) -> Counter:
+        """How tokens of a model are estimated by now."""
+        with self._turns:
+            return Counter(self._store.journal.tokenizer(model))
+
+    def limits_at(self, at: str | None = None) -> Limits | None:
+        """The limits of the newest request, or of the one that the reply `at` answered; None before the first."""
+        with self._turns:
+            return read_noted(self._store.journal.get(LIMITS_NOTE), _number(at))
 
     def rebuild(self, step: str) -> Json:
         """The request that the reply `step` answered, byte for byte."""
@@ -153,6 +216,10 @@ class Reading:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _number(step: str | None) -> int | None:
+    return None if step is None else read_page_id(step).number
 
 
 def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:

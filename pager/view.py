@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pager import window
+from pager import sizing, window
 from pager.counter import Counter, Estimate
+from pager.errors import NotFound
 from pager.store import Store
 from pager.tokens import Counts
 from pager.types import Answered, Epoch, Part, Step
 
 LEAST_MARGIN = 16
+NEAR_STEPS = 6
 
 
 @dataclass(slots=True)
@@ -47,16 +49,32 @@ class View:
             view.rest_on(view.answered)
         return view
 
+    @classmethod
+    def load_at(cls, store: Store, step: int) -> View:
+        """The prompt of the request that the reply `step` answered, with sizes as they were then."""
+        answered = answered_by(store, step)
+        epoch = store.prompt.epoch(answered.epoch)
+        assert epoch is not None
+        ids = store.prompt.steps_at(step)
+        view = cls(epoch=epoch, steps=store.conversation.load(ids, epoch.id, answered.through_part), answered=answered)
+        newer = store.conversation.reformed_since(ids, epoch.id)
+        for part in (part for held in view.steps for part in held.parts if part.id in newer):
+            part.counts = sizing.count(part.form) if part.form else Counts()
+        view.sent_part = view.base_part = answered.through_part
+        view.base_tokens = answered.usage.whole_input if answered.usage else answered.estimate
+        return view
+
     def rest_on(self, answered: Answered) -> None:
         """From here on only what comes after this request and its reply has to be estimated."""
         self.answered = answered
         self.sent_part = answered.through_part
         self.base_tokens, self.base_part = None, 0
         self._since = self._counts  # without a base every part has to be estimated
-        held = {part.id for step in self.steps[-2:] for part in step.parts}
+        near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
+        held = {part.id for step in near for part in step.parts}
         if not answered.usage or (answered.through_part and not held & {answered.through_part}):
             return
-        reply = self.steps[-1] if self.steps and self.steps[-1].id == answered.step else None
+        reply = next((step for step in near if step.id == answered.step), None)
         self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
         in_reply = [part.id for part in reply.parts if part.slot == "reply"] if reply else []
         self.base_part = max(in_reply, default=answered.through_part)
@@ -126,6 +144,16 @@ class View:
         for counts in self.epoch.sizes.values() if self.epoch else ():
             total += counts
         return total
+
+
+def answered_by(store: Store, step: int) -> Answered:
+    """The request that a reply answered; for any other step an error that names the replies around it."""
+    known = store.prompt.request(step)
+    if known is None:
+        around = [f"s{number}" for number in store.prompt.answered_around(step) if number is not None]
+        near = f" The nearest are {' and '.join(around)}." if around else ""
+        raise NotFound(f"s{step} is no reply of the model; requests are known by the step that answered them.{near}")
+    return known
 
 
 def _counts(parts: list[Part]) -> Counts:
