@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache, partial
 
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
@@ -40,7 +41,7 @@ class Archival:
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str, neighbours: int
     ) -> Fact:  # fmt: skip
         text, key, tags = _checked(text, key, tags)
-        # A neighbour is looked for before the transaction: embedding takes longer than everything else.
+        # Before the transaction: embedding takes longer than everything else.
         vector = self.meaning.embed(text) if self.meaning else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
@@ -51,10 +52,11 @@ class Archival:
                 self.meaning.store(number, vector)
             else:
                 owe_vector(self._store)
-        near: list[tuple[int, float]] = []
-        if vector is not None and self.meaning and neighbours:
-            near = self.meaning.near(vector, 2 * neighbours + 1)
-        return replace(self.fact(number), neighbours=self._neighbours(number, near)[:neighbours])
+        if vector is None or self.meaning is None or not neighbours:
+            return self.fact(number)
+        # Who only stores does not wait for a search; who looks, searches once.
+        search = partial(self.meaning.near, vector, 2 * neighbours + 1)
+        return replace(self.fact(number), look_around=cache(lambda: self._neighbours(number, search())[:neighbours]))
 
     def _store_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,

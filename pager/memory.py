@@ -14,8 +14,10 @@ Errors say the value, the limit and the way out.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -212,9 +214,14 @@ class Memory(Reading):
         actor: str = "person", neighbours: int = 3,
     ) -> Fact:  # fmt: skip
         """Store a fact; one with the same key supersedes the current one. Its `neighbours` are close in meaning."""
-        return self._archival.archive(
+        fact = self._archival.archive(
             text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
         )
+        return replace(fact, look_around=partial(self._in_turn, fact.look_around))
+
+    @takes_turns
+    def _in_turn(self, look: Callable[[], tuple[Hit, ...]]) -> tuple[Hit, ...]:
+        return look()
 
     @takes_turns
     def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
