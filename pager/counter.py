@@ -24,7 +24,8 @@ from pager.tokens import Counts
 KINDS = len(Counts._fields)
 PESSIMISTIC = Counts(16, 25, 25, 17, 12)  # tenths of a token per tiktoken token, by kind
 START = tuple(ratio / 10 for ratio in PESSIMISTIC)
-START_WEIGHT = 20.0
+SPREAD = (0.3, 0.8, 0.8, 0.4, 0.4)  # how far below them the true ratios may be: which kind a surprise is blamed on
+START_WEIGHT = 5.0
 FORGET = 0.98
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
@@ -49,7 +50,9 @@ class Counter:
         self._shortfall: float = known.get("shortfall", 0.05**2)
         self._products: list[list[float]] = known.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
         self._targets: list[float] = known.get("targets") or [0.0] * KINDS
-        self.ratios: tuple[float, ...] = tuple(known.get("ratios", START))
+        self.ratios: tuple[float, ...] = START
+        self._doubt: list[list[float]] = []
+        self._fit()
 
     def state(self) -> str:
         return json.dumps(
@@ -58,7 +61,6 @@ class Counter:
                 "shortfall": self._shortfall,
                 "products": self._products,
                 "targets": self._targets,
-                "ratios": self.ratios,
             }
         )
 
@@ -68,11 +70,16 @@ class Counter:
 
     def estimate(self, counts: Counts) -> Estimate:
         tokens = sum(map(mul, self.ratios, counts))
-        margin = tokens * (0.02 + 2.5 * math.sqrt(self._shortfall))
+        # Kinds that came together are not told apart yet: their sum is known, and each of them may be more.
+        unsure = math.sqrt(
+            max(0.0, sum(x * sum(map(mul, row, counts)) for x, row in zip(counts, self._doubt, strict=True)))
+        )
+        worst = sum(max(ratio, start) * x for ratio, start, x in zip(self.ratios, START, counts, strict=True))
+        margin = tokens * (0.02 + 2.5 * math.sqrt(self._shortfall)) + min(2 * unsure, worst - tokens)
         return Estimate(math.ceil(tokens), math.ceil(margin))
 
     def tokens(self, counts: Counts) -> int:
-        return self.estimate(counts).tokens
+        return math.ceil(sum(map(mul, self.ratios, counts)))
 
     def learn(self, counts: Counts, true_tokens: int) -> None:
         """A response said that text of these counts was `true_tokens`. Implausible words are not believed."""
@@ -93,17 +100,22 @@ class Counter:
         self._fit()
 
     def _fit(self) -> None:
+        """Least squares, with the start as what was known before; it weighs less where the truth may be far away."""
+        prior = [START_WEIGHT / (spread * spread) for spread in SPREAD]
         matrix = [
-            [value + (START_WEIGHT if i == j else 0.0) for j, value in enumerate(row)]
+            [value + (prior[i] if i == j else 0.0) for j, value in enumerate(row)]
             for i, row in enumerate(self._products)
         ]
-        right = [target + START_WEIGHT * start for target, start in zip(self._targets, START, strict=True)]
+        right = [target + known * start for target, known, start in zip(self._targets, prior, START, strict=True)]
         self.ratios = tuple(min(4.0, max(0.3, ratio)) for ratio in _solve(matrix, right))
+        unit = [[START_WEIGHT if i == j else 0.0 for j in range(KINDS)] for i in range(KINDS)]
+        self._doubt = [_solve(matrix, column) for column in unit]
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
     """A small symmetric positive definite system, by elimination; its diagonal is never near zero."""
     size = len(right)
+    matrix, right = [list(row) for row in matrix], list(right)
     for pivot in range(size):
         for row in range(pivot + 1, size):
             factor = matrix[row][pivot] / matrix[pivot][pivot]

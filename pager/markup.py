@@ -66,7 +66,7 @@ def unpinned(page_id: str) -> str:
 
 
 def recalled(lines: Sequence[str]) -> str:
-    inner = "\n".join(disarm(line) for line in lines)
+    inner = disarm("\n".join(lines))
     return f"<recalled>\n{inner}\n</recalled>"
 
 

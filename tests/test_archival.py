@@ -374,3 +374,25 @@ def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T04:59Z")) == []
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T05:00Z")) == ["f1"]
         assert ids(memory.search_archive("Porto", as_of=datetime(2026, 3, 8, 0, 0))) == ["f1"]  # noqa: DTZ001 -- naive
+
+
+@pytest.mark.parametrize("facts", [3, 300])
+def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path, facts: int) -> None:
+    """They were searched for before the rollback, and their ids are given to others after it."""
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+
+        def lose() -> None:
+            with memory.transaction():
+                for number in range(facts):
+                    memory.archive(f"lost{number}", neighbours=0)
+                assert memory.search_archive("lost1")[0].parts["meaning"] > 0.99
+                raise OSError("the power is gone")
+
+        with pytest.raises(OSError, match="power"):
+            lose()
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"kept{number}", neighbours=0)
+        assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
+        assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
+        assert not memory.check()

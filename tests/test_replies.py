@@ -348,7 +348,7 @@ def test_window_exceeded_evicts_before_the_next_request(tmp_path: Path) -> None:
 def test_a_prompt_that_was_too_long_is_made_smaller_until_it_fits(tmp_path: Path) -> None:
     """The window is really far smaller than we were told: each refusal makes the next request smaller."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=9_000, max_tokens_count=False))
-    for number in range(40):
+    for number in range(80):
         talk.memory.append_user(f"turn {number}: " + "and so we went on and on " * 20)
         _try_until_it_fits(talk)
     assert talk.memory.ledger(events=["error"])
