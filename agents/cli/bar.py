@@ -1,0 +1,58 @@
+"""The window as a bar of cells with marks under it. Pure: widths in, cells and lines of text out.
+
+The bar is as wide as the usable tokens, or as what is used when that is more (a window that was made smaller).
+"""
+
+from __future__ import annotations
+
+from agents.snapshot_parts import Window
+
+MARK = "\u25b2"
+
+
+def cells(window: Window, width: int) -> list[tuple[str, int]]:
+    """How many cells each part takes, in order; the last is what is free. They add up to `width`."""
+    total, end, taken = _whole(window), 0, 0
+    found: list[tuple[str, int]] = []
+    for part in window.parts:
+        end += part.tokens
+        reached = round(width * end / total)
+        found.append((part.name, reached - taken))
+        taken = reached
+    return [*found, ("free", width - taken)]
+
+
+def marks(window: Window, width: int) -> list[str]:
+    """Where the thresholds are: a line of marks, and as few lines of names as they need."""
+    limits = window.thresholds
+    if limits is None:
+        return []
+    named = [
+        (limits.evict_to, f"to {limits.evict_to:,}"),
+        (limits.notify_at, f"notify {limits.notify_at:,}"),
+        (limits.evict_at, f"evict {limits.evict_at:,}"),
+    ]
+    places = sorted((min(width - 1, round(width * tokens / _whole(window))), label) for tokens, label in named)
+    line = [" "] * width
+    for place, _ in places:
+        line[place] = MARK
+    rows = [""]
+    for place, label in places:
+        start = _start(rows[-1], place, label, width)
+        if start is None:
+            rows.append("")
+            start = _start("", place, label, width) or 0
+        rows[-1] = rows[-1].ljust(start) + label
+    return ["".join(line).rstrip(), *rows]
+
+
+def _start(row: str, place: int, label: str, width: int) -> int | None:
+    """Where a label can stand so that it touches its mark; None when the row is taken there."""
+    first = len(row) + 1 if row else 0
+    centred = place - len(label) // 2
+    start = min(max(first, centred), width - len(label))
+    return start if first <= start <= place else None
+
+
+def _whole(window: Window) -> int:
+    return max(1, window.usable_tokens or 0, window.used_tokens)
