@@ -259,7 +259,8 @@ def _moved(movement: Moved) -> list[Text]:
     told = " \u00b7 ".join(filter(None, (tokens, visible(" ".join(why[:400].split())))))
     return [
         Text(_moment(movement.at), style=palette.QUIET), Text(movement.step),
-        Text(visible(movement.event), style="bold"), Text(visible(movement.page_id or "")), Text(visible(movement.actor), style=palette.QUIET), Text(told),
+        Text(visible(movement.event), style="bold"), Text(visible(movement.page_id or "")),
+        Text(visible(movement.actor), style=palette.QUIET), Text(told),
     ]  # fmt: skip
 
 
