@@ -47,11 +47,12 @@ class Archival:
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
             number = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
-            self._store.archive.index_words(number, text)
             if self.meaning and vector is not None:
                 self.meaning.store(number, vector)
             else:
                 owe_vector(self._store)
+            # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
+            self._store.archive.index_words(number, text)
         if vector is None or self.meaning is None or not neighbours:
             return self.fact(number)
         # Who only stores does not wait for a search; who looks, searches once.

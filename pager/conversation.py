@@ -85,8 +85,6 @@ class Conversation:
         table = self._store.conversation
         text = blocks.text_of(block) if searchable else ""
         number = table.append_part(step, kind, slot, block, at, searchable=bool(text))
-        if text:
-            table.index_words(number, words.indexed(text, name))
         limit, counter = self._present.limits.max_part_tokens, self._present.counter
         if form is not None and may_spill and sizing.too_large(form, limit, counter):
             form = sizing.spill(block, f"x{number}", int(limit * sizing.PREVIEW_SHARE), counter)
@@ -96,6 +94,9 @@ class Conversation:
             table.reform(number, view.epoch.id if view.epoch else 0, form)
         counts = sizing.count(form) if form is not None else sizing.Counts()
         table.size(number, counts)
+        if text:
+            # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
+            table.index_words(number, words.indexed(text, name))
         return Part(number, kind, slot, form, counts)
 
     def append_aside(self, kind: PartKind, text: str, how: str = "") -> None:
