@@ -14,12 +14,13 @@ from pager import markup
 from pager.types import Json
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def dump(value: Any) -> str:
     """JSON as it is stored: compact, and the same bytes for the same value in the same order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def clean(value: Any) -> Any:

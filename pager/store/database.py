@@ -20,16 +20,31 @@ Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 
 
+class _Explained:
+    """SQLite's errors leave the block inside as a StorageError. A class: every statement runs in such a block."""
+
+    def __init__(self, explain: Callable[[sqlite3.Error], str]) -> None:
+        self._explain = explain
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise StorageError(self._explain(error)) from error
+
+
 class Database:
     """A SQLite file in WAL mode with full synchronisation, or the same read-only."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.read_only = read_only
+        self._explained = _Explained(self._explain)
         self._depth = 0
         self._after: list[Callable[[], None]] = []
         self.on_rollback: Callable[[], None] | None = None
-        with self._explained():
+        with self._explained:
             if not read_only and not path.exists():
                 self._create()
             if path.stat().st_size == 0:
@@ -116,13 +131,6 @@ class Database:
                 f"PRAGMA user_version = {number}; COMMIT;"
             )
 
-    @contextmanager
-    def _explained(self) -> Generator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StorageError(self._explain(error)) from error
-
     def _explain(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_FULL"):
@@ -153,7 +161,7 @@ class Database:
             with self._savepoint():
                 yield
             return
-        with self._explained():
+        with self._explained:
             self._connection.execute("BEGIN" if self.read_only else "BEGIN IMMEDIATE")
             self._depth = 1
             try:
@@ -209,19 +217,19 @@ class Database:
 
     def run(self, sql: str, values: Values = ()) -> int:
         """One statement; the id of the row it inserted."""
-        with self._explained():
+        with self._explained:
             return self._connection.execute(sql, values).lastrowid or 0
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._explained():
+        with self._explained:
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
-        with self._explained():
+        with self._explained:
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Row | None:
-        with self._explained():
+        with self._explained:
             return self._connection.execute(sql, values).fetchone()
 
     def value(self, sql: str, values: Values = (), default: Any = None) -> Any:
@@ -245,5 +253,5 @@ class Database:
         self._connection.set_trace_callback(watch)
 
     def close(self) -> None:
-        with self._explained():
+        with self._explained:
             self._connection.close()
