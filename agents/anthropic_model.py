@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from agents.events import Text, Thinking
 from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooLong
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from anthropic import Anthropic
 
 RETRIES = 2
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
 WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 
@@ -24,6 +26,7 @@ WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524
 def make_client(provider: str, *, base_url: str | None, api_key: str | None) -> Anthropic:
     """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
     import anthropic
+    import httpx2
 
     address: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if provider == "bedrock":
@@ -36,16 +39,14 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None) -> 
         return cast("Anthropic", AnthropicVertex(max_retries=RETRIES, **address))
     if provider == "foundry":
         return cast("Anthropic", anthropic.AnthropicFoundry(max_retries=RETRIES, **address))
-    if base_url and not api_key:
-        # A local server asks for no key, and the SDK insists on one.
-        return anthropic.Anthropic(max_retries=RETRIES, base_url=base_url, api_key=_key_from_environment() or "none")
+    if base_url and urlsplit(base_url).hostname in LOOPBACK:
+        # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
+        # (The SDK's own client would take the environment's proxies all the same.)
+        direct = httpx2.Client(trust_env=False, timeout=anthropic.DEFAULT_TIMEOUT, follow_redirects=True)
+        return anthropic.Anthropic(
+            max_retries=RETRIES, base_url=base_url, api_key=api_key or "none", http_client=direct
+        )
     return anthropic.Anthropic(max_retries=RETRIES, api_key=api_key, **address)
-
-
-def _key_from_environment() -> str | None:
-    import os
-
-    return os.environ.get("ANTHROPIC_API_KEY")
 
 
 class AnthropicModel:
@@ -96,6 +97,8 @@ class AnthropicModel:
             raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
         except anthropic.AnthropicError as error:
             raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
+        except TypeError as error:
+            raise _about_credentials(error) from error
         except ValueError as error:
             raise ModelAway(f"the reply could not be read: {error}") from error
         if message.get("stop_reason") is None:
@@ -114,6 +117,8 @@ class AnthropicModel:
         except anthropic.NotFoundError:
             self._counts = False  # a server without that endpoint: it will not grow one
             return None
+        except TypeError as error:
+            raise _about_credentials(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError):
             return None
 
@@ -125,6 +130,13 @@ class AnthropicModel:
             return self._client.models.retrieve(self._name).max_input_tokens
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError):
             return None
+
+
+def _about_credentials(error: TypeError) -> Exception:
+    """The SDK raises a TypeError when it finds no credentials; any other TypeError is a fault of ours."""
+    if "authentication" not in str(error):
+        return error
+    return ModelFailed("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
 
 
 def _explained(error: Any) -> Exception:

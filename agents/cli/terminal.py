@@ -85,7 +85,7 @@ class Printer:
             self.note(f"{told} {movement.page_id or movement.reason}".strip())
 
     def note(self, text: str, *, error: bool = False) -> None:
-        if self._quiet:
+        if self._quiet and not error:
             return
         self._end_line()
         line = " ".join(text.split())
