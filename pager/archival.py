@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 
+from pager import tokens
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
 from pager.errors import NotFound, Refused
@@ -74,10 +75,12 @@ class Archival:
             text, key, tags, begin, later and to_micros(later.valid_from), to_micros(now), actor, step, stated=stated,
             supersedes=current and current.number, superseded_by=later and later.number,
         )  # fmt: skip
-        self._ledger.write("archive", f"f{number}", actor=actor, tokens=0, key=key, tags=list(tags))
+        size = tokens.total(text)
+        self._ledger.write("archive", f"f{number}", actor=actor, tokens=size, key=key, tags=list(tags))
         for fact in others:
             archive.supersede(fact.number, number, max(begin, to_micros(fact.valid_from)))
-            self._ledger.write("supersede", fact.id, actor=actor, by=f"f{number}", key=key)
+            size = tokens.total(fact.text)
+            self._ledger.write("supersede", fact.id, actor=actor, tokens=size, by=f"f{number}", key=key)
         if current is not None:
             self._pages.follow(current.number, number, f"superseded by f{number}")
         return number
@@ -106,7 +109,8 @@ class Archival:
         until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
             self._store.archive.forget(fact.number, str(clean(reason)), to_micros(until))
-            self._ledger.write("forget", fact.id, reason=str(clean(reason)), actor=actor)
+            size = tokens.total(fact.text)
+            self._ledger.write("forget", fact.id, reason=str(clean(reason)), actor=actor, tokens=size)
             self._pages.follow(fact.number, None, "forgotten")
         return self.fact(fact.number)
 

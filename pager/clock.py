@@ -76,7 +76,7 @@ def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
             raise Refused(f"{value!r} is not a moment; give {_MOMENT_FORMS}.") from None
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=zone)
-    if not isinstance(value, date):  # from JSON anything may come
+    if not isinstance(value, date):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON anything may come
         raise Refused(f"{value!r} is not a moment; give {_MOMENT_FORMS}.")
     return value
 

@@ -88,7 +88,8 @@ class Conversation:
         limit, counter = self._present.limits.max_part_tokens, self._present.counter
         if form is not None and may_spill and sizing.too_large(form, limit, counter):
             form = sizing.spill(block, f"x{number}", int(limit * sizing.PREVIEW_SHARE), counter)
-            self._ledger.write("spill", f"x{number}", reason=f"larger than {limit} tokens", step_id=f"s{step}")
+            shown, why = counter.tokens(sizing.count(form)), f"larger than {limit} tokens"
+            self._ledger.write("spill", f"x{number}", reason=why, tokens=shown, step_id=f"s{step}")
         if form != block:
             view = self._present.view
             table.reform(number, view.epoch.id if view.epoch else 0, form)
@@ -177,7 +178,7 @@ class Conversation:
 
     def _drop(self, step: Step, carried: replies.Carried) -> None:
         """The reply stays on disk and out of the prompt; a refused one takes its whole turn along."""
-        self._ledger.write("drop", f"s{step.id}", reason=carried.drop)
+        self._note_drop(step, carried.drop)
         if not carried.drop_request:
             if step.continues:
                 self.abandon_pause(carried.drop)  # nothing but what goes on may stand behind a paused reply
@@ -185,15 +186,19 @@ class Conversation:
             return
         dropped = [resident for resident in self._present.view.steps if resident.turn == step.turn]
         for resident in dropped:
-            self._leave(resident.id, step.id, carried.drop)
+            self._leave(resident, step.id, carried.drop)
         if self._only_new_epoch_shows(step.turn, dropped):
             self._store.prompt.end_epoch(step.id)
             self._present.view.epoch_lives = False
 
-    def _leave(self, gone: int, step: int, why: str) -> None:
-        self._store.prompt.leave(f"s{gone}", "step", step, why)
-        self._store.prompt.release([gone], step, why)
-        self._ledger.write("drop", f"s{gone}", reason=why)
+    def _leave(self, gone: Step, step: int, why: str) -> None:
+        self._store.prompt.leave(f"s{gone.id}", "step", step, why)
+        self._store.prompt.release([gone.id], step, why)
+        self._note_drop(gone, why)
+
+    def _note_drop(self, gone: Step, why: str) -> None:
+        size = self._present.counter.tokens(sum((part.counts for part in gone.parts if part.form), sizing.Counts()))
+        self._ledger.write("drop", f"s{gone.id}", reason=why, tokens=size)
 
     def abandon_pause(self, why: str) -> None:
         """A paused reply that cannot be sent back as it came leaves the prompt: the model answers anew."""
@@ -201,7 +206,7 @@ class Conversation:
         kept = list(view.steps)
         with self._store.transaction():
             while kept and kept[-1].paused:
-                self._leave(kept.pop().id, step, why)
+                self._leave(kept.pop(), step, why)
         view.replace_steps(kept)
         view.base_tokens, view.base_part = None, 0
 

@@ -3,7 +3,7 @@
 A command is a file, written aside and renamed in. The owner commits its id together with its effect, then deletes the
 file; an id that is known already has had its effect, and only the file goes.
 
-    >>> leave(directory, "message", {"text": "stop after this step"}, clock)
+    >>> command = leave(directory, "message", {"text": "stop after this step"}, clock)
 """
 
 from __future__ import annotations

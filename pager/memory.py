@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from pager import blocks, check, inbox, purging, replies
+from pager import blocks, check, inbox, purging, replies, tokens
 from pager.archival import Archival
 from pager.clock import Clock, Moment, SystemClock
 from pager.conversation import Content, Conversation
@@ -124,7 +124,8 @@ class Memory(Reading):
             )
             for hit in hits:
                 self._store.prompt.enter(hit.page_id, "recalled", step, step)
-                self._ledger.write("recall", hit.page_id, reason=f"for s{step}", score=hit.score)
+                size = tokens.total(self._prefetch.line(hit))
+                self._ledger.write("recall", hit.page_id, reason=f"for s{step}", tokens=size, score=hit.score)
         return f"s{step}"
 
     @takes_turns
@@ -295,7 +296,8 @@ class Memory(Reading):
         with self._store.transaction():
             self._core.remove(block, text, actor)
             fact = self._archival.archive(text, key=key, tags=tags, valid_from=None, actor=actor, neighbours=0)
-            self._ledger.write("page_out", fact.id, reason=f"from the core block {block}", actor=actor)
+            size = tokens.total(text)
+            self._ledger.write("page_out", fact.id, reason=f"from the core block {block}", actor=actor, tokens=size)
         return fact
 
     @property

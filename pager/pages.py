@@ -140,13 +140,15 @@ class Pages:
     def unpin(self, page_id: str, actor: str, reason: str = "") -> None:
         page_id = str(read_page_id(page_id))
         with self._store.transaction():
-            if not self._store.prompt.unpin(page_id):
-                names = ", ".join(pin.page_id for pin in self._store.prompt.pins())
+            sizes = {pin.page_id: pin.tokens for pin in self._store.prompt.pins()}
+            if page_id not in sizes:
+                names = ", ".join(sizes)
                 raise NotFound(
                     f"{page_id} is not pinned; " + (f"pinned are {names}." if names else "nothing is pinned.")
                 )
+            self._store.prompt.unpin(page_id)
             self._store.prompt.leave(page_id, "pinned", self._store.conversation.last_step(), reason or "paged out")
-            self._ledger.write("unpin", page_id, reason=reason, actor=actor)
+            self._ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
 
     def follow(self, old: int, new: int | None, reason: str) -> None:
         """A pinned fact that was superseded hands its pin to its successor; one that ended loses it."""

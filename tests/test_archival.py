@@ -105,10 +105,10 @@ def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any
                 memory.archive(f"home number {len(facts)}", key="home", valid_from=at)
             elif any(fact.forgotten is None for fact in facts):
                 memory.forget(next(fact.id for fact in facts if fact.forgotten is None), "moved")
-        for at in {point for fact in memory.fact_versions("home") for point in (fact.valid_from, fact.valid_until)} - {
-            None
-        }:
-            true = [f for f in memory.fact_versions("home") if f.forgotten is None and _holds(f, at)]
+        facts = memory.fact_versions("home")
+        ends = [fact.valid_until for fact in facts if fact.valid_until]
+        for at in {*ends, *(fact.valid_from for fact in facts)}:
+            true = [fact for fact in facts if fact.forgotten is None and _holds(fact, at)]
             assert len(true) <= 1
             assert set(ids(memory.search_archive("home", as_of=at))) >= {fact.id for fact in true}
         last = [fact for fact in memory.fact_versions("home") if fact.forgotten is None and fact.superseded_by is None]

@@ -12,7 +12,7 @@ import pytest
 from pager import BlockSpec, Memory, check
 from pager.store.audits import AUDITS
 from tests.standin import call, thinking
-from tests.support import HandClock, Talk, Words
+from tests.support import HandClock, Talk, Words, database_of
 
 # (the law, words of what is wrong, the damage)
 DAMAGE = [
@@ -121,7 +121,7 @@ def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> N
 
 
 def test_a_damaged_file_is_named_and_nothing_else_is_believed(talk: Talk) -> None:
-    talk.memory._store.db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    database_of(talk.memory).run("PRAGMA wal_checkpoint(TRUNCATE)")
     talk.memory.close()
     path = talk.directory / "pager.db"
     raw = bytearray(path.read_bytes())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pager import BlockSpec, Memory, NotFound, Prefetch, StorageError, purging
 from tests.standin import Reply, call, search_result, thinking
-from tests.support import Talk, Words
+from tests.support import Talk, Words, database_of
 
 # Whatever piece of the secret our own machinery cuts off, it holds one of these words.
 MARKS = [f"zyzzogeton{number}q" for number in range(1_000)]
@@ -457,7 +457,7 @@ def test_a_reader_in_the_way_is_named_and_the_next_opening_finishes(tmp_path: Pa
     reader = sqlite3.connect(tmp_path / "pager.db")
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM facts").fetchone()
-    talk.memory._store.db.run("PRAGMA busy_timeout = 20")
+    database_of(talk.memory).run("PRAGMA busy_timeout = 20")
     with pytest.raises(StorageError, match=r"Close the readers .* it finishes by itself"):
         talk.memory.purge(fact.id)
     reader.close()

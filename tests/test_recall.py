@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pager import Memory, Refused
 from tests.standin import call, thinking
-from tests.support import HandClock, Talk
+from tests.support import HandClock, Talk, database_of
 
 
 @pytest.fixture
@@ -246,10 +246,10 @@ def test_a_turn_is_recorded_also_while_calls_are_open(tmp_path: Path) -> None:
 def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
     commits: list[str] = []
     with Memory.open(tmp_path, embedder=None) as memory:
-        memory._store.db.trace(lambda sql: commits.append(sql) if sql.startswith(("COMMIT", "BEGIN")) else None)
+        database_of(memory).trace(lambda sql: commits.append(sql) if sql.startswith(("COMMIT", "BEGIN")) else None)
         turns = ({"role": "user", "text": f"turn {number}", "at": "2026-01-01"} for number in range(10_000))
         steps = memory.record_many(turns)
-        memory._store.db.trace(None)
+        database_of(memory).trace(None)
         assert commits == ["BEGIN IMMEDIATE", "COMMIT"]
         assert (steps[0], steps[-1], len(steps)) == ("s1", "s10000", 10_000)
         assert found(memory, "9999") == ["s10000"]

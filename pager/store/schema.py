@@ -201,6 +201,9 @@ CREATE INDEX ledger_page ON ledger (page) WHERE page IS NOT NULL;
 CREATE INDEX ledger_event ON ledger (event, id);
 CREATE TRIGGER ledger_keeps BEFORE DELETE ON ledger
   BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER ledger_grows BEFORE INSERT ON ledger  -- OR REPLACE deletes without asking the trigger above
+  WHEN EXISTS (SELECT 1 FROM ledger WHERE id = NEW.id)
+  BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
   WHEN NOT EXISTS (SELECT 1 FROM meta WHERE key = 'purging')
   BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END;

@@ -7,6 +7,6 @@ talk.memory, talk.standin, talk.watch
 
 from tests.support.clock import HandClock
 from tests.support.embedders import Broken, Letters, Words
-from tests.support.talk import TOOLS, Talk
+from tests.support.talk import TOOLS, Talk, database_of
 
-__all__ = ["TOOLS", "Broken", "HandClock", "Letters", "Talk", "Words"]
+__all__ = ["TOOLS", "Broken", "HandClock", "Letters", "Talk", "Words", "database_of"]

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pager import Limits, Memory, Request
+from pager.store import SqliteStore
+from pager.store.database import Database
 from pager.types import Json
 from tests.standin import GrowthWatch, Reply, Standin
 from tests.support.clock import HandClock
@@ -70,6 +72,13 @@ class Talk:
         """All that the next request would say, as one text."""
         request = self.memory.request()
         return "\n".join(_strings([request.params["system"], request.messages]))
+
+
+def database_of(memory: Memory) -> Database:
+    """The connection itself: to watch its statements, or to set what only a test sets."""
+    store = memory._store
+    assert isinstance(store, SqliteStore)
+    return store.db
 
 
 def _strings(value: Any) -> list[str]:
