@@ -74,7 +74,7 @@ class Reading:
     def core(self, at: str | None = None) -> list[Block]:
         """The core blocks as they read now, or when step `at` was written."""
         with self._turns:
-            return self._store.core.blocks(_number(at))
+            return self._store.core.blocks(_moment(at))
 
     def core_ordinal(self, block: Block) -> int:
         """The how manieth version of its block this is, from 1."""
@@ -110,7 +110,7 @@ class Reading:
     def last_fact(self, at: str) -> int:
         """The number of the newest fact that was stored before step `at` was written; 0 for none."""
         with self._turns:
-            return self._store.archive.last_before(read_page_id(at).number)
+            return self._store.archive.last_before(_step(at))
 
     def fact_counts(self) -> FactCounts:
         with self._turns:
@@ -170,13 +170,13 @@ class Reading:
         """Movements in order, of one page or of some events; with `limit` the newest, with `at` before that step."""
         with self._turns:
             return self._store.journal.movements(
-                page=page, events=events, after=after, limit=limit, before_step=_number(at)
+                page=page, events=events, after=after, limit=limit, before_step=_moment(at)
             )
 
     def resident(self, at: str | None = None) -> list[Stay]:
         """What was in the prompt when step `at` was written; what is in it now without."""
         with self._turns:
-            return self._store.prompt.resident(read_page_id(at).number if at else None)
+            return self._store.prompt.resident(_moment(at))
 
     def stays(self, page_id: str) -> list[Stay]:
         """When a page was in the prompt, how, and why it left."""
@@ -186,7 +186,7 @@ class Reading:
     def prompt(self, at: str | None = None) -> View:
         """What stands in the prompt now, or stood in the request that the reply `at` answered: a copy, with sizes."""
         with self._turns:
-            return View.load(self._store) if at is None else View.load_at(self._store, read_page_id(at).number)
+            return View.load(self._store) if at is None else View.load_at(self._store, _step(at))
 
     def counter(self, model: str) -> Counter:
         """How tokens of a model are estimated by now."""
@@ -196,12 +196,12 @@ class Reading:
     def limits_at(self, at: str | None = None) -> Limits | None:
         """The limits of the newest request, or of the one that the reply `at` answered; None before the first."""
         with self._turns:
-            return read_noted(self._store.journal.get(LIMITS_NOTE), _number(at))
+            return read_noted(self._store.journal.get(LIMITS_NOTE), _moment(at))
 
     def rebuild(self, step: str) -> Json:
         """The request that the reply `step` answered, byte for byte."""
         with self._turns:
-            return rebuild(self._store, read_page_id(step).number)
+            return rebuild(self._store, _step(step))
 
     def export(self, file: str | Path) -> None:
         """A consistent copy of the database, also while it is in use."""
@@ -218,8 +218,16 @@ class Reading:
         self.close()
 
 
-def _number(step: str | None) -> int | None:
-    return None if step is None else read_page_id(step).number
+def _step(page_id: str) -> int:
+    kind, number = read_page_id(page_id)
+    if kind != "s":
+        raise NotFound(f"{page_id!r} is not a step; steps are s45.")
+    return number
+
+
+def _moment(at: str | None) -> int | None:
+    """The number of a step, or None for now."""
+    return None if at is None else _step(at)
 
 
 def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
