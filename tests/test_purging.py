@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager import BlockSpec, Memory, NotFound, Prefetch, StorageError, purging
+from pager import BlockSpec, Prefetch, purging
 from tests.standin import Reply, call, search_result, thinking
-from tests.support import Talk, Words, database_of
+from tests.support import Talk
+from tests.support.secret import MARKS, SECRET, assert_gone, forms, long_secret, marks_in
 
-# Whatever piece of the secret our own machinery cuts off, it holds one of these words.
-MARKS = [f"zyzzogeton{number}q" for number in range(1_000)]
-SECRET = f'The "vault" is {MARKS[0]},\n\tÇözüm \\ {MARKS[1]} — <core>{MARKS[2]}</core> 🗝'
-ROOT = Path(__file__).parent.parent
 CORE = {"human": BlockSpec(description="who", limit_tokens=400), "notes": BlockSpec()}
-
-
-def marks_in(directory: Path, *more: bytes) -> dict[str, list[bytes]]:
-    """Every file that holds a mark, in whatever case, or one of `more`, and what it holds."""
-    found: dict[str, list[bytes]] = {}
-    for path in sorted(each for each in directory.rglob("*") if each.is_file()):
-        raw = path.read_bytes()
-        held = [raw[max(0, at - 60) : at + 60] for at in [raw.lower().find(b"zyzzogeton")] if at >= 0]
-        held += [each for each in more if each in raw]
-        if held:
-            found[str(path.relative_to(directory))] = held
-    return found
-
-
-def forms(text: str) -> list[bytes]:
-    """A text as bytes in the ways in which a file may hold it."""
-    escaped = [json.dumps(text, ensure_ascii=flag)[1:-1] for flag in (True, False)]
-    return [each.encode() for each in {text, *escaped, json.dumps(escaped[0])[1:-1]}]
-
-
-def assert_gone(talk: Talk, page: str, *more: bytes) -> None:
-    assert not marks_in(talk.directory, *more)
-    assert "purge" in [move.event for move in talk.memory.ledger(page=page)]
-    with pytest.raises(NotFound, match="purged"):
-        talk.memory.page_in(page)
-    assert not talk.memory.check()
-    talk.ask("and then?", thinking("hm"), "go on")
-    talk.reopen()
-    assert not talk.memory.check()
-    talk.ask("still there?", "yes")
-    assert not marks_in(talk.directory, *more)
-
-
-def long_secret(words: int = 900) -> str:
-    return " ".join(MARKS[number % len(MARKS)] for number in range(words))
 
 
 # facts
@@ -353,154 +311,3 @@ def test_inside_the_input_of_a_tool_any_name_may_be_a_text(tmp_path: Path) -> No
     talk.reply("well")
     talk.memory.purge(step)
     assert talk.memory.blocks_of("s2")[0]["input"] == {"text": "[purged]", "[purged]": {"type": "[purged]"}}
-
-
-# vectors and files
-
-
-def test_the_vector_is_gone_from_chroma_too(tmp_path: Path) -> None:
-    embedder = Words()
-    talk = Talk(tmp_path, embedder=embedder)
-    with talk.memory.transaction():
-        for number in range(300):
-            talk.memory.archive(f"fact {number} about topic {number % 7}", neighbours=0)
-    fact = talk.memory.archive(SECRET)
-    with talk.memory.transaction():
-        for number in range(300):
-            talk.memory.archive(f"later fact {number}", neighbours=0)
-    assert talk.memory.search_archive("vault")[0].page_id == fact.id
-    vector = embedder.embed([SECRET])[0].tobytes()
-    assert any("chroma" in name for name in marks_in(tmp_path, vector))
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id, vector)
-    assert talk.memory.search_archive("topic 3")[0].parts["meaning"] > 0.3
-
-
-def test_the_vector_is_gone_from_chroma_also_when_meaning_is_off(tmp_path: Path) -> None:
-    """The directory holds an index from a time with an embedder; this process has none."""
-    embedder = Words()
-    talk = Talk(tmp_path, embedder=embedder)
-    with talk.memory.transaction():
-        for number in range(260):
-            talk.memory.archive(f"fact {number}", neighbours=0)
-    fact = talk.memory.archive(SECRET)
-    talk.memory.search_archive("vault")
-    with talk.memory.transaction():
-        for number in range(260):
-            talk.memory.archive(f"later fact {number}", neighbours=0)
-    talk.memory.search_archive("vault")
-    vector = embedder.embed([SECRET])[0].tobytes()
-    talk.reopen(embedder=None)
-    assert any("chroma" in name for name in marks_in(tmp_path, vector))
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id, vector)
-    talk.reopen(embedder=embedder)
-    assert talk.memory.search_archive("fact 7")
-    assert not talk.memory.check()
-
-
-def test_facts_that_quoted_it_are_found_by_meaning_again(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, embedder=Words())
-    fact = talk.memory.archive(SECRET)
-    quoting = talk.memory.archive(f"a window seat, and {SECRET}")
-    talk.memory.purge(fact.id)
-    hit = talk.memory.search_archive("window seat")[0]
-    assert (hit.page_id, "meaning" in hit.parts) == (quoting.id, True)
-    assert_gone(talk, fact.id)
-
-
-def test_files_that_were_set_aside_are_searched_too(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    fact = talk.memory.archive(SECRET)
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
-    (inbox / "broken.json").write_text(f"not json: {SECRET}", encoding="utf-8")
-    (inbox / "harmless.json").write_text("not json", encoding="utf-8")
-    talk.memory.take_inbox()
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id)
-    assert [path.name for path in (inbox / "rejected").iterdir()] == ["harmless.json"]
-
-
-# crashes and readers
-
-
-def test_a_purge_that_was_cut_short_is_finished_at_the_next_opening(tmp_path: Path) -> None:
-    """Killed when the database is scrubbed, and nothing else is done yet."""
-    script = """
-import os, signal, sys
-from pathlib import Path
-from pager import Memory, purging
-from tests.support import HandClock, Words
-
-memory = Memory.open(Path(sys.argv[1]), embedder=Words(), clock=HandClock())
-for number in range(300):
-    memory.archive(f"fact {number}", neighbours=0)
-memory.archive(sys.argv[2])
-memory.search_archive("vault")
-memory.append_user(sys.argv[2])
-purging.purge(memory._store, memory._ledger, memory._pages, "f301", "person")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path), SECRET], check=False, cwd=ROOT)
-    assert done.returncode == -signal.SIGKILL
-    assert marks_in(tmp_path)
-    talk = Talk(tmp_path, embedder=Words())
-    assert not marks_in(tmp_path, *forms(SECRET), Words().embed([SECRET])[0].tobytes())
-    assert not talk.memory.check()
-    assert talk.memory.search_archive("fact 12")
-
-
-def test_a_reader_in_the_way_is_named_and_the_next_opening_finishes(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    fact = talk.memory.archive(SECRET)
-    reader = sqlite3.connect(tmp_path / "pager.db")
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM facts").fetchone()
-    database_of(talk.memory).run("PRAGMA busy_timeout = 20")
-    with pytest.raises(StorageError, match=r"Close the readers .* it finishes by itself"):
-        talk.memory.purge(fact.id)
-    reader.close()
-    talk.reopen()
-    assert not marks_in(tmp_path)
-    assert_gone(talk, fact.id)
-
-
-def test_an_open_reader_of_ours_is_not_in_the_way(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    fact = talk.memory.archive(SECRET)
-    with Memory.read(tmp_path, clock=talk.clock) as reading:
-        assert reading.search_archive("vault")
-        talk.memory.purge(fact.id)
-        assert reading.search_archive("vault") == []
-    assert_gone(talk, fact.id)
-
-
-def test_what_cannot_be_purged_is_refused_and_nothing_changes(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    talk.ask("hello", "hello")
-    fact = talk.memory.archive(SECRET)
-    talk.memory.purge(fact.id)
-    before = len(talk.memory.ledger())
-    for page, why in (
-        ("f9", "no fact"),
-        ("s99", "no step"),
-        ("x99", "no page"),
-        ("f1", "purged"),
-        ("y1", "not a page id"),
-    ):
-        with pytest.raises(NotFound, match=why):
-            talk.memory.purge(page)
-    assert len(talk.memory.ledger()) == before
-    talk.ask("still there?", "yes")
-
-
-def test_a_purge_within_a_transaction_of_ours_is_refused_before_it_begins(tmp_path: Path) -> None:
-    """It must erase files, which no transaction takes back."""
-    talk = Talk(tmp_path)
-    fact = talk.memory.archive("the vault is empty")
-    with pytest.raises(StorageError, match="transaction"), talk.memory.transaction():
-        talk.memory.purge(fact.id)
-    assert talk.memory.fact(fact.id).text == "the vault is empty"
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id)

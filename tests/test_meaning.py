@@ -1,0 +1,145 @@
+"""Meaning: facts found by their vectors, whatever the embedder and the index do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager import EmbedderUnavailable, Memory
+from tests.support import Broken, HandClock, Letters, Words
+
+
+def ids(hits: Any) -> list[str]:
+    return [hit.page_id for hit in hits]
+
+
+def test_words_and_meaning_are_fused_and_each_says_its_part(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        memory.archive("apples are red")  # near by its letter
+        memory.archive("the zebra is alone")  # by its word
+        memory.archive("all zebras")  # by both
+        memory.archive("nothing of this")
+        hits = memory.search_archive("a zebra", limit=4)
+        assert hits[0].page_id == "f3"
+        assert set(hits[0].parts) == {"words", "meaning"}
+        assert {hit.page_id: set(hit.parts) for hit in hits}["f1"] == {"meaning"}
+        assert hits[0].score > hits[1].score >= hits[2].score
+
+
+def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        old = memory.archive("apple", key="fruit", tags=["food"])
+        memory.archive("axe", key="fruit", tags=["tool"])
+        with memory.transaction():
+            for number in range(400):
+                memory.archive(f"also {number}", tags=["food"], neighbours=0)
+        assert ids(memory.search_archive("anything", tags=["tool"])) == ["f2"]
+        assert old.id not in ids(memory.search_archive("anything", limit=500))
+        assert ids(memory.search_archive("anything", as_of=old.valid_from)) == [old.id]
+        assert len(memory.search_archive("anything", tags=["food"], limit=300)) == 300
+        memory.forget("f2", "lost")
+        assert memory.search_archive("anything", tags=["tool"]) == []
+
+
+def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        for number in range(600):
+            fact = memory.archive(f"topic{number}", neighbours=0)
+            if number % 97 == 0 or number > 590:
+                assert memory.search_archive(f"topic{number}", limit=1)[0].parts["meaning"] > 0.99
+                assert memory.search_archive(f"topic{number}", limit=1)[0].page_id == fact.id
+        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
+
+
+def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        memory.archive("likes a window seat", key="seat")
+        memory.archive("likes the window seat", key="seat")
+        memory.archive("has two cats")
+        fact = memory.archive("likes window seats a lot: a window seat")
+        assert ids(fact.neighbours) == ["f2"]
+        assert memory.archive("likes the window seat", neighbours=0).neighbours == ()
+        assert len(memory.archive("likes the window seat", neighbours=2).neighbours) == 2
+
+
+def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        memory.archive("prefers to sit by the window on planes", key="seat")
+        memory.archive("is allergic to peanuts")
+        memory.archive("works as a nurse in Porto")
+        hit = memory.search_archive("Which chair should I book for her flight?", limit=1)[0]
+        assert hit.page_id == "f1"
+        assert set(hit.parts) == {"meaning"}
+    with Memory.read(tmp_path, embedder="default") as reading:
+        assert ids(reading.search_archive("Any food to avoid?", limit=1)) == ["f2"]
+
+
+def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: Path) -> None:
+    embedder = Broken()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert ids(memory.search_archive("window")) == ["f1"]
+        assert [row.reason for row in memory.ledger(events=["embedder"])] == ["the weights are missing; install them."]
+        assert [problem.where for problem in memory.check()] == ["vectors"]
+        embedder.broken = False
+        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
+        assert memory.search_archive("window")[0].parts["meaning"] > 0.5
+        assert not memory.check()
+
+
+def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> None:
+    embedder = Broken()
+    embedder.broken = False
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        embedder.broken = True
+        memory.archive("a seat at the aisle", key="aisle")
+        assert set(ids(memory.search_archive("seat"))) == {"f1", "f2"}
+
+
+def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
+        with memory.transaction():
+            for number in range(300):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.search_archive("topic3")
+    with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
+        hit = memory.search_archive("topic3", limit=1)[0]
+        assert (hit.page_id, hit.parts["meaning"] > 0.99) == ("f4", True)
+        assert "one -> two" in memory.ledger(events=["embedder"])[0].reason
+        assert not memory.check()
+
+
+def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+    with (
+        Memory.read(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
+        pytest.raises(EmbedderUnavailable, match="embedded by one"),
+    ):
+        reading.search_archive("seat")
+
+
+@pytest.mark.parametrize("facts", [3, 300])
+def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path, facts: int) -> None:
+    """They were searched for before the rollback, and their ids are given to others after it."""
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+
+        def lose() -> None:
+            with memory.transaction():
+                for number in range(facts):
+                    memory.archive(f"lost{number}", neighbours=0)
+                assert memory.search_archive("lost1")[0].parts["meaning"] > 0.99
+                raise OSError("the power is gone")
+
+        with pytest.raises(OSError, match="power"):
+            lose()
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"kept{number}", neighbours=0)
+        assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
+        assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
+        assert not memory.check()
