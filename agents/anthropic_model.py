@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -76,31 +77,16 @@ class AnthropicModel:
         return {"model": self._name, **params, **more}
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
-        import anthropic
-        import httpx2
-
         inputs: dict[int, str] = {}
-        try:
-            with self._client.messages.stream(**self._params(params)) as stream:
-                for event in stream:
-                    if event.type == "text":
-                        yield Text(event.text)
-                    elif event.type == "thinking":
-                        yield Thinking(event.thinking)
-                    elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
-                        inputs[event.index] = inputs.get(event.index, "") + event.delta.partial_json
-                message = cast(Json, stream.current_message_snapshot.to_dict())
-        except anthropic.APIStatusError as error:
-            raise _explained(error) from error
-        except (anthropic.APIConnectionError, httpx2.TransportError, AssertionError) as error:
-            # The assertion is the SDK's: its stream ended before the message had begun.
-            raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
-        except anthropic.AnthropicError as error:
-            raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
-        except TypeError as error:
-            raise _about_credentials(error) from error
-        except ValueError as error:
-            raise ModelAway(f"the reply could not be read: {error}") from error
+        with _told_apart(), self._client.messages.stream(**self._params(params)) as stream:
+            for event in stream:
+                if event.type == "text":
+                    yield Text(event.text)
+                elif event.type == "thinking":
+                    yield Thinking(event.thinking)
+                elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+                    inputs[event.index] = inputs.get(event.index, "") + event.delta.partial_json
+            message = cast(Json, stream.current_message_snapshot.to_dict())
         if message.get("stop_reason") is None:
             raise ModelAway("the reply broke off before its end")
         return FinishedReply(message, _malformed(message, inputs))
@@ -130,6 +116,27 @@ class AnthropicModel:
             return self._client.models.retrieve(self._name).max_input_tokens
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError):
             return None
+
+
+@contextmanager
+def _told_apart() -> Generator[None]:
+    """What the SDK raises, as what the loop can do about it: try again, make it shorter, or stop."""
+    import anthropic
+    import httpx2
+
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise _explained(error) from error
+    except (anthropic.APIConnectionError, httpx2.TransportError, AssertionError) as error:
+        # The assertion is the SDK's: its stream ended before the message had begun.
+        raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
+    except anthropic.AnthropicError as error:
+        raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
+    except TypeError as error:
+        raise _about_credentials(error) from error
+    except ValueError as error:
+        raise ModelAway(f"the reply could not be read: {error}") from error
 
 
 def _about_credentials(error: TypeError) -> Exception:
