@@ -7,6 +7,7 @@ remembered when it was accepted, and must be made again from the disk ever after
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +19,21 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pager import BlockSpec, CallsOpen, Limits, Memory, NotFound, Refused, Request, WindowTooSmall, leave, tokens
+from pager import (
+    BlockSpec,
+    CallsOpen,
+    Limits,
+    Memory,
+    NotFound,
+    Prefetch,
+    Refused,
+    Request,
+    WindowTooSmall,
+    leave,
+    markup,
+    tokens,
+)
+from pager.limits import DIGEST_SHARE, PINNED_SHARE
 from tests.laws import replies, texts
 from tests.laws.plain import FakeClock, Plain, PlainFact, PlainStep, cleaned
 from tests.laws.witness import Prompt, Witness, armed, body_text
@@ -67,7 +82,7 @@ class MemoryLaws(RuleBasedStateMachine):
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
         self.stuck = self.overflowed = False
         self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
-        self.model, self.instructions, self.tools = MODELS[0], INSTRUCTIONS[0], TOOLS[0]
+        self.model, self.instructions, self.tools, self.cache_ttl = MODELS[0], INSTRUCTIONS[0], TOOLS[0], None
         self.open(window)
 
     def open(self, window: int) -> None:
@@ -81,6 +96,8 @@ class MemoryLaws(RuleBasedStateMachine):
             instructions=self.instructions,
             tools=self.tools,
             model=self.model,
+            cache_ttl=self.cache_ttl,
+            prefetch=Prefetch(k=2, budget_tokens=80),
             embedder=None,
             clock=self.clock,
             count_tokens=self.count_tokens if self.counts else None,
@@ -96,18 +113,20 @@ class MemoryLaws(RuleBasedStateMachine):
             self.memory.close()
             shutil.rmtree(self.directory)
 
-    @rule(window=st.sampled_from(WINDOWS), model=st.sampled_from(MODELS), changes=st.integers(0, 15))
+    @rule(window=st.sampled_from(WINDOWS), model=st.sampled_from(MODELS), changes=st.integers(0, 31))
     def reopen(self, window: int, model: str, changes: int) -> None:
-        """`changes` chooses what is new besides the process: the window, the model, the instructions, the tools."""
+        """`changes` chooses what is new besides the process: window, model, instructions, tools, cache."""
         before = self.memory.turn_is_open
         self.memory.close()
         self.model = model if changes & 2 else self.model
         self.instructions = INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
         self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
+        self.cache_ttl = None if self.cache_ttl else "1h" if changes & 16 else None
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
         self.stuck = self.overflowed = False
         self.renewed = self.renewed or changes > 0
+        self.pins_may_not_fit()
         assert self.memory.turn_is_open == before
 
     @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
@@ -190,8 +209,7 @@ class MemoryLaws(RuleBasedStateMachine):
                 self.plain.append_user(arguments["text"])
                 self.sent = None
             elif kind == "core_append":
-                if arguments["text"].strip():
-                    self.core_reads("notes", self.appended("notes", arguments["text"]), actor="person")
+                self.core_reads("notes", self.appended("notes", arguments["text"]), actor="person")
             else:
                 self.is_pinned(arguments["page_id"], 0, actor="person", done=True)
 
@@ -234,6 +252,21 @@ class MemoryLaws(RuleBasedStateMachine):
             return  # nobody would say so
         self.memory.overflowed(f"prompt is too long: {true} tokens > {true - 1} maximum" if said == "tokens" else said)
         self.sent, self.overflowed = None, True
+
+    @precondition(lambda self: self.may_ask)
+    @rule(text=texts.small)
+    def answer_too_late(self, text: str) -> None:
+        """A reply to a request that a message has overtaken belongs nowhere."""
+        if self.request() is None or not self.plain.may_speak:
+            return
+        self.speak(text, None)
+        before = len(self.memory.ledger())
+        try:
+            self.memory.append_assistant("Late.")
+        except Refused:
+            assert len(self.memory.ledger()) == before
+        else:
+            raise AssertionError("a reply answers what the model has not seen")
 
     def request(self) -> Request | None:
         """A request that is what the laws say, or None when nothing could be made small enough."""
@@ -361,12 +394,17 @@ class MemoryLaws(RuleBasedStateMachine):
 
     # core
 
-    def appended(self, block: str, text: str) -> str:
+    def appended(self, block: str, text: str) -> str | None:
+        """What a block reads with a line more; None when there is nothing to append."""
         value = self.plain.core[block]
+        if not text.strip():
+            return None
         return f"{value}\n{cleaned(text)}" if value else cleaned(text)
 
-    def core_reads(self, block: str, value: str, *, actor: str) -> bool:
+    def core_reads(self, block: str, value: str | None, *, actor: str) -> bool:
         """Whether the model lets a block become `value`; then it is."""
+        if value is None:
+            return False
         others = sum(tokens.total(text) for name, text in self.plain.core.items() if name != block)
         used = tokens.total(value)
         if CORE[block].read_only or used > CORE[block].limit_tokens or others + used > CORE_TOKENS:
@@ -385,8 +423,7 @@ class MemoryLaws(RuleBasedStateMachine):
             found = self.memory.core_append(block, text)
         except Refused as error:
             assert str(error)
-            nothing = not text.strip()
-            assert nothing or block not in CORE or not self.core_reads(block, self.appended(block, text), actor="person")
+            assert block not in CORE or not self.core_reads(block, self.appended(block, text), actor="person")
         else:
             assert self.core_reads(block, self.appended(block, text), actor="person")
             assert found.value == self.plain.core[block]
@@ -396,7 +433,7 @@ class MemoryLaws(RuleBasedStateMachine):
         value = self.plain.core[block]
         lines = [line for line in value.split("\n") if line]
         old = data.draw(st.sampled_from([*lines, "not there", "", "e"]))
-        unique = bool(old) and value.count(old) == 1
+        unique = bool(old) and len(re.findall(f"(?={re.escape(old)})", value)) == 1
         try:
             found = self.memory.core_replace(block, old, new)
         except Refused:
@@ -426,8 +463,16 @@ class MemoryLaws(RuleBasedStateMachine):
         for page in before:
             if not self.plain.facts[page].over or self.plain.pins.pop(page, None) is None or new is None:
                 continue
-            self.plain.pins[new] = self.plain.facts[new].text
+            # What is pinned of it reads the same when it is read without a pin.
+            self.plain.pins[new] = self.memory.page_in(new).text
+            self.pins_may_not_fit()
 
+    def pins_may_not_fit(self) -> None:
+        """A pin leaves by itself only for want of room, and the ledger says so."""
+        for page in self.plain.pins.keys() - {page for page, how in self.resident() if how == "pinned"}:
+            pinned = sum(tokens.total(piece) for piece in self.plain.pins.values())
+            assert pinned > 0.25 * PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
+            del self.plain.pins[page]
     @precondition(lambda self: self.plain.facts)
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
@@ -443,7 +488,7 @@ class MemoryLaws(RuleBasedStateMachine):
     @rule(block=st.sampled_from(["notes", "human"]), data=st.data(), key=st.sampled_from([None, *KEYS]))
     def move_out(self, block: str, data: st.DataObject, key: str | None) -> None:
         value = self.plain.core[block]
-        lines = [line for line in value.split("\n") if line.strip() and value.count(line) == 1]
+        lines = [line for line in value.split("\n") if line.strip() and len(re.findall(f"(?={re.escape(line)})", value)) == 1]
         if not lines:
             return
         line = data.draw(st.sampled_from(lines))
@@ -530,6 +575,16 @@ class MemoryLaws(RuleBasedStateMachine):
         assert whole.startswith("".join(pieces))
         assert len(pieces) == 50 or whole == "".join(pieces)
 
+    @precondition(lambda self: self.accepted)
+    @rule()
+    def read_along(self) -> None:
+        """Another process reads what this one has committed."""
+        with Memory.read(self.directory, clock=self.clock) as reader:
+            newest = next(reversed(self.accepted))
+            assert json.dumps(reader.rebuild(newest)) == self.accepted[newest]
+            for page in self.some(self.plain.steps):
+                assert reader.page(page) == self.memory.page(page)
+
     @precondition(lambda self: self.plain.steps)
     @rule(data=st.data())
     def search(self, data: st.DataObject) -> None:
@@ -583,16 +638,14 @@ class MemoryLaws(RuleBasedStateMachine):
         """What the smallest prompt would have: fixed parts, and of everything else the ids."""
         nothing = [{"role": "user", "content": [texts.text_block("x")]}]
         core = "\n".join(f"<block>{value}</block>" for value in self.plain.core.values())
-        from pager.markup import HOW_MEMORY_WORKS
-
-        system = [texts.text_block(self.instructions + HOW_MEMORY_WORKS), texts.text_block(f"<core>{core}</core>")]
+        system = [texts.text_block(self.instructions + markup.HOW_MEMORY_WORKS), texts.text_block(f"<core>{core}</core>")]
         params = {"model": self.model, "system": system, "tools": self.tools, "messages": nothing}
         count, bare = self.api.tokenizer.text, '<spilled page_id="x999" characters="99999"/>'
         last = self.plain.steps[self.plain.last_live()]
         pieces = [bare] * (len(last.results) + sum(len(self.plain.steps[p].said) for p in self.plain.requests_of_turn()[-5:]))
         pieces += [json.dumps(block)[:300] for block in last.said if last.kind == "assistant"]
         pieces += self.plain.pins.values()
-        share = 0.05 * self.limits.usable_tokens
+        share = DIGEST_SHARE * self.limits.usable_tokens
         return self.api.count_tokens(params) + sum(count(piece) + 12 for piece in pieces) + int(share)
 
     def resident(self, at: str | None = None) -> list[tuple[str, str]]:

@@ -227,7 +227,7 @@ class Witness:
 
     def _is_spilled(self, block: Json) -> bool:
         text = block.get("text", "")
-        return bool(SPILLED.fullmatch(text) or BARE.fullmatch(text)) and not text.startswith("&lt;")
+        return bool(SPILLED.fullmatch(text) or BARE.fullmatch(text))
 
     def carries(self, original: Json, block: Json, prompt: Prompt) -> None:
         """`block` is what `original` may become in a prompt."""
