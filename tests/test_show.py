@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from agents.cli import bar
 from agents.cli.common import Shared
 from agents.cli.drawing import visible
 from agents.cli.main import cli, run
+from agents.cli.show import LOOK_SECONDS, follow
 from agents.snapshot_parts import PARTS, Thresholds, Window, WindowPart
 from pager import BlockSpec, Memory
 from tests.standin import call, thinking
@@ -54,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     anna.memory.page_in("f3", pin=True)
     anna.memory.close()
     hana = Talk(home / "hana", core={"human": BlockSpec(value=HOSTILE, description=HOSTILE)}, model=f"m{HOSTILE}")
-    hana.memory.append_user(HOSTILE, name=HOSTILE)
+    hana.memory.append_user(HOSTILE, name=f"\x1b[{HOSTILE}")
     hana.reply(HOSTILE, call("weather", {"city": HOSTILE}))
     hana.answer(HOSTILE)
     hana.reply("ok")
@@ -117,12 +119,13 @@ def test_at_a_step_it_says_what_was(home: Path) -> None:
     with Memory.read(home / "anna") as reading:
         step = "s9"
         then = snapshot.take(reading, step)
-        usage = reading.prompt(step).answered.usage
+        answered = reading.prompt(step).answered
         sent = json.dumps(reading.rebuild(step))
     text = shown(home, "anna", "--at", step)
     assert "the request that s9 answered" in text
-    assert usage is not None
-    assert f"{usage.whole_input:,} of " in text
+    assert answered
+    assert answered.usage
+    assert f"{answered.usage.whole_input:,} of " in text
     assert "likes story 1" in sent
     assert "likes story 1" in text
     assert "likes story 3" not in sent
@@ -291,6 +294,28 @@ def test_watching_shows_each_change_of_another_process_until_interrupted(tmp_pat
     talk.memory.close()
     assert [len(each["steps"]) for each in seen] == [0, 2, 4, 6]
     assert [each["steps"][-2]["words"] for each in seen[1:]] == ["turn 0", "turn 1", "turn 2"]
+
+
+def test_nothing_is_drawn_again_while_nothing_changes(tmp_path: Path) -> None:
+    waited, drawn = list[float](), list[int]()
+
+    class Rounds(Event):
+        """Ends after five rounds; before the fourth another connection writes."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            if len(waited) == 3:
+                talk.ask("hello")
+            if len(waited) == 5:
+                self.set()
+            return self.is_set()
+
+    talk = Talk(tmp_path)
+    with Memory.read(tmp_path) as reading:
+        follow(reading, lambda: drawn.append(len(waited)), Rounds())
+    talk.memory.close()
+    assert drawn == [0, 3]
+    assert waited == [LOOK_SECONDS] * 5
 
 
 def test_watching_on_a_terminal_draws_the_screen_anew(tmp_path: Path) -> None:
