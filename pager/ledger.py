@@ -1,8 +1,8 @@
 """The ledger: one line for every movement, written in the transaction that makes it.
 
 Events: archive, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
-notice, epoch, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an eviction that
-the agent was not told of.
+notice, epoch, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an eviction
+that the agent was not told of.
 """
 
 from __future__ import annotations
