@@ -90,14 +90,15 @@ class Archival:
 
         Stated to be true only before something else was stated to begin, it joins the past and the present stays.
         """
-        versions = [(f, known) for f, known in self._store.archive.versions(key) if f.valid_from != f.valid_until]
+        lasting = self._store.archive.versions(key, beyond=to_micros(start))
+        versions = [(fact, known) for fact, known in lasting if fact.valid_from != fact.valid_until]
         holding = [fact for fact, known in versions if known and stated and fact.forgotten is None]
         later = next((fact for fact in holding if fact.valid_from > start), None)
         end = later.valid_from if later else None
         others = [
             fact
             for fact, _ in versions
-            if (end is None or fact.valid_from < end) and (fact.valid_until is None or fact.valid_until > start)
+            if end is None or fact.valid_from < end
         ]
         return others, later
 

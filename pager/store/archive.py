@@ -51,10 +51,13 @@ class ArchiveTable:
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")
         return {row["id"]: self._fact(row) for row in rows}
 
-    def versions(self, key: str) -> list[tuple[Fact, bool]]:
-        """All facts of a key that were not purged, by the time from which they were true; whether that was stated."""
-        sql = "SELECT * FROM facts WHERE key = ? AND purged = 0 ORDER BY valid_from, id"
-        return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, (key,))]
+    def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
+        """All facts of a key that were not purged, by the time from which they were true; whether that was stated.
+        With `beyond` only those that do not end by then."""
+        every = "SELECT * FROM facts WHERE key = :key AND purged = 0"
+        lasting = f"{every} AND valid_until IS NULL UNION ALL {every} AND valid_until > :beyond"  # each in the index
+        sql = f"{every if beyond is None else lasting} ORDER BY valid_from, id"
+        return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, {"key": key, "beyond": beyond})]
 
     def counts(self, at: int) -> FactCounts:
         """How many facts there are, are true at a moment, and were never used. Each number out of a narrow index."""

@@ -152,7 +152,7 @@ CREATE TABLE facts (
 );
 CREATE UNIQUE INDEX facts_current ON facts (key)
   WHERE key IS NOT NULL AND superseded_by IS NULL AND forgotten IS NULL AND purged = 0;
-CREATE INDEX facts_key ON facts (key) WHERE key IS NOT NULL;
+CREATE INDEX facts_key ON facts (key, valid_until) WHERE key IS NOT NULL;
 -- For an overview: what is counted is small, or is counted without a fact's text.
 CREATE INDEX facts_ended ON facts (valid_until) WHERE valid_until IS NOT NULL;
 CREATE INDEX facts_to_come ON facts (valid_from) WHERE valid_from > at;

@@ -107,6 +107,10 @@ def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
     assert [(fact.number, stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
     assert [fact.valid_until for fact, _ in versions] == [from_micros(20), from_micros(30), None]
     assert [fact.superseded_by for fact, _ in versions] == [old, new, None]
+    assert [fact.number for fact, _ in table.versions("seat", beyond=19)] == [early, old, new]
+    assert [fact.number for fact, _ in table.versions("seat", beyond=20)] == [old, new]
+    assert [fact.number for fact, _ in table.versions("seat", beyond=30)] == [new]
+    assert table.versions("town", beyond=30) != []
     assert [number for at in (5, 10, 19, 20, 29, 30) for number in table.true_at([early, old, new], at, ())] == [
         early, early, old, old, new,
     ]  # fmt: skip
