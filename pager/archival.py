@@ -54,11 +54,12 @@ class Archival:
                 owe_vector(self._store)
             # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
             self._store.archive.index_words(number, text)
+            fact = self.fact(number)
         if vector is None or self.meaning is None or not neighbours:
-            return self.fact(number)
+            return fact
         # Who only stores does not wait for a search; who looks, searches once.
         search = partial(self.meaning.near, vector, 2 * neighbours + 1)
-        return replace(self.fact(number), look_around=cache(lambda: self._neighbours(number, search())[:neighbours]))
+        return replace(fact, look_around=cache(lambda: self._neighbours(number, search())[:neighbours]))
 
     def _store_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,

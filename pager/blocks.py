@@ -26,7 +26,7 @@ def dump(value: Any) -> str:
 def clean(value: Any) -> Any:
     """`value` without lone surrogates, which no encoding can carry, in every string it holds."""
     if isinstance(value, str):
-        return _SURROGATES.sub("\ufffd", value)
+        return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if isinstance(value, Mapping):
         return {clean(key): clean(item) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, (list, tuple)):
