@@ -96,11 +96,7 @@ class Archival:
         holding = [fact for fact, known in versions if known and stated and fact.forgotten is None]
         later = next((fact for fact in holding if fact.valid_from > start), None)
         end = later.valid_from if later else None
-        others = [
-            fact
-            for fact, _ in versions
-            if end is None or fact.valid_from < end
-        ]
+        others = [fact for fact, _ in versions if end is None or fact.valid_from < end]
         return others, later
 
     def forget(self, page_id: str, reason: str, actor: str) -> Fact:

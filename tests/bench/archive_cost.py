@@ -28,8 +28,12 @@ Way = Callable[[Memory, str], object]
 WAYS: dict[str, tuple[bool, Way, float | None]] = {  # whether there is an embedder, the call, its limit
     "words only": (False, lambda memory, text: memory.archive(text), LIMIT),
     "with a vector": (True, lambda memory, text: memory.archive(text), LIMIT),
-    "... key, 2 tags": (True, lambda memory, text: memory.archive(text, key="seat", tags=["travel", "home"]), None),
-    "... neighbours": (True, lambda memory, text: memory.archive(text).neighbours, None),
+    "with a key and 2 tags": (
+        True,
+        lambda memory, text: memory.archive(text, key="seat", tags=["travel", "home"]),
+        None,
+    ),
+    "and its neighbours": (True, lambda memory, text: memory.archive(text).neighbours, None),
 }
 
 
