@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from pager import BlockSpec, StorageError
+from pager import BlockSpec, Memory, NotFound, StorageError
 from pager.store import SqliteStore
 from pager.store.schema import BASE
 from tests.standin import call
@@ -25,6 +25,9 @@ MAY_BE_WALKED = (
     "c USING INDEX calls_open",  # open calls only
     "blocks USING INDEX blocks_unseen",  # unseen blocks only
     "names",  # of core blocks: a handful, each found by one look into an index
+    "facts USING INDEX facts_never_used",  # from the start, LIMIT
+    "facts USING COVERING INDEX facts_never_used",  # counted, which reads a few pages
+    "facts USING COVERING INDEX facts_purged",  # purges are rare
     "epochs",  # evictions are rare
     "pins",  # a fifth of the window
     "f",  # facts without a vector: asked only while some are known to have none
@@ -63,9 +66,26 @@ def live(talk: Talk) -> None:
     memory.ledger(events=["search", "archive"], limit=3)
     memory.newest_facts()
     memory.core_versions("human")
+    look_on(memory)
     with suppress(InterruptedError), memory.transaction():
         raise InterruptedError  # after which everything is loaded again
     talk.ask("are you there?", "yes")
+
+
+def look_on(memory: Memory) -> None:
+    """What an overview of now and of then asks."""
+    memory.fact_counts()
+    memory.most_used_facts()
+    memory.never_used_facts()
+    memory.last_fact("s3")
+    memory.ledger(at="s3", limit=10)
+    memory.limits_at("s3")
+    for block in memory.core("s3"):
+        memory.core_ordinal(block)
+    memory.prompt()
+    memory.prompt("s3")
+    with suppress(NotFound):
+        memory.prompt("s1")
 
 
 def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:
