@@ -27,7 +27,7 @@ MAY_BE_WALKED = (
     "names",  # of core blocks: a handful, each found by one look into an index
     "facts USING INDEX facts_never_used",  # from the start, LIMIT
     "facts USING COVERING INDEX facts_never_used",  # counted, which reads a few pages
-    "facts USING COVERING INDEX facts_purged",  # purges are rare
+    "facts USING INDEX facts_purged",  # purges are rare
     "epochs",  # evictions are rare
     "pins",  # a fifth of the window
     "f",  # facts without a vector: asked only while some are known to have none
