@@ -220,10 +220,10 @@ class Conversation:
         return in_preamble or told or any(movement.step >= turn for movement in moved)
 
     def _cuts_before(self, turn: int) -> int:
-        """How many replies in a row, just now, were cut in a tool call."""
+        """How many replies in a row, just now, were cut in a tool call; also when they were evicted meanwhile."""
         count = 0
-        for step in reversed(self._present.view.steps):
-            if step.turn != turn or step.kind != "assistant" or step.stop_reason not in replies.CUT_STOPS:
+        for row in self._store.conversation.newest_of_turn(turn, replies.CUT_REPLIES_END_TURN):
+            if row["kind"] != "assistant" or row["stop_reason"] not in replies.CUT_STOPS:
                 break
             count += 1
         return count

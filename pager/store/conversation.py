@@ -65,6 +65,11 @@ class ConversationTable:
         sql = "SELECT id FROM steps WHERE turn = ? AND kind <> 'record' AND kind = 'user' AND done = 0 ORDER BY id"
         return [row["id"] for row in self._db.rows(sql, (turn,))]
 
+    def newest_of_turn(self, turn: int, limit: int) -> list[Row]:
+        """The last steps of a turn, newest first, resident or not."""
+        sql = "SELECT * FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id DESC LIMIT ?"
+        return self._db.rows(sql, (turn, limit))
+
     # parts
 
     def append_part(

@@ -180,6 +180,7 @@ def test_a_step_begins_a_turn_of_its_own_or_joins_one(store: Store) -> None:
     assert last is not None
     assert (last["id"], last["turn"], last["ends_turn"]) == (told, first, 0)
     assert table.requests_of_turn(first) == [first, told]
+    assert [row["id"] for row in table.newest_of_turn(first, 2)] == [told, reply]
     table.mark_done(first)
     assert table.requests_of_turn(first) == [told]
     table.end_turn(reply)

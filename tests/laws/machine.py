@@ -77,7 +77,7 @@ class MemoryLaws(RuleBasedStateMachine):
         self.watch = GrowthWatch()
         self.accepted: dict[str, str] = {}  # reply -> the request that it answered, as JSON
         self.stays: dict[str, list[tuple[str, str]]] = {}  # reply -> what was resident in its request
-        self.moments: list[tuple[datetime, int]] = []
+        self.moments: list[datetime] = []
         self.sent: tuple[str, int] | None = None  # the request that waits for its reply, with its epoch
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
         self.stuck = self.overflowed = False
@@ -131,6 +131,7 @@ class MemoryLaws(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
     def time_passes(self, seconds: float) -> None:
+        self.moments.append(self.clock.now())
         self.clock.tick(seconds)
 
     # what people say
@@ -147,7 +148,7 @@ class MemoryLaws(RuleBasedStateMachine):
 
     def speak(self, content: str | list[Json], name: str | None) -> None:
         self.inbox_is_taken()
-        page = self.memory.append_user(content, name=name)
+        page = self.memory.append_user(texts.exact(content), name=name)
         assert page == self.plain.append_user(content)
         self.sent = None
 
@@ -162,46 +163,37 @@ class MemoryLaws(RuleBasedStateMachine):
         else:
             raise AssertionError("a user message came between a call and its result")
 
-    @rule(text=texts.any_size, role=st.sampled_from(["user", "assistant", "tool"]))
-    def record(self, text: str, role: str) -> None:
-        page = self.memory.record(role, text, at=self.clock.now() - timedelta(days=3), name="Ana")
-        assert page == self.plain.record(text)
-
-    @rule(several=st.lists(texts.small, max_size=3))
-    def record_many(self, several: list[str]) -> None:
-        pages = self.memory.record_many({"role": "user", "text": text} for text in several)
+    @rule(several=st.lists(texts.any_size, max_size=3))
+    def record(self, several: list[str]) -> None:
+        """Turns from elsewhere; one of them by itself."""
+        at = self.clock.now() - timedelta(days=3)
+        if len(several) == 1:
+            assert self.memory.record("tool", several[0], at=at, name="Ana") == self.plain.record(several[0])
+            return
+        pages = self.memory.record_many({"role": "user", "text": text, "at": at} for text in several)
         assert pages == [self.plain.record(text) for text in several]
 
     # what others leave in the inbox
 
-    @rule(text=texts.any_size)
-    def tell(self, text: str) -> None:
-        self.leave("message", {"text": text})
-
-    @rule(text=texts.small)
-    def leave_a_note(self, text: str) -> None:
-        self.leave("core_append", {"block": "notes", "text": text})
-
-    @rule(page=st.integers(1, 60))
-    def leave_a_pin(self, page: int) -> None:
-        self.leave("pin", {"page_id": f"s{page}"})
+    @rule(what=st.sampled_from(["message", "core_append", "pin"]), text=texts.any_size, page=st.integers(1, 60))
+    def leave_in_the_inbox(self, what: str, text: str, page: int) -> None:
+        if what == "message":
+            self.leave(what, {"text": text})
+        elif what == "core_append":
+            self.leave(what, {"block": "notes", "text": text[:100]})
+        else:
+            self.leave(what, {"page_id": f"s{page}"})
 
     def leave(self, kind: str, arguments: Json) -> None:
         leave(self.directory, kind, arguments, self.clock)
         self.plain.inbox.append((kind, cleaned(arguments)))
 
-    @rule()
-    def take_inbox(self) -> None:
-        waiting = len(self.plain.inbox)
-        self.inbox_is_taken(self.memory.take_inbox)
-        assert len(self.plain.inbox) in (0, waiting) or not self.plain.may_speak
-
-    def inbox_is_taken(self, take: Any = None) -> None:
-        """The model takes what waits; the memory does so by itself in its next call, or now with `take`."""
+    def inbox_is_taken(self) -> None:
+        """What waits takes effect, but for messages in the middle of a step."""
         waiting, self.plain.inbox = self.plain.inbox, []
         may_speak = self.plain.may_speak
         if waiting:
-            self.memory.take_inbox() if take is None else take()
+            self.memory.take_inbox()
         for kind, arguments in waiting:
             if kind == "message" and not may_speak:
                 self.plain.inbox.append((kind, arguments))
@@ -231,14 +223,35 @@ class MemoryLaws(RuleBasedStateMachine):
         self.answer(reply)
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.prose(60), reply=replies.ordinary, times=st.integers(1, 8))
+    @rule(content=texts.prose(20, 250), reply=replies.ordinary, times=st.integers(3, 12))
     def chat(self, content: str, reply: replies.Spoken, times: int) -> None:
         """Many turns, so that the window fills."""
         for number in range(times):
-            if not self.plain.may_speak or self.stuck:
-                return
-            self.speak(f"{number} {content}", None)
-            self.answer(reply)
+            if self.plain.may_speak and not self.stuck:
+                self.speak(f"{number} {content}", None)
+                self.answer(reply)
+                self.give_all(f"{content} {number}")
+
+    @precondition(lambda self: self.plain.may_speak and not self.stuck)
+    @rule(content=texts.said, reply=replies.working, result=texts.results, times=st.integers(3, 12))
+    def work(self, content: Any, reply: replies.Spoken, result: Any, times: int) -> None:
+        """One long turn, in which the agent calls its tools again and again."""
+        self.speak(content, None)
+        for _ in range(times):
+            if self.may_ask:
+                self.answer(reply)
+                self.give_all(result)
+
+    @precondition(lambda self: self.plain.may_speak and not self.stuck)
+    @rule(content=texts.said, several=st.lists(st.one_of(replies.working, replies.odd, replies.ordinary), min_size=1, max_size=6),
+          result=texts.results)  # fmt: skip
+    def turn(self, content: Any, several: list[replies.Spoken], result: Any) -> None:
+        """A turn of replies of every kind, until one ends it."""
+        self.speak(content, None)
+        for reply in several:
+            if self.may_ask:
+                self.answer(reply)
+                self.give_all(result)
 
     @precondition(lambda self: self.may_ask)
     @rule(said=st.sampled_from(["", "too long", "tokens"]))
@@ -338,11 +351,14 @@ class MemoryLaws(RuleBasedStateMachine):
     @precondition(lambda self: self.plain.open_calls)
     @rule(content=texts.results, backwards=st.booleans())
     def give_all_results(self, content: Any, backwards: bool) -> None:
+        self.give_all(content, backwards=backwards)
+
+    def give_all(self, content: Any, *, backwards: bool = False) -> None:
         for call in sorted(self.plain.open_calls, reverse=backwards):
             self.result(call, content)
 
     def result(self, call: str, content: Any, *, is_error: bool = False, memory_tool: bool = False) -> None:
-        self.memory.append_result(call, content, is_error=is_error, memory_tool=memory_tool)
+        self.memory.append_result(call, texts.exact(content), is_error=is_error, memory_tool=memory_tool)
         block: Json = {"type": "tool_result", "tool_use_id": call}
         if content:
             block["content"] = cleaned([texts.text_block(content)] if isinstance(content, str) else content)
@@ -500,15 +516,11 @@ class MemoryLaws(RuleBasedStateMachine):
         assert held.replace("\n", "") == value.replace(line, "").replace("\n", "")
         self.core_reads(block, held, actor="person")
 
-    @rule()
-    def remember_this_moment(self) -> None:
-        self.moments.append((self.clock.now(), len(self.plain.facts)))
-
     @precondition(lambda self: self.plain.facts)
     @rule(data=st.data())
     def look_back(self, data: st.DataObject) -> None:
         """Every fact is found then and only then when it is true, by the word that no other has."""
-        moment = data.draw(st.sampled_from([self.clock.now(), *(moment for moment, _ in self.moments)]))
+        moment = data.draw(st.sampled_from([self.clock.now(), *self.moments]))
         true = self.plain.facts.true_at(moment)
         for page in data.draw(st.lists(st.sampled_from(sorted(self.plain.facts)), max_size=6, unique=True)):
             fact = self.plain.facts[page]

@@ -24,10 +24,15 @@ class Spoken:
     def reply(self, waits: str | None = None) -> Reply:
         """`waits` is the id of a search that a pause has interrupted: a reply that says anything begins with its result."""
         make = Reply if self.script == "Reply" else getattr(Reply, self.script)
-        reply = make(*self.said, **dict(self.fields))
+        reply = make(*texts.exact(self.said), **dict(self.fields))
         if waits and reply.blocks and reply.stop_reason != "refusal":
             object.__setattr__(reply, "blocks", (search_result(waits), *reply.blocks))
         return reply
+
+
+def speakable(value: Any) -> bool:
+    """Whether a model could say so: no lone surrogates, no white space at the end."""
+    return cleaned(value) == value and (not isinstance(value, str) or (bool(value) and value == value.strip()))
 
 
 def spoken(*said: Any) -> Spoken:
@@ -38,13 +43,13 @@ def script(name: str, *said: Any, **fields: Any) -> Spoken:
     return Spoken(name, said, tuple(fields.items()))
 
 
-words = st.one_of(texts.prose(most=80), texts.mixed).map(cleaned).map(lambda text: text.strip() or "ok")
+words = st.one_of(texts.prose(most=80), texts.prose(most=80), texts.mixed).filter(speakable)
 thoughts = st.sampled_from(
     [thinking("Let me see. Which one?"), thinking("", tokens=120), redacted_thinking(tokens=40), thinking("")]
 )
 arguments = st.dictionaries(
     st.sampled_from(["at", "text", "deep"]), st.one_of(texts.small, texts.prose(), st.lists(texts.prose(), max_size=2))
-).map(cleaned)
+).filter(speakable)
 calls = st.lists(arguments.map(lambda given: call("look", given)), min_size=1, max_size=3)
 many_calls = st.integers(4, 20).map(lambda count: [call("look", {"at": f"place {n}"}) for n in range(count)])
 
@@ -54,6 +59,11 @@ ordinary = st.one_of(
     st.builds(spoken, thoughts, words),
     st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
     st.builds(lambda text, thought, given: spoken(text, thought, *given), words, thoughts, calls),
+    calls.map(lambda given: spoken(*given)),
+    many_calls.map(lambda given: spoken(*given)),
+)
+working = st.one_of(
+    st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
     calls.map(lambda given: spoken(*given)),
     many_calls.map(lambda given: spoken(*given)),
 )
