@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from pager import blocks, markup, replies, sizing, words
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_start, to_micros
+from pager.content import check_result, check_user, text_of_person, text_or_none
 from pager.counter import Counter
 from pager.errors import CallsOpen, NotFound, Refused
 from pager.ledger import Ledger
@@ -45,8 +46,9 @@ class Conversation:
     # user messages
 
     def append_user(self, content: Content, *, name: str | None, at: Moment | None, recalled: Sequence[str]) -> int:
+        check_user(content)
         self.refuse_if_open()
-        name = clean(name)
+        name = clean(text_or_none(name, "name"))
         view, moment = self._present.view, self._moment(at)
         with self._store.transaction():
             last = self._store.conversation.last_live()
@@ -251,6 +253,7 @@ class Conversation:
 
     def _step_of(self, call_id: str) -> Step:
         """The step in which a call is open: the last one, or none."""
+        text_of_person(call_id, "the call's id")
         last = self._present.view.last
         if last is not None and call_id in last.open_calls:
             return last
@@ -260,6 +263,7 @@ class Conversation:
 
     def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
         last = self._step_of(call_id)
+        check_result(content)
         with self._store.transaction():
             part = self._append_result(last.id, call_id, content, is_error=is_error, searchable=not memory_tool)
         last.open_calls.remove(call_id)
@@ -290,7 +294,9 @@ class Conversation:
 
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
         moment = self._moment(at)
-        role, name, session = clean(role), clean(name), clean(session)
+        text_of_person(text, "text")
+        role = clean(text_of_person(role, "role"))
+        name, session = clean(text_or_none(name, "name")), clean(text_or_none(session, "session"))
         if not role.strip():
             raise Refused("the role is empty; say who spoke, such as 'user' or 'assistant'.")
         with self._store.transaction():

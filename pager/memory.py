@@ -24,6 +24,7 @@ from typing import Any, Self
 from pager import blocks, check, inbox, purging, replies, tokens
 from pager.archival import Archival
 from pager.clock import Clock, Moment, SystemClock
+from pager.content import check_user
 from pager.conversation import Content, Conversation
 from pager.core import Core
 from pager.epochs import Epochs, Setup
@@ -114,6 +115,7 @@ class Memory(Reading):
     @takes_turns
     def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
         """A user message, on disk when this returns; its page id. In an open turn it is told to that turn."""
+        check_user(content)
         self._conversation.refuse_if_open()
         self.take_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pager.blocks import THINKING, as_blocks, clean, is_blank, text_block
+from pager.content import check_reply, text_or_none
 from pager.errors import Refused
 from pager.markup import NO_TEXT
 from pager.types import Json, Usage
@@ -68,7 +69,10 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
         )
     if raw.get("role", "assistant") != "assistant":
         raise Refused(f"the reply's role is {raw['role']!r}, not 'assistant'.")
+    text_or_none(stop, "the stop_reason of the reply")
     content = cast("str | Sequence[Mapping[str, Any]]", raw.get("content") or [])
+    if not isinstance(content, str):
+        check_reply(content)
     measured = usage if isinstance(usage, Usage) else Usage.read(usage or raw.get("usage"))
     return Reply(as_blocks(content) if content else [], str(clean(stop)), measured, str(raw.get("model") or ""))
 

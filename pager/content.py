@@ -1,0 +1,177 @@
+"""What may stand in a message: looked over before anything is written, since a block that the Messages API refuses
+would stand in every later request. Pure.
+
+    >>> check_user([{"type": "text", "text": "hello"}])
+    >>> check_user([{"type": "text"}])
+    Traceback (most recent call last):
+    pager.errors.Refused: block 0 of the message is no text block: its text is None; give a text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from pager.errors import Refused
+
+USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
+RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference")
+NEVER_IN_REPLIES = frozenset({"tool_result", "image"})
+DEEPEST = 100
+_LONGEST_NUMBER_BITS = 1024
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # block -> type of its source -> the texts it needs
+    "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
+    "document": {
+        "base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",), "text": ("data",), "content": (),
+    },
+}  # fmt: skip
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "search_result": ("source", "title"),
+    "container_upload": ("file_id",),
+    "tool_reference": ("tool_name",),
+}
+_ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
+
+
+# what persons and programs hand over
+
+
+def text_of_person(value: Any, name: str) -> str:
+    """`value` if it is a text."""
+    if not isinstance(value, str):
+        raise Refused(f"{name} is {value!r:.100}; give a text.")
+    return value
+
+
+def text_or_none(value: Any, name: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise Refused(f"{name} is {value!r:.100}; give a text, or leave it out.")
+    return value
+
+
+def whole_number(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Refused(f"{name} is {value!r:.100}; give a whole number.")
+    return value
+
+
+# content
+
+
+def check_user(content: Any) -> None:
+    """Refuse what the Messages API never accepts as a user message."""
+    _check(content, USER_TYPES, "the message")
+
+
+def check_result(content: Any) -> None:
+    """Refuse what the Messages API never accepts inside a tool_result."""
+    _check(content, RESULT_TYPES, "the result")
+
+
+def check_reply(content: Any) -> None:
+    """Refuse a reply that could not be sent back. Types that are not known here are kept: servers get new tools."""
+    try:
+        for index, block in enumerate(_blocks(content, "the reply")):
+            where = f"block {index} of the reply"
+            kind = _kind(block, where)
+            if kind in NEVER_IN_REPLIES:
+                raise Refused(f"{where} is of the type {kind!r}, which only a user message may hold.")
+            if kind == "tool_use":
+                _check_call(block, where)
+            for name in {"text": ("text",), "thinking": ("thinking",)}.get(kind, ()):
+                _need_text(block, name, kind, where)
+            check_json(block, where)
+    except Refused as error:
+        raise Refused(f"{_ASK_AGAIN}: {error}") from None
+
+
+def _check_call(block: Mapping[str, Any], where: str) -> None:
+    name, given = block.get("name"), block.get("input")
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        raise Refused(f"{where} calls a tool by the name {name!r:.150}; a name is 1 to 128 of a-z, A-Z, 0-9, _ and -.")
+    if not isinstance(given, Mapping):
+        raise Refused(f"{where} calls {name} with the input {given!r:.100}; an input is a JSON object.")
+
+
+def check_json(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON cannot say."""
+    if depth > DEEPEST:
+        raise Refused(f"{where} is nested deeper than {DEEPEST} levels; make it flatter.")
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            if not isinstance(key, str):
+                raise Refused(f"{where} has the key {key!r:.100}; keys are texts.")
+            check_json(item, where, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            check_json(item, where, depth + 1)
+    elif isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER_BITS:
+        raise Refused(f"{where} holds a number of {value.bit_length()} bits; give it as a text.")
+    elif not _is_plain(value):
+        raise Refused(f"{where} holds {value!r:.100}, which JSON cannot say; give texts, numbers, lists and objects.")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _check(content: Any, types: Collection[str], what: str) -> None:
+    if isinstance(content, str):
+        return
+    for index, block in enumerate(_blocks(content, what)):
+        _check_block(block, types, f"block {index} of {what}")
+
+
+def _check_block(block: Any, types: Collection[str], where: str) -> None:
+    kind = _kind(block, where)
+    if kind not in types:
+        way = " Tool results are given with append_result." if kind == "tool_result" else ""
+        raise Refused(f"{where} is of the type {kind!r:.100}; it may be {', '.join(types)}.{way}")
+    for name in _TEXTS.get(kind, ()):
+        _need_text(block, name, kind, where)
+    if kind in _SOURCES:
+        _check_source(block, kind, where)
+    if kind == "search_result":
+        _check_inner(block.get("content"), ("text",), where)
+    check_json(block, where)
+
+
+def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
+    source, known = block.get("source"), _SOURCES[kind]
+    form = cast("Mapping[str, Any]", source).get("type") if isinstance(source, Mapping) else None
+    if not isinstance(form, str) or form not in known:
+        raise Refused(f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {', '.join(known)}.")
+    given = cast("Mapping[str, Any]", source)
+    for name in known[form]:
+        _need_text(given, name, kind, f"the source of {where}")
+    if form == "content" and not isinstance(given.get("content"), str):
+        _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
+    for name in ("title", "context"):
+        text_or_none(block.get(name), f"{name} of {where}")
+
+
+def _check_inner(content: Any, types: Collection[str], where: str) -> None:
+    for index, inner in enumerate(_blocks(content, where)):
+        _check_block(inner, types, f"block {index} in {where}")
+
+
+def _blocks(content: Any, what: str) -> Sequence[Any]:
+    if not isinstance(content, list | tuple):
+        raise Refused(f"the content of {what} is {content!r:.100}; give a text or a list of content blocks.")
+    return cast("Sequence[Any]", content)
+
+
+def _kind(block: Any, where: str) -> str:
+    kind = cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
+    if not isinstance(kind, str):
+        raise Refused(f"{where} is {block!r:.100}; give a dict with a type, such as {{'type': 'text', 'text': '...'}}.")
+    return kind
+
+
+def _need_text(block: Mapping[str, Any], name: str, kind: str, where: str) -> None:
+    if not isinstance(block.get(name), str):
+        raise Refused(f"{where} is no {kind} block: its {name} is {block.get(name)!r:.100}; give a text.")
