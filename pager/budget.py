@@ -19,11 +19,17 @@ FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """A part as a new epoch would carry it; `spillable` is false for what cannot be made smaller."""
+    """A part as a new epoch would carry it. Not `spillable` is what cannot be made smaller; `divisible` is text, of
+    which a piece can stay (of a spilled image only its id does)."""
 
     part: int
     tokens: int
     spillable: bool = True
+    divisible: bool = True
+
+    def at_most(self, level: int) -> int:
+        """What it takes when it is spilled down to a level."""
+        return min(self.tokens, max(level, FLOOR_TOKENS) if self.divisible else FLOOR_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +122,25 @@ def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = Fal
 def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:
     """Lower the largest parts to one common level until `target` is met; the new total.
 
-    The level halves from `ceiling`, so that the largest give first and small parts are never touched.
+    The level halves from `ceiling`, so that the largest give first and small parts are never touched; at the last
+    level only as many give as are needed.
     """
     level = ceiling
     while True:
-        cut = {part.part: level for part in parts if part.spillable and part.tokens > max(level, FLOOR_TOKENS)}
-        saved = sum(part.tokens - max(level, FLOOR_TOKENS) for part in parts if part.part in cut)
-        if total - saved <= target or level == 0:
-            return cut, total - saved
+        over = [part for part in parts if part.spillable and part.tokens > max(level, FLOOR_TOKENS)]
+        over.sort(key=lambda part: -part.tokens)
+        if total - sum(part.tokens - part.at_most(level) for part in over) <= target or level == 0:
+            break
         level = level // 2 if level >= 2 * FLOOR_TOKENS else 0
+    cut: dict[int, int] = {}
+    for part in over:
+        if total <= target:
+            break
+        cut[part.part] = level
+        total -= part.tokens - part.at_most(level)
+    return cut, total
+
+
+def least(part: PartSize) -> int:
+    """What a part takes when as much of it is spilled as can be."""
+    return part.at_most(0) if part.spillable else part.tokens

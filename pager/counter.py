@@ -29,7 +29,7 @@ START_WEIGHT = 5.0
 FORGET = 0.98
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
-MESSAGE_OVERHEAD = Counts(code=6)
+MESSAGE_OVERHEAD = Counts(code=3)
 
 
 class Estimate(NamedTuple):

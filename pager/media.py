@@ -15,8 +15,8 @@ from typing import cast
 from pager.types import Json
 
 PIXELS_PER_TOKEN = 750
-LONGEST_SIDE = 1568
-LARGE_IMAGE_TOKENS = 1600
+LONGEST_SIDE = 2576
+LARGE_IMAGE_TOKENS = 4784  # the most that any model so far makes of one image
 PAGE_TOKENS = 2500
 BYTES_PER_HIDDEN_PAGE = 20_000
 UNSEEN_DOCUMENT_PAGES = 2  # by address or file id: the provider's own count says what it really was
@@ -50,7 +50,7 @@ def _image(data: bytes) -> int:
         return LARGE_IMAGE_TOKENS
     width, height = size
     shrink = min(1.0, LONGEST_SIDE / max(width, height, 1))
-    return max(16, min(2 * LARGE_IMAGE_TOKENS, int(width * height * shrink * shrink) // PIXELS_PER_TOKEN))
+    return max(16, min(LARGE_IMAGE_TOKENS, int(width * height * shrink * shrink) // PIXELS_PER_TOKEN))
 
 
 def _dimensions(data: bytes) -> tuple[int, int] | None:

@@ -145,7 +145,7 @@ class Prompt:
             for pin in pins:
                 self.conversation.append_aside("update", markup.pinned(pin.page_id, self.pages.piece(pin)))
             self._store.core.seen()
-            self._store.prompt.pins_seen()
+            self.pages.shown()
 
     def _notify(self, view: View, plan: Plan, now: int) -> None:
         if view.epoch is None or not view.last_is_unsent:
@@ -196,12 +196,12 @@ class Prompt:
 
     def _what_cannot_be_smaller(self, view: View, why: str) -> str:
         sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why, 1.0)
-        last = sum(part.tokens for part in sizes.steps[-1].parts) if sizes.steps else 0
+        last = sum(budget.least(part) for part in sizes.steps[-1].parts) if sizes.steps else 0
         return (
             f"the prompt cannot be brought under the {self.limits.usable_tokens} usable tokens of a window of "
             f"{self.limits.limit_tokens}: instructions, tools, core, digest and pinned pages take {sizes.fixed}, "
-            f"the last step "
-            f"{last}, however much of it is spilled. Take a larger window, or shorten core and instructions."
+            f"the last step {last}, with all of it spilled "
+            f"that can be. Take a larger window, or shorten core and instructions."
         )
 
     # how large it really is
@@ -218,7 +218,7 @@ class Prompt:
             counted = self.count_tokens(params)
             if counted is not None:
                 self.counter.learn(view.counts(), counted)
-                view.base_tokens, view.base_part = counted, view.last_part
+                view.base_tokens, view.base_part, view.base_is_exact = counted, view.last_part, True
                 return counted, True
         return max(size.safe, self._byte_bound(view)), False
 
@@ -226,7 +226,8 @@ class Prompt:
         assert view.epoch is not None
         fixed = [blocks.dump(view.epoch.tools), *(str(block["text"]) for block in view.epoch.system)]
         said = [blocks.countable(block) for message in view.messages().messages for block in message["content"]]
-        return sum(tokens.byte_bound(text) for text in fixed + said)
+        seen = 2 * view.counts().media  # of images and documents nobody knows more than their size
+        return sum(tokens.byte_bound(text) for text in fixed + said) + seen
 
     # the reply
 
@@ -249,7 +250,7 @@ class Prompt:
         before = self.counter.state()
         if since is None or view.base_tokens is None:
             self.counter.learn(all_counts, usage.whole_input)
-        else:
+        elif view.base_is_exact:
             self.counter.learn(since, usage.whole_input - view.base_tokens)
         if self.counter.state() != before:
             self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())

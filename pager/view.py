@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pager import sizing, window
+from pager import blocks, markup, sizing, window
 from pager.counter import Counter, Estimate
 from pager.errors import NotFound
 from pager.store import Store
@@ -29,6 +29,7 @@ class View:
     answered: Answered | None = None  # the last answered request of this epoch
     base_tokens: int | None = None  # what the prompt up to base_part is, as the last response said
     base_part: int = 0
+    base_is_exact: bool = True  # nothing is learned from what comes behind a bound
     sent_part: int = 0  # parts up to here have been sent: they stay as they are
     _sealed: window.Messages = field(default_factory=window.Messages)
     _sealed_steps: int = 0
@@ -76,8 +77,10 @@ class View:
             return
         reply = next((step for step in near if step.id == answered.step), None)
         self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
-        in_reply = [part.id for part in reply.parts if part.slot == "reply"] if reply else []
-        self.base_part = max(in_reply, default=answered.through_part)
+        in_reply = [part for part in reply.parts if part.slot == "reply"] if reply else []
+        self.base_part = max((part.id for part in in_reply), default=answered.through_part)
+        # Thinking costs more tokens than it shows, and what is not carried costs none: then it is only a bound.
+        self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
         self._since = Counts()  # whatever is sealed came before this reply
 
     @property
@@ -154,6 +157,11 @@ def answered_by(store: Store, step: int) -> Answered:
         near = f" The nearest are {' and '.join(around)}." if around else ""
         raise NotFound(f"s{step} is no reply of the model; requests are known by the step that answered them.{near}")
     return known
+
+
+def _costs_what_it_shows(part: Part) -> bool:
+    form = part.form
+    return form is not None and form.get("type") not in blocks.THINKING and form.get("text") != markup.NO_TEXT
 
 
 def _counts(parts: list[Part]) -> Counts:

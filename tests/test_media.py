@@ -46,8 +46,8 @@ def test_an_image_counts_by_its_size_whatever_its_format(make: object, width: in
 
 
 def test_a_huge_image_counts_as_it_will_be_shrunk() -> None:
-    assert media.tokens(image(png(15_680, 7_840))) == media.tokens(image(png(1_568, 784)))
-    assert media.tokens(image(png(9_000, 9_000))) == 3_200
+    assert media.tokens(image(png(25_760, 12_880))) == media.tokens(image(png(2_576, 1_288)))
+    assert media.tokens(image(png(9_000, 9_000))) == media.LARGE_IMAGE_TOKENS
     assert media.tokens(image(png(2**32 - 1, 1))) == 16
 
 
