@@ -73,11 +73,6 @@ def _files(directory: Path) -> list[Path]:
     return sorted((directory / FOLDER).glob("*.json"))
 
 
-def set_aside(directory: Path) -> list[Path]:
-    """Files that were left here and were no commands."""
-    return sorted((directory / FOLDER / REJECTED).glob("*"))
-
-
 def _validate(kind: Any, arguments: Any) -> None:
     if kind not in ARGUMENTS:
         raise Refused(f"{kind!r} is no command; there are {', '.join(sorted(ARGUMENTS))}.")

@@ -28,10 +28,11 @@ from pager.content import check_user
 from pager.conversation import Content, Conversation
 from pager.core import Core
 from pager.epochs import Epochs, Setup
+from pager.errors import Refused
 from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.limits import Limits
-from pager.opening import CHROMA, EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
+from pager.opening import CHROMA, LOCK, EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
 from pager.pages import Pages
 from pager.prefetch import Prefetch
 from pager.prompt import CountTokens, Prompt
@@ -64,6 +65,7 @@ class Memory(Reading):
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
         self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
         self._prefetch = prefetch
+        self._within = 0  # transactions of the program's own
         store.when_rolled_back(prompt.forget_view)
 
     @classmethod
@@ -193,7 +195,11 @@ class Memory(Reading):
     def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
         with self._turns, self._store.transaction():
-            yield
+            self._within += 1
+            try:
+                yield
+            finally:
+                self._within -= 1
 
     # turns from elsewhere
 
@@ -237,10 +243,12 @@ class Memory(Reading):
 
         After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and answers 0.
         """
+        if self._within:
+            raise Refused(f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it.")
         if self._finish_purge() == page_id.strip():
             return 0
-        aside = inbox.set_aside(self._opened.directory)
-        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, aside=aside)
+        folder, since = self._opened.directory / inbox.FOLDER, (self._opened.directory / LOCK).stat().st_mtime
+        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, inbox=folder, since=since)
         self._prompt.forget_view()
         self._finish_purge()
         return places
@@ -299,7 +307,7 @@ class Memory(Reading):
             self._core.remove(block, text, actor)
             fact = self._archival.archive(text, key=key, tags=tags, valid_from=None, actor=actor, neighbours=0)
             size = tokens.total(text)
-            self._ledger.write("page_out", fact.id, reason=f"from the core block {block}", actor=actor, tokens=size)
+            self._ledger.write("page_out", fact.id, reason=f"{purging.MOVED_FROM}{block}", actor=actor, tokens=size)
         return fact
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -22,13 +22,17 @@ from pager.ledger import Ledger
 from pager.meaning import Meaning, owe_vector
 from pager.pages import Pages
 from pager.store import Store
-from pager.types import FOREVER, Json, PageId, read_page_id
+from pager.types import FOREVER, Json, Movement, PageId, read_page_id
 
 PURGED = "[purged]"
 COPY_CHARS = 8  # a shorter text is everywhere by chance: only strings that are nothing but it count as copies
+MOVED_FROM = "from the core block "  # as the ledger says it
 ROLES = frozenset({"user", "assistant"})
 # What makes a block a block, and pairs calls with results. Whoever purges the message "text" does not mean these.
 GRAMMAR = frozenset({"type", "id", "tool_use_id", "name", "role", "media_type", "ttl", "error_code"})
+
+
+ADDRESSES = frozenset({"block", "page_id", "offset", "valid_from"})  # of a command: they say where, not what
 
 
 class Eraser:
@@ -40,9 +44,12 @@ class Eraser:
         derived |= {markup.disarm(text) for text in derived}
         derived -= ROLES
         copies = {text for text in derived if len(text) >= COPY_CHARS}
+        copies |= {_as_repr(text, quote) for text in copies for quote in ("'", "\\'")}
         copies |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in copies for ascii_only in (True, False)}
         self._copies = sorted(copies, key=len, reverse=True)
         self._whole = {text for text in derived if text.strip() and len(text) < COPY_CHARS}
+        short = sorted(self._whole, key=len, reverse=True)
+        self._words = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in short)) if short else None
 
     def plain(self, text: str) -> str:
         if text in self._whole:
@@ -50,6 +57,23 @@ class Eraser:
         for copy in self._copies:
             text = text.replace(copy, PURGED)
         return text
+
+    def linked(self, text: str) -> str:
+        """A text that is known to hold the purged one, however short that is."""
+        return self.plain(self._words.sub(PURGED, text) if self._words else text)
+
+    def command(self, raw: str) -> str | None:
+        """A command that waits, without the text; None when nothing is left that it could say."""
+        try:
+            command = json.loads(raw)
+            given = dict(command["arguments"])
+        except (ValueError, KeyError, TypeError):
+            return raw if self.plain(raw) == raw else None
+        told = {name: self._walk([value])[0] for name, value in given.items() if name not in ADDRESSES}
+        if PURGED in [value for name, value in told.items() if value != given[name]]:
+            return None
+        cleaned = raw if told.items() <= given.items() else dump({**command, "arguments": {**given, **told}})
+        return cleaned if self.plain(cleaned) == cleaned else None
 
     def change(self, text: str, *, is_json: bool) -> str:
         if not is_json:
@@ -75,25 +99,38 @@ class Eraser:
         return block
 
 
+def _as_repr(text: str, quote: str) -> str:
+    """The text as an error quotes it; how a quotation mark stands there depends on what is around it."""
+    return "".join(quote if char == "'" else char if char == '"' else repr(char)[1:-1] for char in text)
+
+
 def purge(
-    store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str, *, aside: Iterable[Path] = ()
+    store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
 ) -> int:  # fmt: skip
-    """Scrub the database, and the files that were set `aside`; how many places were cleaned. `finish` has to follow."""
+    """Scrub the database, and the files of the `inbox`; how many places were cleaned. `finish` has to follow.
+
+    Facts that say nothing but the purged text go with it. What was left half-written in the inbox before `since` goes.
+    """
     page = read_page_id(page_id)
     pages.text(str(page))  # refuses what does not exist or is purged already
     eraser = Eraser(_texts(store, page.kind, page.number))
-    for file in aside:
-        text = file.read_text(encoding="utf-8", errors="replace")
-        if eraser.plain(text) != text:
-            file.unlink()
+    files = _clean_files(inbox, eraser, since) if inbox else set[str]()
     with store.transaction():
         store.journal.put("purging", str(page))
         store.journal.put("purges", str(int(store.journal.get("purges") or 0) + 1))
+        facts = store.upkeep.facts_for_words()
+        equal = [PageId("f", fact) for fact, text in facts if eraser.plain(text) == PURGED != text]
+        equal = [fact for fact in equal if fact != page]
         gone, touched = _pages_around(store, page)
+        gone, touched = [*gone, *equal], [*touched, *equal]
         for part in store.upkeep.asides_naming([str(each) for each in touched]):
             store.upkeep.overwrite_part(part, emptied)
         _scrub_preambles(store, touched)
-        _remove_page(store, page.kind, page.number)
+        for each in [page, *equal]:
+            if each.kind == "f":
+                _scrub_links(store, str(each), eraser)
+            _remove_page(store, each.kind, each.number)
+        _scrub_errors(store, files)
         changed = store.upkeep.rewrite(eraser.change)
         for table, row in changed:
             if table == "facts":
@@ -101,11 +138,68 @@ def purge(
                 owe_vector(store)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
         for each in map(str, gone):
-            if store.prompt.unpin(each):
-                store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")
+            store.prompt.unpin(each)
+            store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")
         store.prompt.end_epoch(store.conversation.last_step())
-        ledger.write("purge", str(page), actor=actor, places=len(changed))
-    return len(changed)
+        places = 1 + len(equal) + len(changed) + len(files)
+        more: Json = {"also": [str(each) for each in equal]} if equal else {}
+        ledger.write("purge", str(page), actor=actor, places=places, **more)
+        for each in equal:
+            ledger.write("purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1)
+    return places
+
+
+def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
+    """Commands that wait are scrubbed; what else holds the text goes. The names of the files that were changed."""
+    found: set[str] = set()
+    for file in sorted(inbox.rglob("*")):
+        with suppress(FileNotFoundError):  # whoever wrote it has just renamed it
+            if not file.is_file():
+                continue
+            if file.suffix == ".tmp" and file.stat().st_mtime < since:
+                file.unlink()  # left half-written: it may hold a piece
+                continue
+            raw = file.read_text(encoding="utf-8", errors="replace")
+            waits = file.suffix == ".json" and file.parent == inbox
+            cleaned = eraser.command(raw)
+            if cleaned == raw:
+                continue
+            found.add(file.name)
+            if cleaned is None or not waits:
+                file.unlink()
+                continue
+            aside = file.with_suffix(".tmp")
+            aside.write_text(cleaned, encoding="utf-8")
+            aside.replace(file)
+    return found
+
+
+def _scrub_errors(store: Store, files: set[str]) -> None:
+    """What is told of a file that was set aside may quote a piece of it."""
+    for row in store.journal.movements(events=["error"]) if files else ():
+        if row.detail.get("file") in files:
+            store.upkeep.put_movement(row.number, PURGED, row.detail)
+
+
+def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
+    """What the ledger says of this fact, and the core block that it was moved out of."""
+    for row in store.journal.movements(page=fact):
+        detail = {name: value for name, value in row.detail.items() if name not in ("key", "tags")}
+        reason = PURGED if row.event == "forget" and row.reason else row.reason
+        store.upkeep.put_movement(row.number, reason, detail)
+        if row.event == "page_out" and row.reason.startswith(MOVED_FROM):
+            _scrub_core(store, row.reason.removeprefix(MOVED_FROM), row, eraser)
+
+
+def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> None:
+    """A block as it read, and was told, before a text was moved out of it."""
+    for version in store.core.versions(name):
+        if version.at <= moved.at:
+            store.upkeep.put_block(version.version, eraser.linked(version.value))
+    for row in store.journal.movements(events=["core"]):
+        if row.number < moved.number and row.detail.get("block") == name:
+            store.upkeep.put_movement(row.number, eraser.linked(row.reason), row.detail)
+    store.upkeep.rewrite_core_shown(name, eraser.linked)
 
 
 def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import Memory, NotFound, StorageError
+from pager import Memory, NotFound, Refused, StorageError
 from tests.support import Talk, Words, database_of
 from tests.support.secret import SECRET, assert_gone, forms, marks_in
 
@@ -161,7 +161,7 @@ def test_a_purge_within_a_transaction_of_ours_is_refused_before_it_begins(tmp_pa
     """It must erase files, which no transaction takes back."""
     talk = Talk(tmp_path)
     fact = talk.memory.archive("the vault is empty")
-    with pytest.raises(StorageError, match="transaction"), talk.memory.transaction():
+    with pytest.raises(Refused, match="within a transaction"), talk.memory.transaction():
         talk.memory.purge(fact.id)
     assert talk.memory.fact(fact.id).text == "the vault is empty"
     talk.memory.purge(fact.id)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pager.blocks import dump
 from pager.errors import StorageError
 from pager.store.audits import AUDITS
 from pager.store.database import Database
 from pager.store.seam import Change
+from pager.types import Json
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
@@ -33,7 +36,14 @@ TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("ledger", "id", "detail", True),
     ("commands", "id", "outcome", False),
     ("residency", "rowid", "reason", False),
+    ("meta", "key", "value", False),
 )
+
+
+def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
+    """`text` with what it says of one core block changed."""
+    element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
+    return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
 
 
 class UpkeepTable:
@@ -105,7 +115,9 @@ class UpkeepTable:
             if table == "forms":
                 changed += self._rewrite_forms(change)
                 continue
-            for row in self._db.rows(f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL"):
+            ours = " AND key LIKE 'note:%'" if table == "meta" else ""  # what a program keeps; the rest says no text
+            sql = f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL{ours}"
+            for row in self._db.rows(sql):
                 text: str | None = change(row["text"], is_json=is_json)
                 if text != row["text"]:
                     if (table, column) == ("facts", "key"):
@@ -157,6 +169,23 @@ class UpkeepTable:
 
     def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
         self._db.run("UPDATE epochs SET preamble = ?, digest = ? WHERE id = ?", (preamble, digest, epoch))
+
+    def put_movement(self, movement: int, reason: str, detail: Json) -> None:
+        self._db.run("UPDATE ledger SET reason = ?, detail = ? WHERE id = ?", (reason, dump(detail), movement))
+
+    def put_block(self, version: int, value: str) -> None:
+        self._db.run("UPDATE blocks SET value = ? WHERE id = ?", (value, version))
+
+    def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
+        """Put a core block, as ended epochs and their updates showed it, through `change`."""
+        for row in self._db.rows("SELECT id, system FROM epochs WHERE json_array_length(system) > 1"):
+            system = json.loads(row["system"])
+            system[1]["text"] = _in_block(name, system[1]["text"], change)
+            self._db.run("UPDATE epochs SET system = ? WHERE id = ?", (dump(system), row["id"]))
+        for row in self._db.rows("SELECT id, block FROM parts WHERE kind = 'update'"):
+            block = json.loads(row["block"])
+            block["text"] = _in_block(name, block["text"], change)
+            self._db.run("UPDATE parts SET block = ? WHERE id = ?", (dump(block), row["id"]))
 
     def mark_step_purged(self, step: int) -> None:
         self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
