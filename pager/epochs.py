@@ -247,7 +247,8 @@ class Epochs:
             for part, saved in draft.spilled:
                 self._ledger.write("spill", f"x{part}", reason="the prompt did not fit", tokens=saved)
             store.core.seen()
-            store.prompt.pins_seen()
+            self._pages.release_unpinned()
+            self._pages.shown()
             self._ledger.write(
                 "epoch", reason=why, tokens=counter.tokens(draft.view().counts()), epoch=number, left=len(draft.leaving)
             )

@@ -19,6 +19,7 @@ from pager.limits import PINNED_SHARE, Limits
 from pager.store import Store
 from pager.types import PageText, Pin, read_page_id
 
+PAGED_OUT = "paged out"
 WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
 
 
@@ -109,6 +110,9 @@ class Pages:
     def _where(self, page_id: str, offset: int) -> str:
         """How the page is in view already, for a first piece."""
         how = self._store.prompt.how_resident(page_id) if not offset else set[str]()
+        # A page that was paged out leaves when the next epoch opens; a pin that waits is told with the next request.
+        pinned = not offset and page_id in {pin.page_id for pin in self._store.prompt.pins()}
+        how = how - {"pinned"} | ({"pinned"} if pinned else set[str]())
         places = {
             "step": f"{page_id} is in view, as a step of this conversation",
             "request": f"{page_id} is in view, as the request that opens this conversation",
@@ -132,12 +136,32 @@ class Pages:
                 "out first, or read this page without pin."
             )
         step = self._store.conversation.last_step()
-        if page_id not in {pin.page_id for pin in self._store.prompt.pins()}:
-            self._store.prompt.enter(page_id, "pinned", step)
         self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
+        if not unseen:
+            self._enter(page_id, step)
         self._ledger.write("pin", page_id, actor=actor, tokens=size)
 
-    def unpin(self, page_id: str, actor: str, reason: str = "") -> None:
+    def _enter(self, page_id: str, step: int) -> None:
+        if "pinned" not in self._store.prompt.how_resident(page_id):  # as one is that was just paged out
+            self._store.prompt.enter(page_id, "pinned", step)
+
+    def shown(self) -> None:
+        """The pins that waited are in the prompt now, behind the newest step or in a new epoch."""
+        step = self._store.conversation.last_step()
+        for pin in self._store.prompt.pins():
+            self._enter(pin.page_id, step)
+        self._store.prompt.pins_seen()
+
+    def release_unpinned(self) -> None:
+        """What was unpinned stood in the prompt until this epoch opened."""
+        pins, step = {pin.page_id for pin in self._store.prompt.pins()}, self._store.conversation.last_step()
+        for stay in self._store.prompt.resident():
+            if stay.how == "pinned" and stay.page_id not in pins:
+                told = self._ledger.movements(page=stay.page_id, events=["unpin"], limit=1)
+                self._store.prompt.leave(stay.page_id, "pinned", step, (told[0].reason if told else "") or PAGED_OUT)
+
+    def unpin(self, page_id: str, actor: str, reason: str = PAGED_OUT) -> None:
+        """The page leaves the prompt when the next epoch opens: what was sent stays as it is."""
         page_id = str(read_page_id(page_id))
         with self._store.transaction():
             sizes = {pin.page_id: pin.tokens for pin in self._store.prompt.pins()}
@@ -147,7 +171,6 @@ class Pages:
                     f"{page_id} is not pinned; " + (f"pinned are {names}." if names else "nothing is pinned.")
                 )
             self._store.prompt.unpin(page_id)
-            self._store.prompt.leave(page_id, "pinned", self._store.conversation.last_step(), reason or "paged out")
             self._ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
 
     def follow(self, old: int, new: int | None, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -197,7 +198,7 @@ def test_pins_share_a_fifth_of_the_window(tmp_path: Path) -> None:
     talk.memory.page_in(one.id, pin=True)
     with pytest.raises(Refused, match=r"pinned pages share 1200 and \d+ are taken by f1 \(\d+\)\. Page one out first"):
         talk.memory.page_in(two.id, pin=True)
-    assert [stay.page_id for stay in talk.memory.resident() if stay.how == "pinned"] == [one.id]
+    assert [pin.page_id for pin in talk.memory._store.prompt.pins()] == [one.id]
     assert [move.event for move in talk.memory.ledger(page=two.id)] == ["archive"]
     talk.memory.page_in(one.id, pin=True)  # again: the same room
     talk.memory.page_in(one.id, pin=True, offset=5_000)
@@ -226,13 +227,71 @@ def test_a_pin_follows_its_fact(tmp_path: Path) -> None:
     talk.memory.page_in(old.id, pin=True)
     talk.ask("hello", "hello")
     new = talk.memory.archive("lives in Faro", key="home")
-    assert [stay.page_id for stay in talk.memory.resident() if stay.how == "pinned"] == [new.id]
-    assert "superseded" in talk.memory.stays(old.id)[-1].reason
+    assert [pin.page_id for pin in talk.memory._store.prompt.pins()] == [new.id]
+    assert pinned(talk) == [old.id]  # its text stays in the prompt until an epoch opens
     talk.ask("and?", "yes")
+    assert pinned(talk) == [old.id, new.id]
     assert "lives in Faro" in _blocks(talk)[-1]
     talk.memory.forget(new.id, "moved away")
-    assert not [stay for stay in talk.memory.resident() if stay.how == "pinned"]
+    assert not talk.memory._store.prompt.pins()
+    talk.reopen(instructions="Be long.")
     talk.ask("and?", "yes")
+    assert pinned(talk) == []
+    assert "superseded" in talk.memory.stays(old.id)[-1].reason
+    assert "forgotten" in talk.memory.stays(new.id)[-1].reason
+    assert not talk.memory.check()
+
+
+def pinned(talk: Talk, at: str | None = None) -> list[str]:
+    """What is in the prompt as a pin, which is not yet what waits and still what was paged out."""
+    return [stay.page_id for stay in talk.memory.resident(at) if stay.how == "pinned"]
+
+
+def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    fact = talk.memory.archive("lives in Porto")
+    talk.memory.page_in(fact.id, pin=True)
+    assert pinned(talk) == []
+    talk.ask("hello", "hello")
+    talk.memory.page_out(fact.id)
+    assert not talk.memory.page_in(fact.id).where  # it is about to go
+    talk.ask("and?", "yes")
+    talk.reopen(instructions="Be long.")
+    talk.ask("and now?", "yes")
+    for step in ("s2", "s4", "s6"):
+        shown = f'<pinned page_id=\\"{fact.id}\\">' in json.dumps(talk.memory.rebuild(step))
+        assert (pinned(talk, step) == [fact.id]) == shown == (step != "s6")
+    assert [(stay.from_step, stay.until_step, stay.reason) for stay in talk.memory.stays(fact.id)] == [
+        (1, 5, "paged out")
+    ]
+    assert not talk.memory.check()
+
+
+def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    fact = talk.memory.archive("lives in Porto")
+    talk.memory.page_in(fact.id, pin=True)
+    talk.ask("hello", "hello")
+    talk.memory.page_out(fact.id)
+    talk.memory.page_in(fact.id, pin=True)
+    talk.ask("and?", "yes")
+    talk.reopen(instructions="Be long.")
+    talk.ask("and now?", "yes")
+    assert [stay.until_step for stay in talk.memory.stays(fact.id)] == [None]
+    assert not talk.memory.check()
+
+
+def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    fact = talk.memory.archive("lives in Porto")
+    talk.memory.append_user("hello")
+    talk.memory.request()
+    talk.memory.page_in(fact.id, pin=True)
+    assert not talk.memory.check()
+    talk.memory.append_assistant("hello")
+    assert pinned(talk, "s2") == pinned(talk) == []
+    talk.ask("and?", "yes")
+    assert (pinned(talk, "s2"), pinned(talk, "s4")) == ([], [fact.id])
     assert not talk.memory.check()
 
 

@@ -34,7 +34,7 @@ AUDITS = (
     Audit(
         "law 5",
         "a pinned page is not resident",
-        f"""SELECT p.page FROM pins p WHERE NOT EXISTS
+        f"""SELECT p.page FROM pins p WHERE p.unseen = 0 AND NOT EXISTS
             (SELECT 1 FROM residency r WHERE r.page = p.page AND r.how = 'pinned' AND r.until_step = {FOREVER})""",
     ),
     Audit(

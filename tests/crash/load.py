@@ -272,7 +272,7 @@ def live(directory: str, life: int) -> None:
     load = Load(directory, life, Random(life), say)
     load.recover()
     lines = [line for block in load.memory.core() if block.name == "human" for line in block.value.splitlines()]
-    pinned = [stay.page_id for stay in load.memory.resident() if stay.how == "pinned"]
+    pinned = [pin.page_id for pin in load.memory._store.prompt.pins()]
     while True:
         kind = load.random.randrange(10)
         if kind < 4:

@@ -158,7 +158,7 @@ def assert_taken_once(directory: Path) -> None:
         assert memory.fact("f1").forgotten == "it is over"
         assert [hit.text for hit in memory.search_recall("message")] == ["a message"]
         assert [block.value for block in memory.core() if block.name == "notes"] == ["a line"]
-        assert [stay.page_id for stay in memory.resident() if stay.how == "pinned"] == ["f2"]
+        assert [pin.page_id for pin in memory._store.prompt.pins()] == ["f2"]
         outcomes = [each.reason for each in memory.ledger(events=["command"])]
         assert [each.partition(":")[0] for each in outcomes] == ["done"] * 4 + ["refused", "done"]
         assert "f999" in outcomes[4]

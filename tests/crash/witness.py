@@ -126,7 +126,7 @@ class Witness:
         for page in self.forgotten:
             assert memory.fact(page).forgotten is not None
         for page in self.pinned:
-            assert any(stay.how == "pinned" and stay.until_step is None for stay in memory.stays(page))
+            assert page in [pin.page_id for pin in memory._store.prompt.pins()]
         facts = _all_facts(memory)
         assert len({fact.text for fact in facts}) == len(facts), "a fact was stored twice"
         for fact in facts:

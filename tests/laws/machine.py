@@ -485,7 +485,7 @@ class MemoryLaws(RuleBasedStateMachine):
 
     def pins_may_not_fit(self) -> None:
         """A pin leaves by itself only for want of room, and the ledger says so."""
-        for page in self.plain.pins.keys() - {page for page, how in self.resident() if how == "pinned"}:
+        for page in self.plain.pins.keys() - self.pins():
             pinned = sum(tokens.total(piece) for piece in self.plain.pins.values())
             assert pinned > 0.25 * PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
             del self.plain.pins[page]
@@ -545,7 +545,7 @@ class MemoryLaws(RuleBasedStateMachine):
         """Page in, and remember what is pinned; `done` when the inbox has done it."""
         if done:
             # What the inbox pinned reads the same when it is read without a pin.
-            if page not in {stay.page_id for stay in self.memory.resident() if stay.how == "pinned"}:
+            if page not in self.pins():
                 return
             self.plain.pins[page] = self.memory.page_in(page).text
             return
@@ -660,6 +660,9 @@ class MemoryLaws(RuleBasedStateMachine):
         share = DIGEST_SHARE * self.limits.usable_tokens
         return self.api.count_tokens(params) + sum(count(piece) + 12 for piece in pieces) + int(share)
 
+    def pins(self) -> set[str]:
+        return {pin.page_id for pin in self.memory._store.prompt.pins()}
+
     def resident(self, at: str | None = None) -> list[tuple[str, str]]:
         return sorted((stay.page_id, stay.how) for stay in self.memory.resident(at))
 
@@ -681,7 +684,7 @@ class MemoryLaws(RuleBasedStateMachine):
             known, fact = self.plain.facts[page], self.memory.fact(page)
             assert (fact.text, fact.key, list(fact.tags)) == (known.text, known.key, known.tags)
             assert (fact.valid_from, fact.valid_until) == (known.start, known.end)
-        assert {stay.page_id for stay in self.memory.resident() if stay.how == "pinned"} == self.plain.pins.keys()
+        assert self.pins() == self.plain.pins.keys()
 
     def some(self, pages: dict[str, Any]) -> list[str]:
         """The newest two, and three that change from step to step."""
