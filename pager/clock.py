@@ -53,7 +53,8 @@ class SystemClock:
     zone: tzinfo = LocalZone()
 
     def now(self) -> datetime:
-        return datetime.now(UTC).astimezone(self.zone)
+        # With the offset of this moment: reading it costs a fifth of asking `zone`, and everything that is kept asks.
+        return datetime.now(UTC).astimezone()
 
 
 def to_micros(moment: datetime) -> int:
