@@ -77,7 +77,7 @@ class Archival:
             supersedes=current and current.number, superseded_by=later and later.number,
         )  # fmt: skip
         size = tokens.total(text)
-        self._ledger.write("archive", f"f{number}", actor=actor, tokens=size, key=key, tags=list(tags))
+        self._ledger.write("archive", f"f{number}", actor=actor, tokens=size, step=step, key=key, tags=list(tags))
         for fact in others:
             archive.supersede(fact.number, number, max(begin, to_micros(fact.valid_from)))
             size = tokens.total(fact.text)

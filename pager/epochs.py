@@ -261,7 +261,7 @@ class Epochs:
         requests = {request.id for request in self._requests(view)}
         for gone in draft.leaving:
             size = counter.tokens(sum((part.counts for part in gone.parts if part.form), Counts()))
-            self._ledger.write("evict", f"s{gone.id}", reason=why, tokens=size)
+            self._ledger.write("evict", f"s{gone.id}", reason=why, tokens=size, step=step)
             self._store.prompt.leave(f"s{gone.id}", "step", step, why)
             if gone.id in requests:
                 self._store.prompt.enter(f"s{gone.id}", "request", step)

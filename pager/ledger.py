@@ -23,11 +23,12 @@ class Ledger:
 
     def write(
         self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
-        **detail: Any,
+        step: int | None = None, **detail: Any,
     ) -> None:  # fmt: skip
+        """One line. `step` is the newest step, from whoever knows it."""
         if self._store.read_only:
             return  # who only reads moves nothing
-        step = self._store.conversation.last_step()
+        step = self._store.conversation.last_step() if step is None else step
         now = to_micros(self._clock.now())
         self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(detail))
 

@@ -37,7 +37,8 @@ class ArchiveTable:
             (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
              supersedes, superseded_by),
         )  # fmt: skip
-        self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
+        if tags:
+            self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
         return fact
 
     def index_words(self, fact: int, text: str) -> None:
