@@ -6,7 +6,7 @@ Every change is a new version. A change that the agent did not make itself is `u
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,9 +83,10 @@ class Core:
         return self.replace(name, text, "", actor)
 
     def _edit(self, block: Block, value: str, actor: str, reason: str) -> Block:
-        if block.read_only:
+        if block.read_only or block.file:
+            how = "read-only" if block.read_only else "read from a file"
             way = f"change {block.file}" if block.file else "only its configuration changes it"
-            raise Refused(f"the block {block.name!r} is read-only; {way}. Use another block, or the archive.")
+            raise Refused(f"the block {block.name!r} is {how}; {way}. Use another block, or the archive.")
         return self._write(replace(block, value=value), actor, reason)
 
     def _write(self, block: Block, actor: str, reason: str) -> Block:
@@ -111,18 +112,14 @@ class Core:
                 f"letter, at most 64."
             )
         if block.used_tokens > block.limit_tokens:
+            way = _way_out(block, "it", "its limit")
             raise Refused(
-                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. Shorten "
-                f"it with "
-                "core_replace, or move text to the archive with page_out."
+                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. {way}"
             )
         others = sum(other.used_tokens for other in self.blocks() if other.name != block.name)
         if others + block.used_tokens > self.limit_tokens:
-            raise Refused(
-                f"core would hold {others + block.used_tokens} of {self.limit_tokens} tokens. Shorten a block with "
-                f"core_replace, "
-                "or move text to the archive with page_out."
-            )
+            way = _way_out(block, "a block", "the limit of core")
+            raise Refused(f"core would hold {others + block.used_tokens} of {self.limit_tokens} tokens. {way}")
 
     # configuration
 
@@ -133,29 +130,35 @@ class Core:
             for block in self.blocks():
                 if block.name not in specs:
                     self._retire(block)
-            for name, spec in specs.items():
-                self._configure(name, spec)
+            self._write_all([self._configured(name, spec) for name, spec in specs.items()], "configured")
 
-    def _configure(self, name: str, spec: BlockSpec) -> None:
+    def _configured(self, name: str, spec: BlockSpec) -> Block:
         found = self._store.core.block(name)
         known = found[0] if found and not found[0].retired else None
         owned = spec.read_only or spec.file is not None
-        value = _read(name, spec.file) if spec.file else spec.value
+        file = str(Path(spec.file).absolute()) if spec.file else None  # the next process may work somewhere else
+        value = _read(name, file) if file else spec.value
         if known and not owned:
             value = known.value
-        block = Block(
+        return Block(
             name,
             clean(value),
             clean(spec.description),
             spec.limit_tokens,
             0,
             spec.read_only,
-            spec.file,
+            file,
             0,
             "",
             self._clock.now(),
         )
-        self._write(block, "file" if spec.file else "person", "configured")
+
+    def _write_all(self, blocks: Sequence[Block], reason: str) -> None:
+        """Those that do not grow come first: they make the room that others take."""
+        held = {block.name: block.used_tokens for block in self.blocks()}
+        for block in sorted(blocks, key=lambda each: tokens.total(each.value) > held.get(each.name, -1)):
+            why = reason or f"read {block.file}"
+            self._write(block, "file" if block.file else "person", why)
 
     def _retire(self, block: Block) -> None:
         gone = replace(block, value="", used_tokens=0, retired=True, actor="person", at=self._clock.now())
@@ -166,9 +169,8 @@ class Core:
 
     def reread_files(self) -> None:
         """Blocks from files read them again (at the start of a run)."""
-        for block in self.blocks():
-            if block.file:
-                self._write(replace(block, value=clean(_read(block.name, block.file))), "file", f"read {block.file}")
+        read = [replace(each, value=clean(_read(each.name, each.file))) for each in self.blocks() if each.file]
+        self._write_all(read, "")
 
     def rendered(self) -> str:
         return markup.core(self.blocks())
@@ -184,12 +186,22 @@ def _eases(known: Block, block: Block) -> bool:
     return not owned and not known.retired and block.used_tokens <= known.used_tokens
 
 
+def _way_out(block: Block, what: str, limit: str) -> str:
+    """What brings a block under its limit. What stands in a file or in the configuration is changed there alone."""
+    if block.file:
+        return f"Shorten the file {block.file}, or raise {limit} in the configuration."
+    if block.read_only:
+        return f"Shorten its value, or raise {limit}, in the configuration."
+    return f"Shorten {what} with core_replace, or move text to the archive with page_out."
+
+
 def _read(name: str, file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8").rstrip("\n")
     except FileNotFoundError:
         raise Refused(
-            f"the core block {name!r} reads {file}, which does not exist. Create it, or correct the path."
+            f"the core block {name!r} reads {file}, which does not exist. Create it, or correct the path in "
+            f"the configuration."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(

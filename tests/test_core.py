@@ -236,6 +236,71 @@ def test_a_file_that_cannot_be_read_is_named_with_the_way_out(tmp_path: Path, ma
     assert "project" in str(caught.value)
 
 
+def test_a_file_that_outgrew_its_limit_or_vanished_is_mended_where_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "PROJECT.md"
+    file.write_text("first", encoding="utf-8")
+    specs = {"project": BlockSpec(file=str(file), limit_tokens=50), "human": BlockSpec()}
+
+    def opened(core: Any = None, limits: Limits | None = None) -> list[str]:
+        with Memory.open(tmp_path / "m", embedder=None, core=core, limits=limits) as memory:
+            return [block.value for block in memory.core()]
+
+    opened(specs)
+    file.write_text("word " * 80, encoding="utf-8")
+    way = rf"'project' would hold \d+ of 50 tokens\. Shorten the file {file}, or raise its limit in the configuration"
+    for core in (specs, None):
+        with pytest.raises(Refused, match=way) as caught:
+            opened(core)
+        assert "core_replace" not in str(caught.value)
+    assert "word word" in opened({**specs, "project": BlockSpec(file=str(file), limit_tokens=500)})[0]
+    file.unlink()
+    for core in (specs, None):
+        with pytest.raises(Refused, match=f"reads {file}, which does not exist. Create it, or correct the path in the"):
+            opened(core)
+    file.write_text("short", encoding="utf-8")
+    assert opened(specs) == ["short", ""]
+
+
+def test_a_file_that_makes_room_is_read_before_one_that_takes_it(tmp_path: Path) -> None:
+    large, small = "word " * 300, "word"
+    files = [tmp_path / "one.md", tmp_path / "two.md"]
+    specs = {file.stem: BlockSpec(file=str(file), limit_tokens=1_000) for file in files}
+    limits = Limits.for_window(8_000, core_tokens=500)
+    for texts in ((small, large), (large, small), (small, large)):
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text, encoding="utf-8")
+        for core in (specs, None):
+            with Memory.open(tmp_path / "m", embedder=None, core=core, limits=limits) as memory:
+                assert [block.value for block in memory.core()] == list(texts)
+    files[0].write_text(large, encoding="utf-8")
+    with pytest.raises(Refused, match=rf"core would hold .* Shorten the file {files[0]}, or raise the limit of core"):
+        Memory.open(tmp_path / "m", embedder=None, limits=limits)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_block_from_a_file_is_changed_in_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool
+) -> None:
+    file = tmp_path / "PROJECT.md"
+    file.write_text("first", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    specs = {"project": BlockSpec(file="PROJECT.md", read_only=read_only)}
+    with Memory.open(tmp_path / "m", embedder=None, core=specs) as memory:
+        assert memory.core()[0].file == str(file)
+        for edit in (
+            lambda: memory.core_append("project", "more"),
+            lambda: memory.core_replace("project", "first", "second"),
+            lambda: memory.move_out("project", "first"),
+        ):
+            with pytest.raises(Refused, match=f"change {file}"):
+                edit()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file.write_text("second", encoding="utf-8")
+    with Memory.open(tmp_path / "m", embedder=None) as memory:
+        assert [block.value for block in memory.core()] == ["second"]
+
+
 # in the prompt
 
 

@@ -54,6 +54,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     anna.memory.archive("lives in Porto")
     anna.memory.search_archive("aisle", limit=1)
     anna.memory.page_in("f3", pin=True)
+    anna.ask("and now?", "It is late.")
     anna.memory.close()
     hana = Talk(home / "hana", core={"human": BlockSpec(value=HOSTILE, description=HOSTILE)}, model=f"m{HOSTILE}")
     hana.memory.append_user(HOSTILE, name=f"\x1b[{HOSTILE}")
