@@ -17,7 +17,10 @@ from typing import Protocol
 
 from pager.errors import Refused
 
-_MOMENT_FORMS = "a datetime, a date, or text such as 2026-05-03 or 2026-05-03T14:30+02:00"
+FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # what lies between can be told in every zone
+_MOMENT_FORMS = (
+    f"a datetime, a date, or text such as 2026-05-03 or 2026-05-03T14:30+02:00, from {FIRST} to {LAST} in UTC"
+)
 EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | date | str
 
@@ -35,7 +38,10 @@ class LocalZone(tzinfo):
     """The machine's zone with its rules for every date, not just today's offset."""
 
     def utcoffset(self, dt: datetime | None) -> timedelta | None:
-        return dt.replace(tzinfo=None).astimezone().utcoffset() if dt else None
+        try:
+            return dt.replace(tzinfo=None).astimezone().utcoffset() if dt else None
+        except (OverflowError, ValueError):
+            return timedelta(0)  # at the very ends of the calendar
 
     def dst(self, dt: datetime | None) -> timedelta | None:
         return None
@@ -62,24 +68,42 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int, zone: tzinfo = UTC) -> datetime:
-    return (EPOCH_START + timedelta(microseconds=micros)).astimezone(zone)
+    try:
+        return (EPOCH_START + timedelta(microseconds=micros)).astimezone(zone)
+    except (OverflowError, ValueError):  # stored before `read_moment` had its limits: as near as can be told
+        nearest = FIRST if micros < 0 else LAST
+        return datetime(nearest.year, nearest.month, nearest.day, tzinfo=UTC).astimezone(zone)
 
 
 def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
     """An aware datetime, or a date when no time of day was given."""
     if isinstance(value, str):
-        text = value.strip()
+        moment = _from_text(value.strip())
+    else:
+        moment = value if isinstance(value, date) else None  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
+    if isinstance(moment, datetime) and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    if moment is None or not _fits_every_zone(moment, zone):
+        raise Refused(f"{value!r:.100} is not a moment; give {_MOMENT_FORMS}.")
+    return moment
+
+
+def _from_text(text: str) -> datetime | date | None:
+    for read in (date.fromisoformat, datetime.fromisoformat):
         try:
-            if len(text) == len("2026-05-03"):
-                return date.fromisoformat(text)
-            value = datetime.fromisoformat(text)
+            return read(text)
         except ValueError:
-            raise Refused(f"{value!r} is not a moment; give {_MOMENT_FORMS}.") from None
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=zone)
-    if not isinstance(value, date):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON anything may come
-        raise Refused(f"{value!r} is not a moment; give {_MOMENT_FORMS}.")
-    return value
+            continue
+    return None
+
+
+def _fits_every_zone(moment: datetime | date, zone: tzinfo) -> bool:
+    try:
+        if not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day, tzinfo=zone)
+        return FIRST <= moment.astimezone(UTC).date() <= LAST
+    except (OverflowError, ValueError):
+        return False
 
 
 def span_start(value: Moment, zone: tzinfo) -> datetime:
@@ -95,7 +119,5 @@ def span_end(value: Moment, zone: tzinfo) -> datetime:
     moment = read_moment(value, zone)
     if isinstance(moment, datetime):
         return moment
-    try:
-        return span_start(moment + timedelta(days=1), zone)
-    except OverflowError:
-        return span_start(moment, zone)
+    after = moment + timedelta(days=1)
+    return datetime(after.year, after.month, after.day, tzinfo=zone)

@@ -36,10 +36,10 @@ Apply = Callable[[str, dict[str, Any]], None]
 _numbers = count()  # an id is never given twice, also while the clock stands still: the owner knows it for good
 
 
-def leave(directory: Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
+def leave(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
     """Leave a command for the owner of the agent in `directory`; its id."""
     _validate(kind, arguments)
-    folder = directory / FOLDER
+    folder = Path(directory) / FOLDER
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
     at = to_micros(clock.now())
     try:
@@ -58,13 +58,13 @@ def leave(directory: Path, kind: str, arguments: Mapping[str, Any], clock: Clock
         ) from None
 
 
-def waiting(directory: Path) -> list[dict[str, Any]]:
+def waiting(directory: str | Path) -> list[dict[str, Any]]:
     """Commands that have not been taken yet, oldest first, with their ids."""
     found: list[dict[str, Any]] = []
-    for path in _files(directory):
+    for path in _files(Path(directory)):
         try:
             found.append({**json.loads(path.read_text(encoding="utf-8")), "id": path.stem})
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError, RecursionError):
             continue  # taken meanwhile, or not ours: `Inbox.take` sets it aside
     return found
 
@@ -74,7 +74,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _validate(kind: Any, arguments: Any) -> None:
-    if kind not in ARGUMENTS:
+    if not isinstance(kind, str) or kind not in ARGUMENTS:
         raise Refused(f"{kind!r} is no command; there are {', '.join(sorted(ARGUMENTS))}.")
     needed, optional = ARGUMENTS[kind]
     given = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
@@ -136,8 +136,8 @@ class Inbox:
         try:
             with self._store.transaction():
                 apply(kind, arguments)
-        except Refused as error:
-            return f"refused: {error}"
+        except (Refused, OverflowError, ValueError, TypeError, AttributeError) as error:
+            return f"refused: {error}"  # also what nobody has thought of: one command never blocks those behind it
         return "done"
 
     def _set_aside(self, path: Path, why: str) -> None:

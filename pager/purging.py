@@ -67,7 +67,7 @@ class Eraser:
         try:
             command = json.loads(raw)
             given = dict(command["arguments"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return raw if self.plain(raw) == raw else None
         told = {name: self._walk([value])[0] for name, value in given.items() if name not in ADDRESSES}
         if PURGED in [value for name, value in told.items() if value != given[name]]:

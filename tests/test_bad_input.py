@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pager import Refused
+from pager import Refused, leave, waiting
+from pager.clock import LocalZone, from_micros, read_moment, span_end, span_start, to_micros
 from tests.standin import call
 from tests.support import Talk
 
@@ -134,3 +136,86 @@ def test_a_reply_with_a_block_of_a_new_kind_is_kept(talk: Talk) -> None:
     news = {"type": "quantum_tool_result", "result": [1, 2.5, None, True]}
     step = talk.memory.append_assistant({"content": [news, {"type": "text", "text": "so"}], "stop_reason": "end_turn"})
     assert talk.memory.blocks_of(step)[0] == news
+
+
+# moments
+
+MOMENTS: list[Any] = [
+    5, 5.0, b"2026-05-03", ["2026-05-03"], "", "yesterday", "0001-01-01", "9999-12-31", "9999-12-31T23:59:59-12:00",
+    "0001-01-01T00:00+14:00", date.min, date.max, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=repr)
+def test_a_moment_that_no_calendar_can_tell_is_refused_before_anything_is_written(talk: Talk, moment: Any) -> None:
+    talk.ask("hello", "hello")
+    memory, before = talk.memory, written(talk)
+    for use in (
+        lambda: memory.append_user("hello", at=moment),
+        lambda: memory.record("user", "hello", at=moment),
+        lambda: memory.record_many([{"role": "user", "text": "hello", "at": moment}]),
+        lambda: memory.archive("hello", valid_from=moment),
+        lambda: memory.search_archive("hello", as_of=moment),
+        lambda: memory.search_recall("hello", after=moment),
+        lambda: memory.search_recall("hello", before=moment),
+    ):
+        with pytest.raises(Refused, match="from 0001-01-02 to 9999-12-30"):
+            use()
+    assert written(talk) == before
+    talk.ask("and then?", "go on")
+
+
+@pytest.mark.parametrize("zone", [UTC, *(timezone(timedelta(hours=hours)) for hours in (-12, 14))], ids=str)
+def test_the_ends_of_the_calendar_can_be_told_everywhere(zone: Any) -> None:
+    for text in ("0001-01-02T00:00+00:00", "9999-12-30T23:59:59.999999+00:00"):
+        moment = span_start(text, UTC)
+        assert from_micros(to_micros(moment), zone) == moment
+        assert from_micros(to_micros(moment), LocalZone()).isoformat()
+    assert span_end("9999-12-29", zone) > span_start("9999-12-29", zone)
+    assert span_end("9999-12-30", UTC) == datetime(9999, 12, 31, tzinfo=UTC)
+    assert [from_micros(at, zone).year for at in (-(2**63), 2**63 - 1)] == [1, 9999]
+
+
+def test_a_date_without_dashes_is_that_day() -> None:
+    assert read_moment("20260503", UTC) == date(2026, 5, 3)
+    assert span_end("20260503", UTC) == span_start("2026-05-04", UTC)
+
+
+# the inbox
+
+
+@pytest.mark.parametrize("error", [OverflowError, ValueError, TypeError, AttributeError])
+def test_a_command_that_fails_in_any_way_does_not_block_those_behind_it(
+    talk: Talk, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error("int too large")
+
+    monkeypatch.setattr(talk.memory, "page_out", fails)
+    leave(str(talk.directory), "page_out", {"page_id": "f1"}, talk.clock)
+    leave(talk.directory, "archive", {"text": "lives in Porto", "valid_from": "9999-12-31"}, talk.clock)
+    leave(talk.directory, "archive", {"text": "lives in Porto"}, talk.clock)
+    assert len(waiting(str(talk.directory))) == 3
+    assert talk.memory.take_inbox() == 3
+    assert not waiting(talk.directory)
+    told = [row.reason for row in talk.memory.ledger(events=["command"])]
+    assert told[0] == "refused: int too large"
+    assert "9999-12-30" in told[1]
+    assert told[2] == "done"
+
+
+def test_what_is_no_command_is_set_aside(talk: Talk) -> None:
+    inbox = talk.directory / "inbox"
+    (inbox / "x.json").mkdir(parents=True)
+    (inbox / "x.json" / "inside").write_text("x")
+    for number, text in enumerate(["5", "[1]", "null", '{"kind": ["archive"], "arguments": {}}', "[" * 100_000]):
+        (inbox / f"{number}.json").write_text(text)
+    leave(talk.directory, "archive", {"text": "lives in Porto"}, talk.clock)
+    waiting(talk.directory)
+    assert talk.memory.take_inbox() == 1
+    assert not list(inbox.glob("*.json"))
+    assert (inbox / "rejected" / "x.json" / "inside").exists()
+    talk.ask("and then?", "go on")
+    talk.memory.purge("f1")
+    with pytest.raises(Refused, match="is no command"):
+        leave(talk.directory, ["archive"], {}, talk.clock)  # type: ignore[arg-type]

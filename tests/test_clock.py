@@ -19,7 +19,9 @@ BERLIN = ZoneInfo("Europe/Berlin")
 PLUS9 = timezone(timedelta(hours=9))
 
 
-@given(st.datetimes(timezones=st.sampled_from([UTC, BERLIN, PLUS9])))
+@given(
+    st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.sampled_from([UTC, BERLIN, PLUS9]))  # noqa: DTZ001
+)
 def test_a_moment_survives_the_store_to_the_microsecond(moment: datetime) -> None:
     assert from_micros(to_micros(moment)) == moment.astimezone(UTC)  # in UTC: some local times do not exist
     assert to_micros(from_micros(to_micros(moment), PLUS9)) == to_micros(moment)
@@ -30,7 +32,7 @@ def test_the_order_in_the_store_is_the_order_in_time(one: datetime, other: datet
     assert (to_micros(one) < to_micros(other)) == (one < other)
 
 
-@given(st.dates(max_value=date(9999, 12, 30), min_value=date(1900, 1, 1)), st.sampled_from([UTC, BERLIN, PLUS9]))
+@given(st.dates(max_value=date(9999, 12, 29), min_value=date(1900, 1, 1)), st.sampled_from([UTC, BERLIN, PLUS9]))
 def test_days_follow_each_other_without_gap_or_overlap(day: date, zone: Any) -> None:
     assert span_end(day, zone) == span_start(day + timedelta(days=1), zone)
     assert span_start(day, zone).astimezone(zone).date() == day
@@ -65,7 +67,7 @@ def test_whatever_is_no_moment_is_refused(value: Any) -> None:
     try:
         assert isinstance(read_moment(value, UTC), date)
     except Refused as error:
-        assert "is not a moment; give a datetime, a date, or text such as" in str(error)  # noqa: PT017 -- either is fine
+        assert "is not a moment; give a datetime, a date, or text such as" in str(error)
 
 
 def test_the_machine_s_zone_has_rules_for_every_date(monkeypatch: pytest.MonkeyPatch) -> None:
