@@ -14,6 +14,7 @@ from functools import cache, partial
 from pager import tokens
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
+from pager.content import text_of_person, text_or_none, whole_number
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.meaning import Meaning, owe_vector
@@ -100,6 +101,7 @@ class Archival:
         return others, later
 
     def forget(self, page_id: str, reason: str, actor: str) -> Fact:
+        text_of_person(reason, "reason")
         fact = self._named(page_id)
         if fact.forgotten is not None:
             raise Refused(f"{fact.id} was forgotten already: {fact.forgotten}")
@@ -139,8 +141,8 @@ class Archival:
         return hits
 
     def find(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str]) -> list[Hit]:
-        query = str(clean(query))
-        if limit < 1:
+        query = str(clean(text_of_person(query, "query")))
+        if whole_number(limit, "limit") < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
         tags = _checked_tags(tags)
         at = to_micros(self._moment(as_of))
@@ -193,17 +195,21 @@ class Archival:
         )  # fmt: skip
 
 
-def _checked(text: str, key: str | None, tags: Sequence[str]) -> tuple[str, str | None, list[str]]:
-    if not text.strip():
+def _checked(text: str, key: str | None, tags: Sequence[str] | None) -> tuple[str, str | None, list[str]]:
+    if not text_of_person(text, "text").strip():
         raise Refused("a fact needs a text; to end one use forget.")
-    if key is not None and not key.strip():
+    if text_or_none(key, "key") is not None and not str(key).strip():
         raise Refused("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
     return str(clean(text)), None if key is None else str(clean(key)).strip(), _checked_tags(tags)
 
 
-def _checked_tags(tags: Sequence[str]) -> list[str]:
+def _checked_tags(tags: Sequence[str] | None) -> list[str]:
+    if tags is None:
+        return []
     if isinstance(tags, str):
         raise Refused(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
-    if any(not tag.strip() for tag in tags):
+    if not isinstance(tags, list | tuple | set | frozenset):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
+        raise Refused(f"tags is {tags!r:.100}; give a list of texts.")
+    if any(not text_of_person(tag, "a tag").strip() for tag in tags):
         raise Refused("a tag is empty; leave it out.")
     return [str(clean(tag)).strip() for tag in tags]

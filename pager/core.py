@@ -13,6 +13,7 @@ from pathlib import Path
 from pager import markup, tokens
 from pager.blocks import clean
 from pager.clock import Clock
+from pager.content import text_of_person, text_or_none, whole_number
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.store import Store
@@ -59,7 +60,7 @@ class Core:
         return self._store.core.blocks()
 
     def block(self, name: str) -> Block:
-        found = self._store.core.block(name)
+        found = self._store.core.block(text_of_person(name, "block"))
         if found is None or found[0].retired:
             names = ", ".join(block.name for block in self.blocks())
             raise NotFound(
@@ -69,12 +70,14 @@ class Core:
 
     def append(self, name: str, text: str, actor: str) -> Block:
         block = self.block(name)
-        if not text.strip():
+        if not text_of_person(text, "text").strip():
             raise Refused(f"there is nothing to append to {name!r}; core_replace with an empty new_text deletes.")
         return self._edit(block, appended(block.value, clean(text)), actor, f"append: {text}")
 
     def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
         block = self.block(name)
+        text_of_person(old_text, "old_text")
+        text_of_person(new_text, "new_text")
         value = replaced(block, clean(old_text), clean(new_text))
         return self._edit(block, value, actor, f"replace: {old_text} -> {new_text}")
 
@@ -133,6 +136,13 @@ class Core:
             self._write_all([self._configured(name, spec) for name, spec in specs.items()], "configured")
 
     def _configured(self, name: str, spec: BlockSpec) -> Block:
+        text_of_person(name, "the name of a core block")
+        if not isinstance(spec, BlockSpec):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise Refused(f"the core block {name!r} is configured as {spec!r:.100}; give a BlockSpec.")
+        for field in ("value", "description"):
+            text_of_person(getattr(spec, field), f"{field} of the core block {name!r}")
+        text_or_none(spec.file, f"file of the core block {name!r}")
+        whole_number(spec.limit_tokens, f"limit_tokens of the core block {name!r}")
         found = self._store.core.block(name)
         known = found[0] if found and not found[0].retired else None
         owned = spec.read_only or spec.file is not None

@@ -35,6 +35,8 @@ class Limits:
         core_tokens: int | None = None, notify_at: float = 0.70, evict_at: float = 0.85, evict_to: float = 0.50,
     ) -> Limits:  # fmt: skip
         """Limits for a window, with what is not given derived from it."""
+        _check_number("limit_tokens", limit_tokens)
+        _check_number("max_output_tokens", 0 if max_output_tokens is None else max_output_tokens)
         output = max_output_tokens if max_output_tokens is not None else min(8000, limit_tokens // 4)
         usable = limit_tokens - output
         part = max_part_tokens if max_part_tokens is not None else min(8000, usable // 8)
@@ -44,17 +46,25 @@ class Limits:
         return limits
 
     def validate(self) -> None:
+        for name, value in asdict(self).items():
+            _check_number(name, value, share=name.endswith(("_at", "_to")))
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
             raise Refused(
                 f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
                 f"for "
                 "the prompt; raise limit_tokens or lower max_output_tokens."
             )
+        if self.core_tokens < 0:
+            raise Refused(f"core_tokens is {self.core_tokens}; give 0 or more.")
         if self.max_part_tokens < LEAST_PART_TOKENS:
             raise Refused(
                 f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both "
                 f"ends of a "
                 "part. Raise it, or the window."
+            )
+        if self.max_part_tokens > self.usable_tokens:
+            raise Refused(
+                f"max_part_tokens is {self.max_part_tokens}, more than the {self.usable_tokens} usable; lower it."
             )
         if not 0 < self.evict_to < self.evict_at <= 1 or not 0 < self.notify_at <= self.evict_at:
             raise Refused(
@@ -82,6 +92,11 @@ class Limits:
                 "limit, drop tools, or take a larger window."
             )
         return self if part == self.max_part_tokens else replace(self, max_part_tokens=part)
+
+
+def _check_number(name: str, value: Any, *, share: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float if share else int):
+        raise Refused(f"{name} is {value!r:.100}; give a {'number between 0 and 1' if share else 'whole number'}.")
 
 
 def noted(note: str | None, limits: Limits, step: int) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Self
 from pager import blocks, check, inbox, purging, replies, tokens
 from pager.archival import Archival
 from pager.clock import Clock, Moment, SystemClock
-from pager.content import check_user
+from pager.content import check_json, check_user, text_of_person, text_or_none
 from pager.conversation import Content, Conversation
 from pager.core import Core
 from pager.epochs import Epochs, Setup
@@ -44,6 +44,22 @@ INTERRUPTED = (
     "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
 )
 _TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
+
+
+def _check_opening(
+    instructions: Any, tools: Any, core: Any, model: Any, thinking: Any, cache_ttl: Any, embedder: Any
+) -> None:  # fmt: skip
+    for name, value in (("instructions", instructions), ("model", model), ("thinking", thinking)):
+        text_of_person(value, name)
+    if not isinstance(tools, list | tuple):
+        raise Refused(f"tools is {tools!r:.100}; give a list of tool definitions.")
+    check_json(tools, "tools")
+    if core is not None and not isinstance(core, Mapping):
+        raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+    if cache_ttl not in (None, "5m", "1h"):
+        raise Refused(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+    if embedder not in (None, "default") and not hasattr(embedder, "embed"):
+        raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
 class Memory(Reading):
@@ -77,6 +93,7 @@ class Memory(Reading):
     ) -> Self:  # fmt: skip
         """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay."""
         clock = clock or SystemClock()
+        _check_opening(instructions, tools, core, model, thinking, cache_ttl, embedder)
         opened = open_directory(Path(directory), clock)
         try:
             setup = Setup(instructions, list(blocks.clean(list(tools))), model, thinking, cache_ttl)
@@ -245,7 +262,7 @@ class Memory(Reading):
         """
         if self._within:
             raise Refused(f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it.")
-        if self._finish_purge() == page_id.strip():
+        if self._finish_purge() == text_of_person(page_id, "page_id").strip():
             return 0
         folder, since = self._opened.directory / inbox.FOLDER, (self._opened.directory / LOCK).stat().st_mtime
         places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, inbox=folder, since=since)
@@ -318,6 +335,7 @@ class Memory(Reading):
     @takes_turns
     def put_note(self, key: str, value: str | None) -> None:
         """Keep a value for the program that uses this memory, with the same durability; None takes it away."""
+        text_or_none(value, f"the note {key!r}")
         with self._store.transaction():
             self._store.journal.put(f"note:{key}", value)
 

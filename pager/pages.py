@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from pager import blocks, markup, tokens
 from pager.clock import Clock, to_micros
+from pager.content import whole_number
 from pager.counter import Counter
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
@@ -76,7 +77,7 @@ class Pages:
         """A page from a character on, at most a part's worth. `holder` is the step that will carry it, if any."""
         page_id = str(read_page_id(page_id))
         text = self.text(page_id)
-        if offset < 0 or offset > len(text):
+        if whole_number(offset, "offset") < 0 or offset > len(text):
             raise Refused(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pager.blocks import clean, text_of
 from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
+from pager.content import text_of_person, whole_number
 from pager.errors import Refused
 from pager.ledger import Ledger
 from pager.search import excerpt, match_query
@@ -30,9 +31,9 @@ class Recall:
 
     def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
         """The best steps, best first; without words in the query the newest ones of the span."""
-        if limit < 1:
+        if whole_number(limit, "limit") < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
-        query, zone = str(clean(query)), self._clock.zone
+        query, zone = str(clean(text_of_person(query, "query"))), self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         matching = match_query(query)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pager import Refused, leave, waiting
+from pager import Limits, Memory, Refused, StorageError, leave, waiting
 from pager.clock import LocalZone, from_micros, read_moment, span_end, span_start, to_micros
 from tests.standin import call
 from tests.support import Talk
@@ -219,3 +219,70 @@ def test_what_is_no_command_is_set_aside(talk: Talk) -> None:
     talk.memory.purge("f1")
     with pytest.raises(Refused, match="is no command"):
         leave(talk.directory, ["archive"], {}, talk.clock)  # type: ignore[arg-type]
+
+
+# wrong types of persons
+
+WRONG: dict[str, Any] = {
+    "archive None": (lambda m: m.archive(None), "text is None"),
+    "archive bytes": (lambda m: m.archive(b"x"), "text is b'x'"),
+    "key": (lambda m: m.archive("x", key=5), "key is 5"),
+    "tags": (lambda m: m.archive("x", tags=[5]), "tag is 5"),
+    "tags number": (lambda m: m.archive("x", tags=5), "tags is 5"),
+    "page_in None": (lambda m: m.page_in(None), "'None' is not a page id"),
+    "offset": (lambda m: m.page_in("f1", offset="3"), "offset is '3'"),
+    "reason": (lambda m: m.forget("f1", reason=None), "reason is None"),
+    "record name": (lambda m: m.record("user", "x", name=5), "name is 5"),
+    "record text": (lambda m: m.record("user", None), "text is None"),
+    "user name": (lambda m: m.append_user("x", name=5), "name is 5"),
+    "limit": (lambda m: m.search_archive("x", limit="5"), "limit is '5'"),
+    "recall limit": (lambda m: m.search_recall("x", limit=None), "limit is None"),
+    "query": (lambda m: m.search_recall(None), "query is None"),
+    "core text": (lambda m: m.core_append("human", None), "text is None|no core block"),
+    "core name": (lambda m: m.core_append(None, "x"), "block is None"),
+    "purge": (lambda m: m.purge(None), "page_id is None"),
+    "call": (lambda m: m.begin_call(None), "call's id is None"),
+    "usage": (lambda m: m.append_assistant("x", usage=[1]), r"usage is \[1\]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_of_a_wrong_type_is_refused_by_name(talk: Talk, name: str) -> None:
+    talk.memory.archive("has two cats", tags=None)
+    talk.memory.append_user("hello")
+    talk.memory.request()
+    before = written(talk)
+    act, told = WRONG[name]
+    with pytest.raises(Refused, match=told):
+        act(talk.memory)
+    assert written(talk) == before
+    talk.reply("hello")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("instructions", None), ("cache_ttl", "10m"), ("embedder", "defalt"), ("core", {"human": {"value": "x"}}),
+        ("core", [1]), ("tools", None), ("model", None),
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_a_wrong_setting_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    with pytest.raises(Refused, match=r"give |configured as"):
+        Memory.open(tmp_path, **{"embedder": None, name: value})
+    Memory.open(tmp_path, embedder=None).close()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"limit_tokens": None}, {"core_tokens": -1}, {"max_part_tokens": 90_000_000}], ids=str
+)
+def test_wrong_limits_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=next(iter(limits))):
+        Limits.for_window(**limits)
+
+
+def test_a_closed_memory_says_so(talk: Talk) -> None:
+    talk.memory.close()
+    for act in (lambda: talk.memory.archive("x"), lambda: talk.memory.append_user("x"), talk.memory.ledger):
+        with pytest.raises(StorageError, match="the memory is closed; open it again"):
+            act()

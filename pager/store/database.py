@@ -152,6 +152,8 @@ class Database:
                 f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written. Check "
                 "the disk and its free space, and try again."
             )
+        if "closed database" in str(error):
+            return "the memory is closed; open it again"
         return f"{self.path}: {error}"
 
     @contextmanager
