@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pager import Limits, Memory
 from tests.bench.figures import Figure, Pair, pair
-from tests.bench.grown import INSTRUCTIONS, Talk
+from tests.bench.grown import INSTRUCTIONS, Talk, fill_log
 from tests.bench.texts import Texts
 
 LONG, SHORT = 10_000, 10
@@ -55,6 +55,7 @@ class Young:
         shutil.rmtree(self._directory, ignore_errors=True)
         shutil.copytree(self._seed, self._directory)
         self.memory = opened(self._directory, self._limits)
+        fill_log(self.memory, self._directory)  # as the old one's is: the two shall differ in nothing but their turns
         self.talk = Talk(self.memory, Texts(3))
         self.talk.turn()  # the first one after opening reads what the others find in memory
 
