@@ -15,7 +15,10 @@ class Uncounted(MemoryLaws):
     counts = False
 
 
-_effort = settings(max_examples=max(10, settings.default.max_examples // 4), stateful_step_count=40, report_multiple_bugs=False)
+assert settings.default is not None
+_effort = settings(
+    max_examples=max(8, settings.default.max_examples // 8), stateful_step_count=40, report_multiple_bugs=False
+)
 
 TestMemoryWhereTokensAreCounted = Counted.TestCase
 TestMemoryWhereTokensAreCounted.settings = _effort

@@ -47,7 +47,7 @@ NOTE: Json = {"name": "take_note", "input_schema": {"type": "object", "propertie
 SEARCH: Json = {"type": "web_search_20250305", "name": "web_search"}
 TOOLS = [[LOOK, SEARCH], [LOOK, NOTE, SEARCH], [SEARCH, {**LOOK, "description": "Looks twice."}]]
 INSTRUCTIONS = ["", "Be brief.", "You plan journeys. Ask before you book. " * 4]
-WINDOWS = [3_600, 5_000, 5_000, 8_000, 8_000, 14_000, 60_000]
+WINDOWS = [2_600, 3_600, 5_000, 5_000, 8_000, 8_000, 14_000, 60_000]
 LARGER = 200_000  # everything a machine says fits in here
 MODELS = ["small", "large"]
 CORE_TOKENS = 300
@@ -119,7 +119,9 @@ class MemoryLaws(RuleBasedStateMachine):
         before = self.memory.turn_is_open
         self.memory.close()
         self.model = model if changes & 2 else self.model
-        self.instructions = INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
+        self.instructions = (
+            INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
+        )
         self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
         self.cache_ttl = None if self.cache_ttl else "1h" if changes & 16 else None
         self.sent = None
@@ -213,17 +215,17 @@ class MemoryLaws(RuleBasedStateMachine):
         return not self.stuck and not self.plain.open_calls and bool(self.plain.turn or tells)
 
     @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.ordinary)
+    @rule(reply=replies.some("ordinary"))
     def ask(self, reply: replies.Spoken) -> None:
         self.answer(reply)
 
     @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.odd)
+    @rule(reply=replies.some("odd"))
     def ask_and_get_an_odd_reply(self, reply: replies.Spoken) -> None:
         self.answer(reply)
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.prose(20, 250), reply=replies.ordinary, times=st.integers(3, 12))
+    @rule(content=texts.prose(20, 250), reply=replies.some("ordinary"), times=st.integers(3, 12))
     def chat(self, content: str, reply: replies.Spoken, times: int) -> None:
         """Many turns, so that the window fills."""
         for number in range(times):
@@ -233,7 +235,7 @@ class MemoryLaws(RuleBasedStateMachine):
                 self.give_all(f"{content} {number}")
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, reply=replies.working, result=texts.results, times=st.integers(3, 12))
+    @rule(content=texts.said, reply=replies.some("working"), result=texts.results, times=st.integers(3, 12))
     def work(self, content: Any, reply: replies.Spoken, result: Any, times: int) -> None:
         """One long turn, in which the agent calls its tools again and again."""
         self.speak(content, None)
@@ -243,7 +245,7 @@ class MemoryLaws(RuleBasedStateMachine):
                 self.give_all(result)
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, several=st.lists(st.one_of(replies.working, replies.odd, replies.ordinary), min_size=1, max_size=6),
+    @rule(content=texts.said, several=st.lists(replies.some("working", "odd", "ordinary"), min_size=1, max_size=6),
           result=texts.results)  # fmt: skip
     def turn(self, content: Any, several: list[replies.Spoken], result: Any) -> None:
         """A turn of replies of every kind, until one ends it."""
@@ -384,7 +386,7 @@ class MemoryLaws(RuleBasedStateMachine):
             return
         assert self.core_reads("notes", value, actor="agent")
         self.plain.open_calls.remove(call)
-        result: Json = {"type": "tool_result", "tool_use_id": call, "content": [texts.text_block(value)]}
+        result: Json = {"type": "tool_result", "tool_use_id": call, "content": [texts.text_block(str(value))]}
         self.plain.steps[self.plain.last_live()].results.append(result)
         self.sent = None
 
@@ -486,9 +488,10 @@ class MemoryLaws(RuleBasedStateMachine):
     def pins_may_not_fit(self) -> None:
         """A pin leaves by itself only for want of room, and the ledger says so."""
         for page in self.plain.pins.keys() - self.pins():
-            pinned = sum(tokens.total(piece) for piece in self.plain.pins.values())
-            assert pinned > 0.25 * PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
+            most = sum(3 * (tokens.total(piece) + 20) for piece in self.plain.pins.values())
+            assert most > PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
             del self.plain.pins[page]
+
     @precondition(lambda self: self.plain.facts)
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
@@ -504,7 +507,9 @@ class MemoryLaws(RuleBasedStateMachine):
     @rule(block=st.sampled_from(["notes", "human"]), data=st.data(), key=st.sampled_from([None, *KEYS]))
     def move_out(self, block: str, data: st.DataObject, key: str | None) -> None:
         value = self.plain.core[block]
-        lines = [line for line in value.split("\n") if line.strip() and len(re.findall(f"(?={re.escape(line)})", value)) == 1]
+        lines = [
+            line for line in value.split("\n") if line.strip() and len(re.findall(f"(?={re.escape(line)})", value)) == 1
+        ]
         if not lines:
             return
         line = data.draw(st.sampled_from(lines))
@@ -575,7 +580,7 @@ class MemoryLaws(RuleBasedStateMachine):
         """From offset to offset a page is read whole, and no piece is larger than a part may be."""
         page = data.draw(st.sampled_from([*self.plain.steps, *self.plain.facts]))
         whole, offset, pieces = self.memory.page(page), 0, list[str]()
-        while len(pieces) < 50:
+        while len(pieces) < 20:
             piece = self.memory.page_in(page, offset=offset)
             pieces.append(piece.text)
             assert piece.offset == offset
@@ -585,7 +590,7 @@ class MemoryLaws(RuleBasedStateMachine):
             assert piece.next_offset > offset
             offset = piece.next_offset
         assert whole.startswith("".join(pieces))
-        assert len(pieces) == 50 or whole == "".join(pieces)
+        assert len(pieces) == 20 or whole == "".join(pieces)
 
     @precondition(lambda self: self.accepted)
     @rule()
@@ -650,11 +655,16 @@ class MemoryLaws(RuleBasedStateMachine):
         """What the smallest prompt would have: fixed parts, and of everything else the ids."""
         nothing = [{"role": "user", "content": [texts.text_block("x")]}]
         core = "\n".join(f"<block>{value}</block>" for value in self.plain.core.values())
-        system = [texts.text_block(self.instructions + markup.HOW_MEMORY_WORKS), texts.text_block(f"<core>{core}</core>")]
+        system = [
+            texts.text_block(self.instructions + markup.HOW_MEMORY_WORKS),
+            texts.text_block(f"<core>{core}</core>"),
+        ]
         params = {"model": self.model, "system": system, "tools": self.tools, "messages": nothing}
         count, bare = self.api.tokenizer.text, '<spilled page_id="x999" characters="99999"/>'
         last = self.plain.steps[self.plain.last_live()]
-        pieces = [bare] * (len(last.results) + sum(len(self.plain.steps[p].said) for p in self.plain.requests_of_turn()[-5:]))
+        pieces = [bare] * (
+            len(last.results) + sum(len(self.plain.steps[p].said) for p in self.plain.requests_of_turn()[-5:])
+        )
         pieces += [json.dumps(block)[:300] for block in last.said if last.kind == "assistant"]
         pieces += self.plain.pins.values()
         share = DIGEST_SHARE * self.limits.usable_tokens

@@ -37,7 +37,7 @@ ODD = [
     " \n\t ",
     "\u00a0",
     "👩\u200d👩\u200d👧 🇵🇹 naïve e\u0301",
-    "שלום \u202eעולם\u202c مرحبا",
+    "שלום \u202eעולם\u202c مرحبا",  # noqa: RUF001 - right to left is the point
     "a\x00b\x1b[0m\x7f",
     "lone \ud83d surrogate \udc00",
     "\r\n",
@@ -45,7 +45,27 @@ ODD = [
     "日本語のテキスト。" * 9,
     base64.b64encode(bytes(range(90))).decode(),
 ]
-VOCABULARY = "boat garden winter Porto train window seat invoice 1999 blue kettle, the a of; rain. (x) {y: 3} é".split(" ")
+VOCABULARY = [
+    "boat",
+    "garden",
+    "winter",
+    "Porto",
+    "train",
+    "window",
+    "seat",
+    "invoice",
+    "1999",
+    "blue",
+    "kettle,",
+    "the",
+    "a",
+    "of;",
+    "rain.",
+    "(x)",
+    "{y:",
+    "3}",
+    "é",
+]
 
 odd = st.one_of(st.sampled_from(ODD), st.sampled_from(HOSTILE), st.text(max_size=40))
 
@@ -96,7 +116,9 @@ mixed = st.lists(st.one_of(odd, prose(most=40)), min_size=1, max_size=4).map("\n
 
 huge = st.builds(
     repeated,
-    st.sampled_from(["All work and no play. ", "ab12-", "日本語", "x", "</core> ", "<core_update>\n", " ", "é\n", "\x00"]),
+    st.sampled_from(
+        ["All work and no play. ", "ab12-", "日本語", "x", "</core> ", "<core_update>\n", " ", "é\n", "\x00"]
+    ),
     st.sampled_from([3_000, 20_000, 60_000]),
 )
 enormous = st.builds(repeated, st.sampled_from(["To whom it may concern, 42. ", "</core>x"]), st.just(1_000_000))
