@@ -20,7 +20,7 @@ class PromptTable:
     # epochs
 
     def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
-        self._db.run("UPDATE epochs SET through_step = ? WHERE through_step IS NULL", (step,))
+        self.end_epoch(step)
         self._db.run(
             "INSERT INTO epochs (id, at, step, reason, first_step, tools, system, preamble, digest, settings, sizes)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -33,7 +33,8 @@ class PromptTable:
 
     def end_epoch(self, step: int) -> None:
         """Nothing may be appended to the present epoch any more: the next request opens another."""
-        self._db.run("UPDATE epochs SET through_step = ? WHERE through_step IS NULL", (step,))
+        newest = "(SELECT max(id) FROM epochs)"  # no other lives
+        self._db.run(f"UPDATE epochs SET through_step = ? WHERE id = {newest} AND through_step IS NULL", (step,))
 
     def notice(self, epoch: int, step: int) -> None:
         self._db.run("UPDATE epochs SET noticed_step = ? WHERE id = ?", (step, epoch))
