@@ -67,9 +67,7 @@ class Draft:
 
 
 class Epochs:
-    def __init__(
-        self, store: Store, clock: Clock, ledger: Ledger, core: Core, pages: Pages, setup: Setup
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger, core: Core, pages: Pages, setup: Setup) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger
@@ -281,4 +279,5 @@ def _only_for_the_moment(part: Part, *, whole: bool) -> bool:
 def _part_size(part: Part, tokens_of: Callable[[Counts], int], *, whole: bool) -> PartSize:
     if part.form is None or _only_for_the_moment(part, whole=whole):
         return PartSize(part.id, 0, spillable=False)
-    return PartSize(part.id, tokens_of(part.counts), part.kind == "said" and part.form.get("type") in SPILLABLE)
+    spillable = part.kind == "said" and part.form.get("type") in SPILLABLE
+    return PartSize(part.id, tokens_of(part.counts), spillable, divisible=not part.counts.media)

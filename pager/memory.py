@@ -206,7 +206,7 @@ class Memory(Reading):
         """Whether the model owes an answer, or tool calls wait for their results."""
         with self._turns:
             last = self._prompt.view.last
-            return last is not None and not last.ends_turn
+            return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @contextmanager
     def transaction(self) -> Generator[None]:

@@ -248,7 +248,7 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_value_of_a_wrong_type_is_refused_by_name(talk: Talk, name: str) -> None:
-    talk.memory.archive("has two cats", tags=None)
+    talk.memory.archive("has two cats", tags=None)  # pyright: ignore[reportArgumentType]
     talk.memory.append_user("hello")
     talk.memory.request()
     before = written(talk)
