@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pager import blocks, digest, markup, sizing, tokens, window
-from pager.budget import PartSize, Plan, Sizes, StepSize
+from pager.budget import FLOOR_TOKENS, PartSize, Plan, Sizes, StepSize
 from pager.clock import Clock, from_micros, to_micros
 from pager.core import Core
 from pager.counter import Counter
@@ -280,4 +280,5 @@ def _part_size(part: Part, tokens_of: Callable[[Counts], int], *, whole: bool) -
     if part.form is None or _only_for_the_moment(part, whole=whole):
         return PartSize(part.id, 0, spillable=False)
     spillable = part.kind == "said" and part.form.get("type") in SPILLABLE
-    return PartSize(part.id, tokens_of(part.counts), spillable, divisible=not part.counts.media)
+    only_media = part.counts.media > 0 and part.counts.total - part.counts.media <= FLOOR_TOKENS
+    return PartSize(part.id, tokens_of(part.counts), spillable, divisible=not only_media)
