@@ -81,6 +81,8 @@ def plan(sizes: Sizes, limits: Limits) -> Plan:
         if not sizes.noticed and sizes.now >= limits.of_usable(limits.notify_at):
             return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
         return Plan("append")
+    if over and not sizes.renew and sizes.now <= limits.usable_tokens and not _gains(sizes, limits):
+        return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
     if over and not sizes.renew and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
@@ -95,7 +97,7 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
     gone: list[int] = []
     count = 0  # how many of the oldest steps leave: a cut stands only where the next step does not go on
     for index, step in enumerate(sizes.steps[:-1]):
-        if total <= target or not step.closed:
+        if (total <= target and not step.continues) or not step.closed:
             break
         gone.append(step.step)
         if not step.stays:
@@ -103,6 +105,11 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
         if not sizes.steps[index + 1].continues:
             count = len(gone)
     return tuple(gone[:count])
+
+
+def _gains(sizes: Sizes, limits: Limits) -> bool:
+    gone = set(leaving(sizes, limits.of_usable(limits.evict_to)))
+    return any(step.tokens for step in sizes.steps if step.step in gone and not step.stays)
 
 
 def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:

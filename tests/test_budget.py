@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import assume, given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from pager import Limits, budget
@@ -38,11 +38,11 @@ def steps(draw: st.DrawFn, usable: int) -> list[StepSize]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Sizes, Limits]:
+def cases(draw: st.DrawFn, *, tight: bool = False) -> tuple[Sizes, Limits]:
     bounds = draw(limits())
     usable = bounds.usable_tokens
     said = draw(steps(usable))
-    fixed = draw(st.integers(0, usable // 2))
+    fixed = draw(st.integers(usable - 300, usable) if tight else st.integers(0, usable // 2))
     fresh = fixed + sum(step.tokens for step in said)
     # What is sent now is about what a new epoch would be without eviction: thinking more, an old digest less.
     now = max(0, fresh + draw(st.integers(-usable // 10, usable // 3)))
@@ -142,13 +142,16 @@ def test_what_is_planned_fits_or_the_shortage_is_said(case: tuple[Sizes, Limits]
         assert plan.shortage == 0
 
 
-@given(cases())
+@given(cases(tight=True))
 def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[Sizes, Limits]) -> None:
     sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
-    assume(plan.shortage)
+    plan = budget.plan(replace(sizes, renew=budget.EVICT), bounds)
+    event("short" if plan.shortage else "fits")
     kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]
     smallest = sizes.fixed + sum(budget.least(part) for step in kept for part in step.parts)
+    if not plan.shortage:
+        assert smallest <= bounds.usable_tokens
+        return
     assert plan.shortage == smallest - bounds.usable_tokens
     gone = [step for step in sizes.steps if step.step in plan.leaving]
     assert gone == [step for group in groups(sizes.steps)[:-1] for step in group]
@@ -200,7 +203,8 @@ def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part
 def test_planning_again_ends_no_second_epoch(case: tuple[Sizes, Limits]) -> None:
     sizes, bounds = case
     plan = budget.plan(sizes, bounds)
-    assume(not plan.shortage)
+    if plan.shortage:
+        return  # nothing is carried out, and somebody is told
     sizes = carried_out(plan, sizes)
     for _ in range(3):
         again = budget.plan(sizes, bounds)
