@@ -66,7 +66,7 @@ def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], zone: tzinfo) -> list[Line]:
-    """The lines within a budget: the oldest become one range, then that range goes before anything newer is lost."""
+    """The lines within a budget: the oldest become one range, and that one always stays."""
     if not lines:
         return []
     sizes = [count(line.text(zone)) + 2 for line in lines]
@@ -80,4 +80,5 @@ def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], z
 
 
 def _range(first: Line, last: Line) -> Line:
-    return Line(first.first, last.last, last.turn, first.turns + last.turns, first.from_at, last.to_at)
+    turns = first.turns + last.turns - (first.turn == last.turn)  # of a turn that left in two evictions
+    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at)
