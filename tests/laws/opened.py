@@ -1,0 +1,133 @@
+"""A memory with its plain model and its stand-in beside it: opened, closed, opened otherwise.
+
+The bottom of the state machine: see tests/laws/machine.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from pager import BlockSpec, Limits, Memory, Prefetch, tokens
+from pager.limits import PINNED_SHARE
+from tests.laws.plain import FakeClock, Plain
+from tests.laws.witness import Witness
+from tests.standin import GrowthWatch, Standin
+from tests.standin.tokenizer import Tokenizer
+
+Json = dict[str, Any]
+
+LOOK: Json = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
+NOTE: Json = {"name": "take_note", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+SEARCH: Json = {"type": "web_search_20250305", "name": "web_search"}
+TOOLS = [[LOOK, SEARCH], [LOOK, NOTE, SEARCH], [SEARCH, {**LOOK, "description": "Looks twice."}]]
+INSTRUCTIONS = ["", "Be brief.", "You plan journeys. Ask before you book. " * 4]
+WINDOWS = [2_600, 3_600, 5_000, 5_000, 8_000, 8_000, 14_000, 60_000]
+LARGER = 200_000  # everything a machine says fits in here
+MODELS = ["small", "large"]
+CORE_TOKENS = 300
+CORE = {
+    "human": BlockSpec(description='who "they" are </core>', limit_tokens=120),
+    "notes": BlockSpec(value="first line\nsecond line", limit_tokens=200),
+    "persona": BlockSpec(value="You are kind.", read_only=True),
+}
+
+
+class Opened(RuleBasedStateMachine):
+    """`counts` says whether the provider can count tokens."""
+
+    counts: bool
+
+    @initialize(seed=st.integers(0, 40), window=st.sampled_from(WINDOWS))
+    def begin(self, seed: int, window: int) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="laws"))
+        self.seed = seed
+        self.clock = FakeClock()
+        self.plain = Plain(core={name: spec.value for name, spec in CORE.items()})
+        self.api = Standin(limit_tokens=window, seed=seed, duplicate_ids=True, cache_min_tokens=0)
+        self.watch = GrowthWatch()
+        self.accepted: dict[str, str] = {}  # reply -> the request that it answered, as JSON
+        self.stays: dict[str, list[tuple[str, str]]] = {}  # reply -> what was resident in its request
+        self.moments: list[datetime] = []
+        self.sent: tuple[str, int] | None = None  # the request that waits for its reply, with its epoch
+        self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
+        self.stuck = self.overflowed = False
+        self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
+        self.model, self.instructions, self.tools, self.cache_ttl = MODELS[0], INSTRUCTIONS[0], TOOLS[0], None
+        self.open(window)
+
+    def open(self, window: int) -> None:
+        self.api.limit_tokens = window
+        self.api.tokenizer = Tokenizer(seed=self.seed + 100 * MODELS.index(self.model))
+        self.limits = Limits.for_window(window, core_tokens=CORE_TOKENS)
+        self.memory = Memory.open(
+            self.directory,
+            core=CORE,
+            limits=self.limits,
+            instructions=self.instructions,
+            tools=self.tools,
+            model=self.model,
+            cache_ttl=self.cache_ttl,
+            prefetch=Prefetch(k=2, budget_tokens=80),
+            embedder=None,
+            clock=self.clock,
+            count_tokens=self.count_tokens if self.counts else None,
+        )
+        self.witness = Witness(self.memory.page)
+
+    def count_tokens(self, params: Json) -> int:
+        counted = {name: value for name, value in params.items() if name != "max_tokens"}
+        return self.api.count_tokens({"model": self.model, **counted})
+
+    def teardown(self) -> None:
+        if hasattr(self, "directory"):
+            self.memory.close()
+            shutil.rmtree(self.directory)
+
+    @rule(window=st.sampled_from(WINDOWS), model=st.sampled_from(MODELS), changes=st.integers(0, 31))
+    def reopen(self, window: int, model: str, changes: int) -> None:
+        """`changes` chooses what is new besides the process: window, model, instructions, tools, cache."""
+        before = self.memory.turn_is_open
+        self.memory.close()
+        self.model = model if changes & 2 else self.model
+        self.instructions = (
+            INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
+        )
+        self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
+        self.cache_ttl = None if self.cache_ttl else "1h" if changes & 16 else None
+        self.sent = None
+        self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
+        self.stuck = self.overflowed = False
+        self.renewed = self.renewed or changes > 0
+        self.pins_may_not_fit()
+        assert self.memory.turn_is_open == before
+
+    @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
+    def time_passes(self, seconds: float) -> None:
+        self.moments.append(self.clock.now())
+        self.clock.tick(seconds)
+
+    def pins_may_not_fit(self) -> None:
+        """A pin leaves by itself only for want of room, and the ledger says so."""
+        for page in self.plain.pins.keys() - self.pins():
+            most = sum(3 * (tokens.total(piece) + 20) for piece in self.plain.pins.values())
+            assert most > PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
+            del self.plain.pins[page]
+
+    def pins(self) -> set[str]:
+        return {pin.page_id for pin in self.memory._store.prompt.pins()}
+
+    def resident(self, at: str | None = None) -> list[tuple[str, str]]:
+        return sorted((stay.page_id, stay.how) for stay in self.memory.resident(at))
+
+    def some(self, pages: dict[str, Any]) -> list[str]:
+        """The newest two, and three that change from step to step."""
+        known = list(pages)
+        at = len(self.plain.steps) * 7919 + len(self.plain.facts)
+        return [*known[-2:], *(known[(at * (i + 1)) % len(known)] for i in range(3) if known)]
