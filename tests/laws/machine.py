@@ -140,6 +140,7 @@ class MemoryLaws(People):
         if self.plain.paused:
             waits = self.plain.steps[self.plain.last_live()].said[-1]["id"]
         answer = self.api.create({"model": self.model, **request.params}, reply.reply(waits))
+        self.is_cached(answer["usage"], request)
         page = self.memory.append_assistant(answer)
         assert page == self.plain.append_reply(answer["content"], answer["stop_reason"])
         self.accepted[page], self.stays[page] = json.dumps(request.params), resident
@@ -154,8 +155,16 @@ class MemoryLaws(People):
             assert len(step.results) == (self.plain.cuts > 0)
         if step.dropped:
             self.watch.forget_tail()
+            self.cached = (0, 0)
         if self.plain.turn == 0 and not self.plain.paused:
             self.plain.cuts = 0
+
+    def is_cached(self, usage: Json, request: Request) -> None:
+        """All of the request before is read from the cache, as long as the epoch lives."""
+        read, wrote = usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]
+        epoch, size = self.cached
+        assert epoch != request.epoch or read >= size, f"{read} tokens were read from the cache, and {size} are there"
+        self.cached = request.epoch, read + wrote
 
     @precondition(lambda self: self.plain.open_calls)
     @rule(data=st.data(), content=texts.results, is_error=st.booleans(), began=st.booleans())

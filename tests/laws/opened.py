@@ -55,6 +55,7 @@ class Opened(RuleBasedStateMachine):
         self.accepted: dict[str, str] = {}  # reply -> the request that it answered, as JSON
         self.stays: dict[str, list[tuple[str, str]]] = {}  # reply -> what was resident in its request
         self.moments: list[datetime] = []
+        self.cached = (0, 0)  # the epoch of the last request, and how much of it the provider's cache holds
         self.sent: tuple[str, int] | None = None  # the request that waits for its reply, with its epoch
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
         self.stuck = self.overflowed = False
