@@ -151,7 +151,8 @@ class RecallConfig(Section):
     digest: Digest = Field(
         default="build",
         description="What stands in the prompt for the steps that left it. build: a line per turn, without a model; "
-        "summarize: the model writes a summary; {summarize: {model: ...}}: another model does.",
+        "summarize: the model writes a summary; {summarize: {model: ...}}: another model does (neither in this version "
+        "yet).",
     )
 
     @property
@@ -190,7 +191,7 @@ class MemoryConfig(Section):
     tools: Literal["pager", "anthropic", "none"] = Field(
         default="pager",
         description="pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool "
-        "over the same tiers; none: the agent cannot change its memory.",
+        "over the same tiers (not in this version yet); none: the agent cannot change its memory.",
     )
 
 
@@ -231,7 +232,9 @@ class ServerConfig(Section):
 class ServerTools(ToolConfig):
     """The tools of an MCP server."""
 
-    mcp: ServerConfig = Field(description="The MCP server: {command: [...], env: {...}} or {url: ...}.")
+    mcp: ServerConfig = Field(
+        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Not in this version yet."
+    )
 
 
 def _tool_kind(value: Any) -> str | None:

@@ -136,7 +136,8 @@ def test_it_never_complains_about_what_load_accepts(
     for environ in ({"A": "1"}, {"A": "true"}, {"A": "off"}, {"A": "http://x"}, {"A": "a:b"}):
         try:
             load(file, environ)
-        except ConfigError:
-            continue
+        except ConfigError as error:
+            if not all("not supported by this version yet" in problem.message for problem in error.problems):
+                continue
         accepted.add(environ["A"])
     assert not accepted or ALLOWED.is_valid(data)
