@@ -37,8 +37,7 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
     if places > 1:
         raise Refused(
             f"{old_text!r} stands {places} times in the block {block.name!r}; give more of the text around the one "
-            f"you mean. "
-            f"It reads:\n{block.value}"
+            f"you mean. It reads:\n{block.value}"
         )
     start = block.value.index(old_text)
     before, after = block.value[:start], block.value[start + len(old_text) :]

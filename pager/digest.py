@@ -1,7 +1,7 @@
 """The digest: what stands in the prompt for the steps that have left. Pure, and built without a model.
 
 A line per evicted turn (ids, date, first words of its request). It keeps within its budget by merging its oldest
-lines into ranges. Lines are data in the epoch, so that an eviction only looks at what is leaving.
+lines into ranges, and by saying less of the last that is left. Lines are data in the epoch, so that an eviction only looks at what is leaving.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ class Line:
     from_at: int
     to_at: int
     words: str = ""
+    dated: bool = True
 
     def text(self, zone: tzinfo) -> str:
         pages = f"s{self.first}" if self.first == self.last else f"s{self.first}-s{self.last}"
+        if not self.dated:
+            return pages
         start, end = (markup.stamp(from_micros(at, zone)) for at in (self.from_at, self.to_at))
         if self.turns > 1:
             return f"{pages}: {self.turns} turns, {start} to {end}"
@@ -66,19 +69,23 @@ def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], zone: tzinfo) -> list[Line]:
-    """The lines within a budget: the oldest become one range, and that one always stays."""
+    """The lines within a budget: the oldest become one range. That one always stays, in the end with its ids alone."""
     if not lines:
         return []
     sizes = [count(line.text(zone)) + 2 for line in lines]
     oldest, size, newer, index = lines[0], sizes[0], sum(sizes[1:]), 0
     while size + newer > limit_tokens and index < len(lines) - 1:
         index += 1
-        oldest = _range(oldest, lines[index])
+        oldest = joined(oldest, lines[index])
         size = count(oldest.text(zone)) + 2
         newer -= sizes[index]
+    for shorter in (replace(oldest, words=""), replace(oldest, words="", dated=False)):
+        if size + newer > limit_tokens:
+            oldest, size = shorter, count(shorter.text(zone)) + 2
     return [oldest, *lines[index + 1 :]]
 
 
-def _range(first: Line, last: Line) -> Line:
+def joined(first: Line, last: Line) -> Line:
+    """Two neighbouring lines as one range."""
     turns = first.turns + last.turns - (first.turn == last.turn)  # of a turn that left in two evictions
     return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at)

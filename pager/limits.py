@@ -51,16 +51,14 @@ class Limits:
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
             raise Refused(
                 f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
-                f"for "
-                "the prompt; raise limit_tokens or lower max_output_tokens."
+                "for the prompt; raise limit_tokens or lower max_output_tokens."
             )
         if self.core_tokens < 0:
             raise Refused(f"core_tokens is {self.core_tokens}; give 0 or more.")
         if self.max_part_tokens < LEAST_PART_TOKENS:
             raise Refused(
                 f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both "
-                f"ends of a "
-                "part. Raise it, or the window."
+                "ends of a part. Raise it, or the window."
             )
         if self.max_part_tokens > self.usable_tokens:
             raise Refused(
@@ -88,8 +86,7 @@ class Limits:
                 f"tools and instructions ({fixed_tokens} tokens), a full core ({self.core_tokens}) and two parts "
                 f"({self.max_part_tokens} each) do not fit into the {self.usable_tokens} usable tokens of a window of "
                 f"{self.limit_tokens} less {self.max_output_tokens} for the reply. Shorten the instructions, lower "
-                f"the core's "
-                "limit, drop tools, or take a larger window."
+                "the core's limit, drop tools, or take a larger window."
             )
         return self if part == self.max_part_tokens else replace(self, max_part_tokens=part)
 

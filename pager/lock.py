@@ -50,8 +50,7 @@ class AgentLock:
         who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
         return (
             f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, leave it a "
-            f"message, or "
-            "open the agent for reading."
+            "message, or open the agent for reading."
         )
 
     def release(self) -> None:

@@ -81,11 +81,8 @@ def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
 
 def digest(lines: Sequence[str]) -> str:
     inner = "\n".join(lines)
-    return (
-        "<digest>\nEarlier steps of this conversation have left your view. What they asked for is done, but for what a "
-        "<request> repeats. Search them, or fetch one by its id:\n"
-        f"{inner}\n</digest>"
-    )
+    told = "Steps that left your view. What they asked for is done, but for what a <request> repeats; search them."
+    return f"<digest>\n{told}\n{inner}\n</digest>"
 
 
 def request_opening(step: int, at: datetime) -> str:

@@ -24,6 +24,7 @@ from pager.types import Answered, Json, Request, Usage
 from pager.view import View, answered_by
 
 ATTEMPTS = 5
+SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
 LIMITS_NOTE = "limits"
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
@@ -160,27 +161,27 @@ class Prompt:
         view.epoch.noticed = True
 
     def _renew(self, view: View, why: str, now: int, scale: float = 1.0, *, unannounced: bool = False) -> None:
-        """Open one new epoch, drafted smaller until it surely fits."""
+        """Open one new epoch, drafted smaller until it surely fits; the last draft is as small as can be."""
         usable = self.limits.usable_tokens
         best: Draft | None = None
-        counted = False
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
+            scale = scale if attempt < ATTEMPTS - 1 else SMALLEST
             plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
-            if plan.shortage:
-                break
-            draft = self.epochs.draft(view, plan, self.limits, self.counter)
+            draft = self.epochs.draft(view, budget.unscaled(plan, scale), self.limits, self.counter)
             fresh = draft.view()
             size = fresh.size(self.counter)
             true, counted = self._true_size(fresh)
-            if size.safe <= usable:
-                best = draft
             if true <= usable:
                 self._open(view, draft, why, now, unannounced=unannounced)
                 if fresh.base_tokens is not None:
                     view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
                 return
-            scale *= max(1.1, true / max(1, min(size.tokens, usable)))
-        if best is None or counted:
+            best = None if counted else draft if size.safe <= usable else best
+            if plan.shortage:
+                break
+            # A count was learned from: the next sizes know of it, and only what they still miss is for the scale.
+            scale = max(1.1 * scale, true / max(1, min(self.counter.tokens(fresh.counts()), usable)))
+        if best is None:
             raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
         self._open(view, best, why, now, unannounced=unannounced)
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC
+from functools import reduce
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pager import digest, tokens
 from pager.digest import Line
 from tests.laws import texts
+from tests.standin import Standin
+from tests.support.talk import Talk
 
 MINUTE = 60_000_000
 
@@ -41,7 +47,7 @@ def shown(lines: list[Line]) -> str:
 
 def whole(lines: list[Line]) -> Line:
     """All of it as one range."""
-    return digest.fit(lines, 0, count, UTC)[0]
+    return reduce(digest.joined, lines)
 
 
 limits = st.integers(0, 400)
@@ -50,10 +56,11 @@ limits = st.integers(0, 400)
 @given(evicted(), limits)
 def test_it_keeps_its_budget_whenever_one_range_fits(steps: list[Line], limit: int) -> None:
     lines = digest.fit(digest.extend([], steps), limit, count, UTC)
-    if count(whole(lines).text(UTC)) + 2 <= limit:
+    least = replace(whole(lines), words="", dated=False)
+    if count(least.text(UTC)) + 2 <= limit:
         assert count(shown(lines)) <= limit
     else:
-        assert len(lines) == 1
+        assert lines == [least]
 
 
 @given(evicted(), limits)
@@ -115,3 +122,20 @@ def test_first_words_are_the_beginning_on_one_line(text: str) -> None:
     assert len(words) <= digest.FIRST_WORDS_CHARS + 2
     assert words == line or line.startswith(words.removesuffix(" …"))
     assert words == line or len(words) > digest.FIRST_WORDS_CHARS // 2
+
+
+@pytest.mark.parametrize("window", [2_000, 2_500, 4_000, 8_000])
+@pytest.mark.parametrize("ratio", [1.0, 1.6])
+def test_it_takes_no_more_than_its_share_of_the_window(tmp_path: Path, window: int, ratio: float) -> None:
+    """Counted as the model counts, which is not as tiktoken does."""
+    standin = Standin(limit_tokens=window, ratios=dict.fromkeys(("words", "digits", "other", "code"), ratio))
+    talk, seen = Talk(tmp_path, window=window, standin=standin, tools=[]), 0
+    usable = talk.memory.limits.usable_tokens
+    for number in range(80):
+        talk.ask(f"turn {number}: " + "and so we went on and on " * 4, f"Answer {number}. " + "it is so " * 8)
+        assert talk.last
+        first = talk.last.messages[0]["content"][0]["text"]
+        if first.startswith("<digest>"):
+            seen += 1
+            assert standin.tokenizer.text(first) <= 0.05 * usable
+    assert seen

@@ -152,7 +152,7 @@ class Witness:
         assert whole
         inner = whole[3].removeprefix("\n").removesuffix("\n")
         if own == "digest":
-            for first, last in re.findall(r"^s(\d+)(?:-s(\d+))?[ :]", inner, re.MULTILINE):
+            for first, last in re.findall(r"^s(\d+)(?:-s(\d+))?(?:[ :]|$)", inner, re.MULTILINE):
                 prompt.digest.append((int(first), int(last or first)))
         elif own == "pinned":
             prompt.pinned[self._attribute(block, "page_id")] = armed(inner)
