@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents import tasks, tools
+from agents import embedders, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.config import AgentConfig
 from agents.config_sections import FunctionTool
@@ -18,7 +18,6 @@ from agents.tools import Tool
 from pager.clock import Clock
 from pager.limits import Limits
 from pager.memory import Memory
-from pager.opening import EmbedderChoice
 from pager.prefetch import Prefetch
 from pager.types import BlockSpec
 
@@ -63,12 +62,13 @@ def assemble(config: AgentConfig, directory: Path, clock: Clock, *, task: bool =
                 model=config.model.id,
                 thinking=config.model.thinking,
                 cache_ttl=config.model.cache_ttl,
-                embedder=embedder(config),
+                embedder=embedders.chosen(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
                 clock=clock,
             )
         )
+        embedders.note(memory, config)
         of_memory.bind(memory)
         of_task.bind(memory)
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
@@ -124,10 +124,6 @@ def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limi
         evict_at=window.evict_at,
         evict_to=window.evict_to,
     )
-
-
-def embedder(config: AgentConfig) -> EmbedderChoice:
-    return None if config.archival.embedder == "none" else "default"
 
 
 def prices(config: AgentConfig) -> Prices | None:

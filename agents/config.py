@@ -34,6 +34,7 @@ from agents.config_sections import (
     WindowConfig,
 )
 from agents.tree import ConfigError, Node, Problem, escape, expand, plain
+from pager import chroma_embedder
 from pager.errors import Refused
 from pager.limits import Limits
 
@@ -145,7 +146,7 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
         known = {problem.place for problem in problems}  # what could not be expanded is wrong in one way only
         found = [*explain(error, root, AgentConfig), *_rules_broken(data, error, root)]
         raise ConfigError([*problems, *(problem for problem in found if problem.place not in known)]) from None
-    if problems := [*problems, *_not_yet(config, root)]:
+    if problems := [*problems, *_not_yet(config, root), *_embedder(config, root)]:
         raise ConfigError(problems)
     return config
 
@@ -163,6 +164,19 @@ def _not_yet(config: AgentConfig, root: Node) -> list[Problem]:
     if config.recall.summarizes:
         asked.append((["recall", "digest"], "a summary is not supported by this version yet. Use 'build'."))
     return [Problem(root.at(path).key_place or root.place, f"{dotted(path)}: {said}") for path, said in asked]
+
+
+def _embedder(config: AgentConfig, root: Node) -> list[Problem]:
+    """Only Chroma knows the names and arguments of its embedding functions; it is asked when one is named."""
+    chosen = config.archival.of_chroma
+    try:
+        if chosen:
+            chroma_embedder.check(chosen.name, chosen.config)
+    except chroma_embedder.EmbedderRefused as error:
+        path = ["archival", "embedder", *(("config", error.argument) if error.argument else ("name",))]
+        node = root.at(path)
+        return [Problem((node.key_place if error.argument else None) or node.place, f"archival.embedder: {error}")]
+    return []
 
 
 def _rules_broken(data: dict[str, Any], error: ValidationError, root: Node) -> list[Problem]:
@@ -212,6 +226,9 @@ def _shown(config: AgentConfig) -> dict[str, Any]:
     for tool in data["tools"]:
         env = tool.get("mcp", {}).get("env", {})
         env.update(dict.fromkeys(env, HIDDEN))
+    if isinstance(data["archival"]["embedder"], dict):
+        arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
+        arguments.update({name: HIDDEN for name in arguments if chroma_embedder.is_secret(name)})
     return data
 
 

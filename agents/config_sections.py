@@ -172,17 +172,50 @@ class PrefetchConfig(Section):
     budget_tokens: Count = Field(default=400, description="At most so many tokens of them.")
 
 
+class EmbedderConfig(Section):
+    """One of Chroma's embedding functions, with arguments."""
+
+    name: Text = Field(description="The function's name, as Chroma knows it, such as openai or ollama.")
+    config: dict[str, Any] = Field(
+        default={}, repr=False, description="The arguments of its constructor, such as model_name or api_key_env_var."
+    )
+
+    @model_validator(mode="after")
+    def _of_chroma(self) -> Self:
+        if self.name in OWN_EMBEDDERS:
+            raise ValueError(f"takes no config for {self.name!r}; write 'embedder: {self.name}'.")
+        return self
+
+
+def _embedder_kind(value: Any) -> str:
+    return "with" if isinstance(value, dict | EmbedderConfig) else "word"
+
+
+OWN_EMBEDDERS = ("default", "none")
+EmbedderChosen = Annotated[
+    Annotated[Text, Tag("word")] | Annotated[EmbedderConfig, Tag("with")],
+    Discriminator(_embedder_kind),
+]
+
+
 class ArchivalConfig(Section):
     """The archival tier: facts on disk."""
 
-    embedder: Text = Field(
+    embedder: EmbedderChosen = Field(
         default="default",
         description="What finds facts by meaning. default: a small model that comes with selfpager; none: by words "
-        "only; otherwise the name of one of Chroma's embedding functions.",
+        "only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}.",
     )
     prefetch: PrefetchConfig = Field(
         default=PrefetchConfig(), description="Facts that are put behind a message before the agent asks for them."
     )
+
+    @property
+    def of_chroma(self) -> EmbedderConfig | None:
+        """The embedding function of Chroma's that is wanted, if it is one."""
+        if isinstance(self.embedder, EmbedderConfig):
+            return self.embedder
+        return None if self.embedder in OWN_EMBEDDERS else EmbedderConfig(name=self.embedder)
 
 
 class MemoryConfig(Section):

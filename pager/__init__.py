@@ -11,6 +11,7 @@ Usable alone, without a model. Nothing heavy is loaded before it is needed.
 
 from __future__ import annotations
 
+from pager.chroma_embedder import ChromaEmbedder
 from pager.clock import Clock, SystemClock
 from pager.embedder import Embedder, EmbedderUnavailable
 from pager.epochs import Setup
@@ -36,8 +37,8 @@ from pager.types import (
 )
 
 __all__ = [
-    "Block", "BlockSpec", "Call", "CallsOpen", "Clock", "Embedder", "EmbedderUnavailable", "Fact", "Hit", "InUse",
-    "IndexUnavailable", "Limits", "Memory", "Movement", "NewerFile", "NotFound", "PageText", "PagerError", "Prefetch",
+    "Block", "BlockSpec", "Call", "CallsOpen", "ChromaEmbedder", "Clock", "Embedder", "EmbedderUnavailable", "Fact",
+    "Hit", "InUse", "IndexUnavailable", "Limits", "Memory", "Movement", "NewerFile", "NotFound", "PageText", "PagerError", "Prefetch",
     "Problem", "Reading", "Refused", "Request", "Setup", "Stay", "StorageError", "SystemClock", "Usage", "VectorIndex",
     "WindowTooSmall", "leave", "waiting",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One Chroma collection in one directory: the only file that knows chromadb, and the one that tames it.
+"""One Chroma collection in one directory: the only file that knows Chroma's index, and the one that tames it.
 
 Every failure of chromadb, its Rust panics included, leaves here as IndexUnavailable. chromadb is imported
 when the first directory is opened, not before: that takes a second.

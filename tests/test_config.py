@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from agents import homes, yaml_file
 from agents.config import AgentConfig, ConfigError, load, render, render_json
-from agents.config_sections import FunctionTool, LimitsConfig, ServerTools
+from agents.config_sections import EmbedderConfig, FunctionTool, LimitsConfig, ServerTools
 from pager import tokens
 from pager.errors import PagerError, Refused
 from pager.limits import Limits
@@ -222,7 +222,45 @@ def test_keys_are_not_in_its_repr() -> None:
     assert "s3cret" not in repr(config)
 
 
+def test_the_embedder_is_a_word_or_one_of_chroma_with_arguments(folder: Path) -> None:
+    arguments = {"model_name": "m", "api_key": "s3cret", "api_key_env_var": "MY_KEY"}
+    word, full = (
+        formed({"archival": {"embedder": "ollama"}}),
+        formed({"archival": {"embedder": {"name": "openai", "config": arguments}}}),
+    )
+    assert word.archival.of_chroma == EmbedderConfig(name="ollama")
+    assert full.archival.of_chroma == EmbedderConfig(name="openai", config=arguments)
+    assert formed({}).archival.of_chroma is None
+    assert formed({"archival": {"embedder": "none"}}).archival.of_chroma is None
+    assert "s3cret" not in repr(full)
+    assert "s3cret" not in render(full) + render_json(full)
+    assert json.loads(render_json(full))["archival"]["embedder"]["config"] == {**arguments, "api_key": "(hidden)"}
+    assert load(write(render(word), "again.yaml"), {}).archival == word.archival
+
+
 # what is refused
+
+
+def test_a_wrong_embedder_is_told_at_its_place(folder: Path) -> None:
+    assert wrong("name: x\narchival: {embedder: olama}\n") == [
+        "a.yaml:2:22: archival.embedder: Chroma has no embedding function 'olama'; did you mean 'ollama'?"
+    ]
+    full = """\
+        name: x
+        archival:
+          embedder:
+            name: NAME
+            config: {modelname: m}
+        """
+    assert wrong(full.replace("NAME", "opnai")) == [
+        "a.yaml:4:11: archival.embedder: Chroma has no embedding function 'opnai'; did you mean 'openai'?"
+    ]
+    assert wrong(full.replace("NAME", "openai")) == [
+        "a.yaml:5:14: archival.embedder: openai takes no argument 'modelname'; did you mean 'model_name'?"
+    ]
+    assert wrong(full.replace("NAME", "none")) == [
+        "a.yaml:3:3: archival.embedder takes no config for 'none'; write 'embedder: none'."
+    ]
 
 
 def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> None:

@@ -22,7 +22,10 @@ from pager.memory import Memory
 @click.pass_obj
 def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     """Look over the laws and both stores of the agent NAME. It must not be running."""
-    with Memory.open(homes.existing(name, shared.home, os.environ)) as memory:
+    from agents import embedders
+
+    directory = homes.existing(name, shared.home, os.environ)
+    with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
         problems = memory.check(fix=fix)
     if as_line:
         click.echo(as_json([asdict(problem) for problem in problems]))
@@ -66,7 +69,8 @@ def import_command(shared: Shared, file: Path, as_name: str | None) -> int:
 @click.pass_obj
 def purge_command(shared: Shared, name: str, page_id: str, yes: bool) -> int:
     """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text. It must not be running."""
-    with Memory.open(homes.existing(name, shared.home, os.environ)) as memory:
+    # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
+    with Memory.open(homes.existing(name, shared.home, os.environ), embedder=None) as memory:
         text = memory.page(page_id)
         if not yes:
             click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?", abort=True)

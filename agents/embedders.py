@@ -1,0 +1,44 @@
+"""Which embedder an agent has: as its YAML says, and, for commands that know only its name, as it ran last."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from agents.config import AgentConfig
+from pager.chroma_embedder import ChromaEmbedder, is_secret
+from pager.memory import Memory
+from pager.opening import EmbedderChoice
+
+NOTE = "embedder"
+
+
+def chosen(config: AgentConfig) -> EmbedderChoice:
+    """What finds facts by meaning. One that the file names has to work; an error says what to install or to set."""
+    function = config.archival.of_chroma
+    if function:
+        return ChromaEmbedder(function.name, function.config)
+    return None if config.archival.embedder == "none" else "default"
+
+
+def note(memory: Memory, config: AgentConfig) -> None:
+    """Write down, without secrets, which one it is."""
+    function = config.archival.of_chroma
+    told = None
+    if function:
+        shown = {name: value for name, value in function.config.items() if not is_secret(name)}
+        told = json.dumps({"name": function.name, "config": shown})
+    elif config.archival.embedder == "none":
+        told = json.dumps(None)
+    if memory.note(NOTE) != told:
+        memory.put_note(NOTE, told)
+
+
+def noted(directory: Path) -> EmbedderChoice:
+    """The one with which the agent in `directory` ran last."""
+    with Memory.read(directory) as reading:
+        told = reading.note(NOTE)
+    if told is None:
+        return "default"
+    function = json.loads(told)
+    return ChromaEmbedder(function["name"], function["config"]) if function else None
