@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pager.errors import Refused, StorageError
 from pager.memory import Memory
-from pager.opening import DATABASE
+from pager.opening import DATABASE, make_private
 
 
 def export(directory: Path, file: Path) -> None:
@@ -28,7 +28,7 @@ def import_(file: Path, directory: Path) -> None:
     aside = directory.with_name(f".{directory.name}.import")
     shutil.rmtree(aside, ignore_errors=True)
     try:
-        aside.mkdir(mode=0o700, parents=True)
+        make_private(aside)
         shutil.copyfile(file, aside / DATABASE)
         with Memory.open(aside, embedder=None) as memory:
             if problems := memory.check():

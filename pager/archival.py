@@ -19,7 +19,7 @@ from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.meaning import Meaning, owe_vector
 from pager.pages import Pages
-from pager.search import excerpt, fused, match_query
+from pager.search import excerpt, fused, words
 from pager.store import Store
 from pager.types import Fact, Hit, read_page_id
 
@@ -68,7 +68,7 @@ class Archival:
     ) -> int:  # fmt: skip
         """The row, and what it does to the other versions of its key: at any moment at most one of them is true."""
         archive, step = self._store.archive, self._store.conversation.last_step()
-        others, later = self._timeline(key, start, stated=stated) if key is not None else ([], None)
+        others, later = self._timeline(key, start) if key is not None else ([], None)
         current = next((fact for fact in others if fact.superseded_by is None and fact.forgotten is None), None)
         if current is not None:
             archive.release_key(current.number)
@@ -78,24 +78,35 @@ class Archival:
             supersedes=current and current.number, superseded_by=later and later.number,
         )  # fmt: skip
         size = tokens.total(text)
-        self._ledger.write("archive", f"f{number}", actor=actor, tokens=size, step=step, key=key, tags=list(tags))
+        why = f"a new version of {key}" if others or later else "a new fact"
+        self._ledger.write(
+            "archive", f"f{number}", reason=why, actor=actor, tokens=size, step=step, key=key, tags=list(tags)
+        )
         for fact in others:
             archive.supersede(fact.number, number, max(begin, to_micros(fact.valid_from)))
             size = tokens.total(fact.text)
-            self._ledger.write("supersede", fact.id, actor=actor, tokens=size, by=f"f{number}", key=key)
+            self._ledger.write(
+                "supersede",
+                fact.id,
+                reason=f"f{number} says it anew",
+                actor=actor,
+                tokens=size,
+                by=f"f{number}",
+                key=key,
+            )
         if current is not None:
             self._pages.follow(current.number, number, f"superseded by f{number}")
         return number
 
-    def _timeline(self, key: str, start: datetime, *, stated: bool) -> tuple[list[Fact], Fact | None]:
+    def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
         """The versions of a key that a new one takes time from, and the one that it must end before.
 
-        Stated to be true only before something else was stated to begin, it joins the past and the present stays.
+        What was stated to begin later still begins then: a fact about an earlier time ends where that one starts.
         """
         lasting = self._store.archive.versions(key, beyond=to_micros(start))
         versions = [(fact, known) for fact, known in lasting if fact.valid_from != fact.valid_until]
-        holding = [fact for fact, known in versions if known and stated and fact.forgotten is None]
-        later = next((fact for fact in holding if fact.valid_from > start), None)
+        stated = [fact for fact, known in versions if known and fact.forgotten is None]
+        later = next((fact for fact in stated if fact.valid_from > start), None)
         end = later.valid_from if later else None
         others = [fact for fact, _ in versions if end is None or fact.valid_from < end]
         return others, later
@@ -146,9 +157,9 @@ class Archival:
             raise Refused(f"limit is {limit}; ask for at least 1.")
         tags = _checked_tags(tags)
         at = to_micros(self._moment(as_of))
-        matching, wanted = match_query(query), max(CANDIDATES, limit)
+        asked, wanted = words(query), max(CANDIDATES, limit)
         rankings = {
-            "words": self._store.archive.match(matching, wanted, at, tags) if matching else [],
+            "words": self._store.archive.match(asked, wanted, at, tags) if asked else [],
             "meaning": self._by_meaning(query, at, tags, limit),
         }
         found = fused(rankings)[:limit]

@@ -7,6 +7,7 @@ without blank text) is decided here once. `view` is the prompt in memory and fol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from pager import blocks, markup, replies, sizing, words
@@ -72,8 +73,8 @@ class Conversation:
             return
         if last.open_calls:
             raise CallsOpen(
-                f"the tool calls {', '.join(last.open_calls)} wait for their results; give them with append_result "
-                f"first."
+                f"the tool calls {', '.join(last.open_calls)} wait for their results; give them first, with "
+                "append_result."
             )
         raise CallsOpen(
             "the last reply paused; send request() again and append the reply that goes on before anything else."
@@ -102,7 +103,7 @@ class Conversation:
             table.index_words(number, words.indexed(text, name))
         return Part(number, kind, slot, form, counts)
 
-    def append_aside(self, kind: PartKind, text: str, how: str = "") -> None:
+    def append_aside(self, kind: PartKind, text: str) -> None:
         """A notice, an update: behind what was said in the last step, which was not sent yet."""
         view, block = self._present.view, blocks.text_block(text)
         step = view.steps[-1]
@@ -116,14 +117,7 @@ class Conversation:
     def append_reply(self, reply: replies.Reply, request: Answered) -> Step:
         """The model's reply, raw and carried, with the request that it answered. `request.step` is not known yet."""
         view, now = self._present.view, to_micros(self._clock.now())
-        last = view.last
-        if last is None or last.open_calls or last.ends_turn:
-            raise Refused("there is nothing to reply to: append a user message or the open tool results first.")
-        if view.last_part > request.through_part:
-            raise Refused(
-                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
-                "request() again."
-            )
+        last = self._replied_to(request)
         table = self._store.conversation
         carried = replies.carry(
             reply, taken=table.call_exists, step_hint=table.last_step() + 1, cuts_before=self._cuts_before(last.turn)
@@ -139,15 +133,7 @@ class Conversation:
                 "pause_turn" if carried.paused else reply.stop_reason,
             )  # fmt: skip
             self._append_reply_parts(step, reply, carried)
-            answered = Answered(
-                number,
-                request.epoch,
-                request.through_part,
-                request.mark_part,
-                request.model,
-                request.estimate,
-                reply.usage,
-            )
+            answered = replace(request, step=number, usage=reply.usage)
             self._store.prompt.answered(answered, now)
             if carried.cut_call:
                 step.open_calls.remove(carried.cut_call)
@@ -159,14 +145,32 @@ class Conversation:
             else:
                 table.end_turn(last.id)
                 self._drop(step, carried)
+        self._show(step, carried)
+        view.rest_on(answered)
+        return step
+
+    def _replied_to(self, request: Answered) -> Step:
+        """The last step of the prompt, which the reply to `request` follows."""
+        view = self._present.view
+        last = view.last
+        if last is None or last.open_calls or last.ends_turn:
+            raise Refused("there is nothing to reply to: append a user message or the open tool results first.")
+        if view.last_part > request.through_part:
+            raise Refused(
+                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
+                "request() again."
+            )
+        return last
+
+    def _show(self, step: Step, carried: replies.Carried) -> None:
+        """The prompt in memory, after the commit."""
+        view = self._present.view
         if not carried.drop:
             view.steps.append(step)
         elif carried.drop_request:
             view.replace_steps([kept for kept in view.steps if kept.turn != step.turn])
         if carried.drop and view.steps:
             view.steps[-1].ends_turn = True
-        view.rest_on(answered)
-        return step
 
     def _append_reply_parts(self, step: Step, reply: replies.Reply, carried: replies.Carried) -> None:
         for index, (block, form) in enumerate(zip(reply.blocks, carried.forms, strict=True)):
@@ -237,7 +241,7 @@ class Conversation:
             raise NotFound(f"{page_id} is no user message; give the step (s12) that asked for what is done.")
         with self._store.transaction():
             self._store.conversation.mark_done(number)
-            self._ledger.write("done", page_id, actor="agent")
+            self._ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
 
     # tool calls
 

@@ -196,7 +196,7 @@ class Epochs:
             source = {**source, "id": part.form["id"]}
         form = sizing.spill(source, f"x{part.id}", limit, counter)
         counts = sizing.count(form)
-        draft.spilled.append((part.id, counter.tokens(part.counts) - counter.tokens(counts)))
+        draft.spilled.append((part.id, counter.tokens(counts)))
         return replace(part, form=form, counts=counts)
 
     def _write_preamble(
@@ -204,6 +204,8 @@ class Epochs:
     ) -> None:
         epoch = draft.epoch
         old = digest.read(view.epoch.digest) if view.epoch else []
+        refused = self._store.conversation.refused_turns([line.turn for line in old if line.words])
+        old = [replace(line, words="") if line.turn in refused else line for line in old]
         lines = digest.extend(old, [self._line(step) for step in draft.leaving])
         room = limits.of_usable(DIGEST_SHARE) - counter.tokens(tokens.count(markup.digest([])))
         lines = digest.fit(lines, room, lambda text: counter.tokens(tokens.count(text)), self._clock.zone)
@@ -242,8 +244,8 @@ class Epochs:
                 store.conversation.size(part, counts)
             self._note_leaving(view, draft, counter, why, step)
             store.prompt.release_recalled(unsent, step, "an epoch opened")
-            for part, saved in draft.spilled:
-                self._ledger.write("spill", f"x{part}", reason="the prompt did not fit", tokens=saved)
+            for part, stays in draft.spilled:
+                self._ledger.write("spill", f"x{part}", reason="the prompt did not fit", tokens=stays)
             store.core.seen()
             self._pages.release_unpinned()
             self._pages.shown()

@@ -77,7 +77,7 @@ class VectorIndex(Protocol):
 
     def open(self) -> OpenReport:
         """Makes the index usable: reuses what is there or rebuilds it, and says which. Calling it again
-        costs nothing and repeats the report."""
+        costs nothing and repeats the report; after a failure it costs nothing either, for a while."""
         ...
 
     def extend(self, limit: int | None = None) -> int:

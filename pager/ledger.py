@@ -2,7 +2,7 @@
 
 Events: archive, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
 notice, epoch, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an eviction
-that the agent was not told of.
+that the agent was not told of. `tokens` is the size of what moved; of a spill, what stays of it in view.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Ledger:
     def searched(self, tier: str, query: str, hits: Sequence[Hit], actor: str, **detail: Any) -> None:
         """A search: what was asked and what came back, with each part of its score."""
         found = [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in hits]
-        self.write("search", actor=actor, tier=tier, query=query, found=found, **detail)
+        self.write("search", reason=f"asked of {tier}", actor=actor, tier=tier, query=query, found=found, **detail)
 
     def movements(
         self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None

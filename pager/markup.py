@@ -61,10 +61,6 @@ def pinned(page_id: str, text: str) -> str:
     return f'<pinned page_id="{page_id}">\n{disarm(text)}\n</pinned>'
 
 
-def unpinned(page_id: str) -> str:
-    return f"<notice>{page_id} is no longer pinned: it leaves your view at the next eviction.</notice>"
-
-
 def recalled(lines: Sequence[str]) -> str:
     inner = disarm("\n".join(lines))
     return f"<recalled>\n{inner}\n</recalled>"

@@ -77,10 +77,26 @@ class Meaning:
 
     def embed(self, text: str) -> Vectors | None:
         try:
-            return self._embedder.embed([text])[0]
+            return self._embedded([text])[0]
         except EmbedderUnavailable as error:
             self._tell("embedder", str(error))
             return None
+
+    def _embedded(self, texts: Sequence[str]) -> Vectors:
+        """Rows of unit length. An embedder is anybody's code: whatever goes wrong in it, search goes on without it."""
+        import numpy as np
+
+        try:
+            rows = np.asarray(self._embedder.embed(texts), dtype=np.float32)
+        except EmbedderUnavailable:
+            raise
+        except Exception as error:
+            raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
+        wanted = (len(texts), self._embedder.dimension)
+        if rows.shape != wanted or not np.isfinite(rows).all():
+            raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def store(self, fact: int, vector: Vectors) -> None:
         """In the caller's transaction. The index follows at a search: whoever stores does not wait for it."""
@@ -109,7 +125,7 @@ class Meaning:
             if not batch:
                 self._store.journal.put(OWED, None)
                 break
-            vectors = self._embedder.embed([text for _, text in batch])
+            vectors = self._embedded([text for _, text in batch])
             with self._store.transaction():
                 for (fact, _), vector in zip(batch, vectors, strict=True):
                     self._store.archive.store_vector(fact, vector)
@@ -128,12 +144,8 @@ class Meaning:
 
     # reading
 
-    def nearest(self, text: str, limit: int) -> list[tuple[int, float]]:
-        """The facts nearest in meaning, best first, whatever their validity; empty without an embedder."""
-        vector = self.embed(text)
-        return [] if vector is None else self.near(vector, limit)
-
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
+        """The facts nearest to a vector, best first, whatever their validity."""
         # In a transaction after its commit: what may be rolled back is not for the index, nor for the tail.
         self._store.after_commit(self._follow)
         if not self._same_embedder():
@@ -209,7 +221,7 @@ class Meaning:
     # the index
 
     def _open_index(self) -> bool:
-        if self._index is None or self._index_open or "index" in self._told:
+        if self._index is None or self._index_open:
             return self._index_open
         if self._store.archive.count_vectors() < BATCH:
             return False
@@ -219,6 +231,7 @@ class Meaning:
             self._broken(error)
             return False
         self._index_open = True
+        self._told.discard("index")
         if report.outcome == "rebuilt":
             self._note("index", f"rebuilt: {report.reason}")
         return True
@@ -251,7 +264,7 @@ class Meaning:
             self._ledger.write(event, reason=text)
 
     def retry(self) -> None:
-        """Try a failed embedder or index again at the next use."""
+        """Tell of failures anew."""
         self._told.clear()
 
     def rebuild(self, reason: str) -> None:

@@ -208,6 +208,13 @@ class Memory(Reading):
             last = self._prompt.view.last
             return last is not None and (not last.ends_turn or bool(last.open_calls))
 
+    @property
+    def takes_messages(self) -> bool:
+        """Whether a user message may come next: no call waits for its result, and no reply has paused."""
+        with self._turns:
+            last = self._prompt.view.last
+            return last is None or last.closed
+
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
@@ -358,6 +365,8 @@ class Memory(Reading):
     @takes_turns
     def check(self, *, fix: bool = False) -> list[Problem]:
         """Look over the laws and both stores; with `fix` mend what can be mended."""
+        if self._within:
+            raise Refused("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._archival.meaning, fix=fix)
         if fix and problems:
             self._prompt.forget_view()

@@ -34,7 +34,7 @@ class Opened:
 def open_directory(directory: Path, clock: Clock) -> Opened:
     """The directory for its one writer: made if it is missing, locked, its database brought up to date."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
     except OSError as error:
         raise StorageError(
             f"{directory} cannot be made ({error.strerror}). Choose a directory that you may write."
@@ -45,6 +45,15 @@ def open_directory(directory: Path, clock: Clock) -> Opened:
     except BaseException:
         lock.release()
         raise
+
+
+def make_private(directory: Path) -> None:
+    """The directory and what is missing above it, for nobody but their owner."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    if not directory.is_dir():
+        raise NotADirectoryError(20, "it is a file", str(directory))
 
 
 def open_for_reading(directory: Path, clock: Clock) -> Opened:
@@ -61,7 +70,9 @@ def open_meaning(opened: Opened, ledger: Ledger, choice: EmbedderChoice, index: 
     try:
         embedder = default_embedder() if choice == "default" else choice
     except EmbedderUnavailable as error:
-        ledger.write("embedder", reason=str(error))
+        known = ledger.movements(events=["embedder"], limit=1)
+        if not known or known[-1].reason != str(error):  # once, not at every opening
+            ledger.write("embedder", reason=str(error))
         return None
     if index is None and opened.lock is not None:
         from pager.chroma import ChromaIndex

@@ -93,7 +93,8 @@ class Pages:
                 self._store.prompt.enter(page_id, "paged_in", step, holder)
             if page_id.startswith("f"):
                 self._store.archive.used([int(page_id[1:])], to_micros(self._clock.now()))
-            self._ledger.write("page_in", page_id, actor=actor, tokens=size, offset=offset, pin=pin)
+            why = "read, to be pinned" if pin else "read"
+            self._ledger.write("page_in", page_id, reason=why, actor=actor, tokens=size, offset=offset, pin=pin)
         return here
 
     def _at_most_a_part(self, text: str) -> str:
@@ -123,7 +124,9 @@ class Pages:
 
     # pins
 
-    def _pin(self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool) -> None:
+    def _pin(
+        self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool, why: str = "to stay in view"
+    ) -> None:
         text = self.text(page_id)[offset : offset + length]
         size = self._counter().tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
@@ -132,15 +135,14 @@ class Pages:
         if used + size > limit:
             names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
             raise Refused(
-                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by "
-                f"{names}. Page one "
-                "out first, or read this page without pin."
+                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by {names}. "
+                "Page one out first, or read this page without pin."
             )
         step = self._store.conversation.last_step()
         self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
         if not unseen:
             self._enter(page_id, step)
-        self._ledger.write("pin", page_id, actor=actor, tokens=size)
+        self._ledger.write("pin", page_id, reason=why, actor=actor, tokens=size)
 
     def _enter(self, page_id: str, step: int) -> None:
         if "pinned" not in self._store.prompt.how_resident(page_id):  # as one is that was just paged out
@@ -184,7 +186,7 @@ class Pages:
             text = self.text(f"f{new}")
             # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
             with suppress(Refused):
-                self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True)
+                self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True, why=f"as {page} was")
 
     def keep_within_limit(self) -> None:
         """A window that shrinks leaves less room for pins: the oldest go first."""

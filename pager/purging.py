@@ -143,7 +143,7 @@ def purge(
         store.prompt.end_epoch(store.conversation.last_step())
         places = 1 + len(equal) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}
-        ledger.write("purge", str(page), actor=actor, places=places, **more)
+        ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
         for each in equal:
             ledger.write("purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1)
     return places

@@ -9,7 +9,7 @@ from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_mic
 from pager.content import text_of_person, whole_number
 from pager.errors import Refused
 from pager.ledger import Ledger
-from pager.search import excerpt, match_query
+from pager.search import excerpt, words
 from pager.store import Said, Store
 from pager.types import Hit
 
@@ -36,10 +36,10 @@ class Recall:
         query, zone = str(clean(text_of_person(query, "query"))), self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
-        matching = match_query(query)
+        asked = words(query)
         wanted = limit * PARTS_PER_STEP
-        if matching:
-            found = self._store.conversation.match(matching, wanted, start, end)
+        if asked:
+            found = self._store.conversation.match(asked, wanted, start, end)
         elif not query.strip():
             found = self._store.conversation.newest(wanted, start, end)
         else:

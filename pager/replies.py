@@ -19,7 +19,6 @@ from pager.markup import NO_TEXT
 from pager.types import Json, Usage
 
 CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
-STOPS = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal"}) | CUT_STOPS
 CUT_CALL = "This call was cut off at the output limit and was not run. Make it again, shorter or in pieces."
 CUT_REPLIES_END_TURN = 3
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -46,10 +45,6 @@ class Carried:
     drop_request: bool
     ends_turn: bool
     paused: bool
-
-    @property
-    def as_it_came(self) -> bool:
-        return not self.drop and None not in self.forms
 
 
 def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage | None = None) -> Reply:

@@ -1,4 +1,4 @@
-"""Searching: a question as a full-text query, and several rankings made one. Pure."""
+"""Searching: the words of a question, and several rankings made one. Pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ def words(text: str) -> list[str]:
     found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text.replace("\0", " "))))
     telling = [word for word in found if word not in _COMMON]
     return (telling or found)[:MOST_WORDS]
-
-
-def match_query(text: str) -> str:
-    """An FTS5 query that finds any of the words in any order; empty when there are none."""
-    return " OR ".join(f'"{word}"' for word in words(text))
 
 
 def fused(rankings: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float, dict[str, float]]]:

@@ -143,7 +143,7 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that has no result yet. `begun`: it may have run already; `cut`: it must never run."""
+    """A tool call that has no result yet. `begun`: it may have run already."""
 
     id: str
     name: str

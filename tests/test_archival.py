@@ -81,10 +81,15 @@ def test_a_fact_of_the_future_is_found_when_its_time_comes(memory: Memory, tmp_p
     assert ids(memory.search_archive("in", as_of="2027-01-02")) == ["f2"]
 
 
-def test_what_is_said_now_holds_from_now_whatever_was_expected(memory: Memory) -> None:
+def test_what_is_said_now_holds_until_what_was_stated_to_begin_later(memory: Memory) -> None:
     memory.archive("in Porto", key="home")
     memory.archive("in Faro", key="home", valid_from="2027-01-01")
     memory.archive("in Lisbon", key="home")
+    assert ids(memory.search_archive("in")) == ["f3"]
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == ["f2"]
+    memory.forget("f2", "she stays")
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == []
+    memory.archive("in Braga", key="home", valid_from="2028-01-01")
     assert ids(memory.search_archive("in")) == ["f3"]
     assert not memory.check()
 

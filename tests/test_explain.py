@@ -116,8 +116,7 @@ def test_the_ledger_has_a_row_for_every_movement_with_step_reason_actor_and_toke
                     "epoch", "notice", "drop", "forget"}  # fmt: skip
     for row in rows:
         assert row.actor in ("agent", "person", "pager", "file")
-        if row.event in ("evict", "drop", "epoch", "recall", "spill", "forget", "notice", "page_out", "core"):
-            assert row.reason, row
+        assert row.reason, row
         if row.page_id and row.event != "drop":
             assert row.tokens > 0, row
     told = sum(row.tokens for row in rows if row.event == "evict")

@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pager import EmbedderUnavailable, Memory
-from tests.support import Broken, HandClock, Letters, Words
+from pager.index import IndexUnavailable, OpenReport
+from pager.ledger import Ledger
+from pager.meaning import BATCH, Meaning, StoredVectors
+from pager.store import SqliteStore
+from tests.contract.test_vector_index import PlainIndex
+from tests.support import Broken, Careless, HandClock, Letters, Words
 
 
 def ids(hits: Any) -> list[str]:
@@ -89,6 +95,29 @@ def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: 
         assert not memory.check()
 
 
+@pytest.mark.parametrize(
+    ("embedder", "told"),
+    [
+        (Broken(RuntimeError("CUDA out of memory")), "RuntimeError: CUDA out of memory"),
+        (Careless(lambda rows: rows[:, :7]), "finite"),
+        (Careless(lambda rows: rows * np.nan), "finite"),
+    ],
+)
+def test_whatever_a_foreign_embedder_does_the_fact_is_stored_and_found_by_words(
+    tmp_path: Path, embedder: Words, told: str
+) -> None:
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert ids(memory.search_archive("window")) == ["f1"]
+        assert [told in row.reason for row in memory.ledger(events=["embedder"])] == [True]
+
+
+def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Careless(lambda rows: 50 * rows), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
+
+
 def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> None:
     embedder = Broken()
     embedder.broken = False
@@ -143,3 +172,32 @@ def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path
         assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
         assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
         assert not memory.check()
+
+
+class Away(PlainIndex):
+    """An index on a server that is down while `away` is set."""
+
+    away = True
+
+    def open(self) -> OpenReport:
+        if self.away:
+            raise IndexUnavailable("the server does not answer")
+        return super().open()
+
+
+def test_an_index_that_is_down_is_told_once_and_taken_up_when_it_is_back(tmp_path: Path) -> None:
+    clock, embedder = HandClock(), Words()
+    store = SqliteStore(tmp_path / "pager.db", clock.zone)
+    ledger, index = Ledger(store, clock), Away(StoredVectors(store, embedder))
+    meaning = Meaning(store, ledger, embedder, index)
+    rows = embedder.embed([f"topic{number}" for number in range(BATCH)])
+    for number, row in enumerate(rows, start=1):
+        store.archive.append(f"topic{number}", None, (), 0, None, 0, "person", 0, stated=False)
+        meaning.store(number, row)
+    for away in (True, True, False, False):
+        index.away = away
+        assert meaning.near(rows[3], 1)[0][0] == 4
+        assert index.through() == (0 if away else BATCH)
+    reasons = [row.reason for row in ledger.movements(events=["index"])]
+    assert reasons == ["the server does not answer", "rebuilt: nothing is kept"]
+    store.close()

@@ -248,7 +248,6 @@ def test_a_reply_without_oddities_is_carried_as_it_came() -> None:
     blocks = [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "hi"}]
     fate = carried(*blocks)
     assert fate.forms == blocks
-    assert fate.as_it_came
     assert fate.ends_turn
 
 

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
-from pager.store.database import Database, Row
+from pager.store.database import Database, Row, any_of
 from pager.types import Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
@@ -128,15 +128,15 @@ class ArchiveTable:
         )
         return [row["id"] for row in self._db.rows(sql, (first, at, at, *others, limit))]
 
-    def match(self, query: str, limit: int, at: int, tags: Sequence[str]) -> list[tuple[int, float]]:
-        """The best facts for a full-text query that are true at a moment and carry all the tags."""
+    def match(self, words: Sequence[str], limit: int, at: int, tags: Sequence[str]) -> list[tuple[int, float]]:
+        """The best facts with any of these words that are true at a moment and carry all the tags."""
         sql = (
             "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
             f" WHERE fact_words MATCH ? AND {_TRUE_AT.format(at='?')}"
             + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
             + " ORDER BY w.rank, f.id DESC LIMIT ?"
         )
-        rows = self._db.rows(sql, (query, at, at, *map(str.casefold, tags), limit))
+        rows = self._db.rows(sql, (any_of(words), at, at, *map(str.casefold, tags), limit))
         return [(row["id"], row["score"]) for row in rows]
 
     # vectors

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pager.blocks import dump
-from pager.store.database import Database, Row
+from pager.store.database import Database, Row, any_of
 from pager.store.seam import Said
 from pager.tokens import Counts
 from pager.types import Call, Json, Part, PartKind, Slot, Step
@@ -70,6 +70,12 @@ class ConversationTable:
         sql = "SELECT * FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id DESC LIMIT ?"
         return self._db.rows(sql, (turn, limit))
 
+    def refused_turns(self, turns: Sequence[int]) -> set[int]:
+        """Those of these turns that the model refused."""
+        known = f"kind <> 'record' AND turn IN ({','.join(map(str, turns))})"
+        rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {known} AND stop_reason = 'refusal'")
+        return {row["turn"] for row in rows}
+
     # parts
 
     def append_part(
@@ -102,11 +108,6 @@ class ConversationTable:
         """The said blocks of a step exactly as they came, results after the reply."""
         rows = self._db.rows("SELECT block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
         return [json.loads(row["block"]) for row in rows]
-
-    def parts_of(self, step: int, epoch: int) -> list[Part]:
-        """A step's parts as the prompt of `epoch` carries them."""
-        rows = self._db.rows(f"{_CARRIED} WHERE p.step = :step ORDER BY p.id", {"step": step, "epoch": epoch})
-        return [_part(row) for row in rows]
 
     def load(self, steps: Sequence[int], epoch: int, through_part: int | None = None) -> list[Step]:
         """These steps as the prompt of `epoch` carries them, up to a part."""
@@ -164,8 +165,8 @@ class ConversationTable:
 
     # search
 
-    def match(self, query: str, limit: int, after: int | None, before: int | None) -> list[Said]:
-        """The best parts for a full-text query, best first, in the half-open span of time."""
+    def match(self, words: Sequence[str], limit: int, after: int | None, before: int | None) -> list[Said]:
+        """The best parts with any of these words, best first, in the half-open span of time."""
         span, values = _span(after, before)
         timed = "JOIN parts p ON p.id = w.rowid" if span else ""
         # Ranked without the blocks, which may be megabytes: they are read of the best only.
@@ -175,7 +176,7 @@ class ConversationTable:
             " ORDER BY w.rank, w.rowid DESC LIMIT ?) best"
             " JOIN parts p ON p.id = best.id JOIN steps s ON s.id = p.step ORDER BY best.rank, p.id DESC"
         )
-        return [_said(row) for row in self._db.rows(sql, (query, *values, limit))]
+        return [_said(row) for row in self._db.rows(sql, (any_of(words), *values, limit))]
 
     def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
         """The newest searchable parts in the span, for a search without words."""

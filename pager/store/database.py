@@ -257,3 +257,8 @@ class Database:
     def close(self) -> None:
         with self._explained:
             self._connection.close()
+
+
+def any_of(words: Sequence[str]) -> str:
+    """A full-text query for any of these words, in any order."""
+    return " OR ".join(f'"{word}"' for word in words)

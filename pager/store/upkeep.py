@@ -207,8 +207,7 @@ class UpkeepTable:
         if row is not None and row[0]:
             raise StorageError(
                 f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the "
-                f"readers (a debug "
-                "view, a backup) and open the agent again: it finishes by itself."
+                "readers (a debug view, a backup) and open the agent again: it finishes by itself."
             )
 
     # copies
@@ -218,6 +217,7 @@ class UpkeepTable:
         if file.exists():
             raise StorageError(f"{file} exists already; choose another name.")
         try:
+            file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
             self._db.run("VACUUM INTO ?", (str(file),))
             with file.open("r+b") as copy:
                 os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into

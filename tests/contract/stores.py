@@ -10,7 +10,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from pager.search import match_query
+from pager.search import words
 from pager.store import SqliteStore, Store
 from pager.tokens import Counts
 from pager.types import Epoch, Json
@@ -61,7 +61,7 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
 def found(
     store: Store, question: str, *, limit: int = 10, after: int | None = None, before: int | None = None
 ) -> list[int]:
-    return [said.step for said in store.conversation.match(match_query(question), limit, after, before)]
+    return [said.step for said in store.conversation.match(words(question), limit, after, before)]
 
 
 def keep(

@@ -201,7 +201,7 @@ def test_an_epoch_sees_the_newest_form_up_to_it(store: Store) -> None:
     table.reform(part, 2, text("two"))
     table.reform(part, 5, None)
     table.reform(part, 7, text("seven"))
-    forms = [table.parts_of(number, seen)[0].form for seen in (0, 1, 2, 4, 5, 6, 7, 100)]
+    forms = [table.load([number], seen)[0].parts[0].form for seen in (0, 1, 2, 4, 5, 6, 7, 100)]
     came, two, seven = text("as it came"), text("two"), text("seven")
     assert forms == [came, came, two, two, None, None, seven, seven]
     assert [table.load([number], seen)[0].parts[0].form for seen in (1, 4, 6, 9)] == [came, two, None, seven]

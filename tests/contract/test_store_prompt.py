@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pager.clock import from_micros
 from pager.errors import StorageError
-from pager.search import match_query
+from pager.search import words
 from pager.store import Store
 from pager.tokens import Counts
 from pager.types import Answered, Movement, Pin, Stay, Usage
@@ -278,9 +278,9 @@ def test_what_is_purged_keeps_its_place_and_is_not_found(store: Store) -> None:
     assert known is not None
     assert (known.purged, known.text, known.key, known.tags) == (True, "", None, ())
     assert [store.archive.true_at([fact], 0, ()), store.archive.tagged(["attic"], 0, 9)] == [set(), []]
-    assert (store.archive.match(match_query("room"), 9, 0, ()), store.archive.versions("room")) == ([], [])
+    assert (store.archive.match(words("room"), 9, 0, ()), store.archive.versions("room")) == ([], [])
     assert (store.archive.count_vectors(), store.archive.without_vector(9)) == (0, [])
     row = store.conversation.step(step)
     assert row is not None
     assert (row["purged"], store.conversation.newest(9, None, None)) == (1, [])
-    assert store.conversation.parts_of(step, 1)[0].form == {"type": "text", "text": "a* carried"}
+    assert store.conversation.load([step], 1)[0].parts[0].form == {"type": "text", "text": "a* carried"}

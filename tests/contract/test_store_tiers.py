@@ -11,7 +11,7 @@ import pytest
 
 from pager.clock import from_micros
 from pager.errors import StorageError
-from pager.search import match_query
+from pager.search import words
 from pager.store import Store
 from pager.types import Block
 from tests.contract.stores import Place, found, keep, say, text
@@ -30,7 +30,7 @@ def test_match_finds_any_word_and_the_best_first(store: Store) -> None:
     assert set(found(store, "warming")) == {most, some, little}  # other endings of a word, too
     assert found(store, "cafe lamp warm", limit=1) == [most]
     assert found(store, "absent") == []
-    best, next_best = store.conversation.match(match_query("lamp warm"), 2, None, None)
+    best, next_best = store.conversation.match(words("lamp warm"), 2, None, None)
     assert best[:6] == (part, most, "user", "Dana", 7, text("Warmed lamps: the café"))
     assert best.score > next_best.score > 0
 
@@ -68,7 +68,7 @@ def test_words_can_be_made_again(store: Store) -> None:
 
 
 def matched(store: Store, question: str, at: int, *tags: str) -> list[int]:
-    return [fact for fact, _ in store.archive.match(match_query(question), 10, at, tags)]
+    return [fact for fact, _ in store.archive.match(words(question), 10, at, tags)]
 
 
 def test_a_fact_comes_back_as_it_went_in(store: Store, place: Place) -> None:
@@ -148,7 +148,7 @@ def test_match_keeps_to_what_is_true_at_the_moment(store: Store) -> None:
     present = keep(store, "a warm room", start=20)
     assert [matched(store, "lamps warming", at) for at in (0, 19, 20, 99)] == [[past], [past], [present], [present]]
     keep(store, "a nothing")
-    best, next_best = store.archive.match(match_query("lamp nothing"), 2, 0, ())
+    best, next_best = store.archive.match(words("lamp nothing"), 2, 0, ())
     assert (best[0], best[1] > next_best[1] > 0) == (past, True)
     assert matched(store, "absent", 0) == []
 

@@ -136,7 +136,7 @@ def look_for_all(directory: str, newest: int) -> None:
         meaning = memory._archival.meaning
         assert meaning is not None
         facts = memory.newest_facts(100_000)
-        lost = [fact.id for fact in facts[:newest] if meaning.nearest(fact.text, 1)[0][0] != fact.number]
+        lost = [fact.id for fact in facts[:newest] if meaning.near(meaning.embed(fact.text), 1)[0][0] != fact.number]
         say("facts", len(facts), lost)
         assert [fact.text for fact in reversed(facts)] == [fact_text(number) for number in range(1, len(facts) + 1)]
         assert memory.check() == []

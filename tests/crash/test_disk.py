@@ -211,4 +211,8 @@ def test_the_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
     directory = tmp_path / "home" / "agent"
     with open_memory(directory):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE((directory / "lock").stat().st_mode) == 0o600
+        with Memory.read(directory, embedder=Words()) as reading:
+            reading.export(tmp_path / "copy")
+        assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600

@@ -234,7 +234,7 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         assert nearest is not None
         facts = memory.newest_facts(10_000)
         assert len(facts) == THREADS * each
-        assert [fact.id for fact in facts if nearest.nearest(fact.text, 1)[0][0] != fact.number] == []
+        assert [fact.id for fact in facts if nearest.near(nearest.embed(fact.text), 1)[0][0] != fact.number] == []
         assert memory.check() == []
 
 

@@ -83,7 +83,7 @@ class PlainFacts(dict[str, PlainFact]):
     def archive(self, page: str, fact: PlainFact) -> None:
         if fact.key is not None:
             others = [other for other in self.values() if other.key == fact.key and other.start != other.end]
-            holding = [other for other in others if fact.stated and other.stated and not other.forgotten]
+            holding = [other for other in others if other.stated and not other.forgotten]
             fact.end = min((other.start for other in holding if other.start > fact.start), default=None)
             for other in others:
                 if fact.true_at(max(other.start, fact.start)) and (other.end is None or other.end > fact.start):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -47,13 +47,26 @@ class Letters(Words):
 
 
 class Broken(Words):
-    """Fails while `broken` is set."""
+    """Fails while `broken` is set: with that error, if it is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, broken: bool | Exception = True) -> None:
         super().__init__("broken-1")
-        self.broken = True
+        self.broken = broken
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if isinstance(self.broken, Exception):
+            raise self.broken
         if self.broken:
             raise EmbedderUnavailable("the weights are missing; install them.")
         return super().embed(texts)
+
+
+class Careless(Words):
+    """Breaks the seam's promises: its rows are what a test says, once they are asked for."""
+
+    def __init__(self, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> None:
+        super().__init__("careless-1")
+        self._change = change
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._change(super().embed(texts))

@@ -1,0 +1,123 @@
+"""An agent on the strict stand-in, over HTTP in this process and through the real SDK.
+
+stage.says(call("look"), "Fine.")             # replies and faults, in order
+agent = stage.agent(look, window=20_000)      # with the memory's tools, and these
+stage.requests[-1]                            # what was accepted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from agents.agent import Agent
+from agents.anthropic_model import AnthropicModel
+from agents.building import Parts
+from agents.config import AgentConfig
+from agents.events import Event
+from agents.loop import Approve, Patience
+from agents.memory_tools import MemoryTools
+from agents.meter import Meter, Prices, RunLimits
+from agents.model import Model
+from agents.rehearsal.script import Fault
+from agents.rehearsal.serving import MessagesServer
+from agents.tasks import PLAN_BLOCK, TaskTools
+from agents.tools import Tool
+from pager import BlockSpec, Limits, Memory
+from pager.types import Call, Json
+from tests.standin import Reply, Standin
+from tests.standin.server import StandinService, ok
+from tests.support.clock import HandClock
+
+Said = Reply | Fault | str | Json
+PRICES = Prices(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0)
+
+
+def nobody(_: Call) -> None:
+    """There is no one to ask."""
+
+
+def build(
+    directory: Path, model: Model, *functions: Callable[..., Any] | Tool, window: int = 60_000, task: bool = False,
+    approve: Approve = nobody, patience: Patience | None = None, limits: RunLimits | None = None,
+    clock: HandClock | None = None, **opening: Any,
+) -> Agent:  # fmt: skip
+    """As agents.building joins them, with tools that need no file."""
+    clock = clock or HandClock()
+    of_memory, of_task = MemoryTools(clock), TaskTools()
+    own = [each if isinstance(each, Tool) else Tool.of(each) for each in functions]
+    tools = [*of_memory.tools(), *own, *(of_task.tools() if task else ())]
+    core = {"human": BlockSpec(limit_tokens=200), **({"plan": PLAN_BLOCK} if task else {})}
+    with ExitStack() as opened:
+        memory = opened.enter_context(
+            Memory.open(
+                directory,
+                **{
+                    "limits": Limits.for_window(window), "instructions": "Be brief.", "model": model.name,
+                    "tools": [tool.definition for tool in tools], "core": core, "embedder": None, "clock": clock,
+                    "count_tokens": model.count_tokens, **opening,
+                },
+            )
+        )  # fmt: skip
+        of_memory.bind(memory)
+        of_task.bind(memory)
+        parts = Parts(memory, model, tools, Meter(clock, limits or RunLimits(), PRICES), opened.pop_all())
+    return Agent(AgentConfig(name="agent"), parts, clock, approve, patience or Patience(wait=lambda _: None))
+
+
+class Stage:
+    """The stand-in, and agents that ask it. Whatever a test leaves open is closed in the end."""
+
+    def __init__(self, directory: Path, service: StandinService, base_url: str, opened: ExitStack) -> None:
+        self.directory = directory
+        self.service = service
+        self.base_url = base_url
+        self._opened = opened
+
+    @property
+    def requests(self) -> list[Json]:
+        return self.service.standin.requests
+
+    @property
+    def last(self) -> list[Any]:
+        """The content of the last message of the last request."""
+        return self.requests[-1]["messages"][-1]["content"]
+
+    def says(self, *lines: Said) -> Self:
+        scripted = (Reply(line) if isinstance(line, str | dict) else line for line in lines)
+        self.service.script(*scripted)
+        return self
+
+    def model(self, **options: Any) -> AnthropicModel:
+        made = AnthropicModel("m", base_url=self.base_url, **{"retries": 0, **options})
+        self._opened.callback(made.close)
+        return made
+
+    def agent(self, *functions: Callable[..., Any] | Tool, model: Model | None = None, **options: Any) -> Agent:
+        built = build(self.directory, model or self.model(), *functions, **options)
+        return self._opened.enter_context(built)
+
+    def assert_over(self) -> None:
+        """All that was scripted was said, and no request was refused."""
+        log = self.service.control("log", {})
+        assert (log["rejected"], log["unsaid"]) == ([], 0)
+
+
+@contextmanager
+def stage_in(directory: Path, standin: Standin | None = None) -> Generator[Stage]:
+    service = StandinService(standin or Standin(limit_tokens=60_000), replies=ok)
+    with ExitStack() as opened:
+        server = opened.enter_context(MessagesServer(service))
+        yield Stage(directory / "agent", service, server.base_url, opened)
+
+
+def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
+    """The events up to one of these kinds, with it; the generator stays where it is."""
+    seen: list[Event] = []
+    for event in events:
+        seen.append(event)
+        if isinstance(event, kinds):
+            return seen
+    raise AssertionError(f"the events ended without {kinds}: {seen}")
