@@ -10,6 +10,7 @@ import click
 from agents import history
 from agents.agent import Agent
 from agents.cli.common import FAILED, INTERRUPTED, Shared, common
+from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, ask_approval
 from pager.errors import PagerError
 
@@ -17,7 +18,7 @@ END = frozenset({"/quit", "/exit"})
 
 
 @click.command("chat", short_help="A conversation that remembers, also over restarts.")
-@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.option("--as", "as_name", metavar="NAME", help="Another instance of the same agent, with a memory of its own.")
 @click.option("--history", "history_file", type=click.Path(path_type=Path), help="Turns to remember, as JSON lines.")
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from agents.cli.common import DONE, common
+from agents.cli.completion import AgentFile
 from agents.cli.terminal import as_json
 
 
 @click.command("validate", short_help="Check an agent's YAML, with places.")
-@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 def validate_command(file: Path, as_line: bool) -> int:
@@ -32,7 +33,7 @@ def validate_command(file: Path, as_line: bool) -> int:
 
 
 @click.command("render", short_help="Show an agent's configuration as resolved.")
-@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.option("--json", "as_line", is_flag=True, help="Print it as JSON.")
 @common
 def render_command(file: Path, as_line: bool) -> int:

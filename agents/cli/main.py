@@ -30,6 +30,14 @@ COMMANDS = {  # command -> (module, what it does)
 }
 
 
+COMPLETION = """\b
+The Tab key completes commands, agents and files, with this line in your shell's configuration:
+  bash  eval "$(_SELFPAGER_COMPLETE=bash_source selfpager)"
+  zsh   eval "$(_SELFPAGER_COMPLETE=zsh_source selfpager)"
+  fish  _SELFPAGER_COMPLETE=fish_source selfpager | source
+"""
+
+
 class LazyGroup(click.Group):
     """Commands whose modules are imported when they run: `--help` stays quick."""
 
@@ -56,7 +64,11 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?" if near else error.message) from None
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=COMPLETION,
+)
 @common
 @click.version_option(package_name="selfpager")
 def cli() -> None:

@@ -13,6 +13,7 @@ import click
 from agents import history, tasks
 from agents.agent import Agent
 from agents.cli.common import DONE, FAILED, INTERRUPTED, LIMIT, Shared, common
+from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, ask_approval, progress
 from agents.events import Event, Replied, Stopped, ToolStarted
 from agents.loop import Patience
@@ -23,7 +24,7 @@ CODES = {"done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval
 
 
 @click.command("run", short_help="A long task with progress; --resume after any end.")
-@click.argument("file", metavar="AGENT.yaml", type=click.Path(path_type=Path))
+@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.argument("task", required=False)
 @click.option("--resume", is_flag=True, help="Go on with the open task, however it ended.")
 @click.option("--new", is_flag=True, help="Drop a task that is still open.")

@@ -10,6 +10,7 @@ import click
 
 from agents import homes, snapshot
 from agents.cli.common import DONE, Shared, common
+from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
 from pager.memory import Memory
 from pager.reading import Reading
@@ -18,7 +19,7 @@ LOOK_SECONDS = 0.5
 
 
 @click.command("show", short_help="The tiers of an agent in the terminal.")
-@click.argument("name")
+@click.argument("name", type=AgentName())
 @click.option("--at", "step", metavar="STEP", help="As it was in the request that this step answered, such as s45.")
 @click.option("--watch", is_flag=True, help="Go on and show every change; Ctrl-C ends it.")
 @click.option(

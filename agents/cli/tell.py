@@ -8,13 +8,14 @@ import click
 
 from agents import homes
 from agents.cli.common import DONE, Shared, common
+from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
 from pager import inbox
 from pager.clock import SystemClock
 
 
 @click.command("tell", short_help="A message to a running agent, taken at its next step.")
-@click.argument("name")
+@click.argument("name", type=AgentName())
 @click.argument("text")
 @click.option("--from", "speaker", metavar="WHO", help="The name of the speaker.")
 @click.option("--json", "as_line", is_flag=True, help="Print the command's id as JSON.")

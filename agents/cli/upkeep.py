@@ -10,12 +10,13 @@ import click
 
 from agents import copies, homes
 from agents.cli.common import DONE, FAILED, Shared, common
+from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
 from pager.memory import Memory
 
 
 @click.command("check", short_help="Look over laws and files, both stores; --fix mends.")
-@click.argument("name")
+@click.argument("name", type=AgentName())
 @click.option("--fix", is_flag=True, help="Mend what can be made again: word index, vectors, vector index.")
 @click.option("--json", "as_line", is_flag=True, help="Print the problems as JSON.")
 @common
@@ -37,7 +38,7 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 
 
 @click.command("export", short_help="Copy an agent, also a running one, into a file.")
-@click.argument("name")
+@click.argument("name", type=AgentName())
 @click.argument("file", type=click.Path(path_type=Path))
 @common
 @click.pass_obj
@@ -62,7 +63,7 @@ def import_command(shared: Shared, file: Path, as_name: str | None) -> int:
 
 
 @click.command("purge", short_help="Destroy a fact or a step: no file keeps its text.")
-@click.argument("name")
+@click.argument("name", type=AgentName())
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @common

@@ -1,0 +1,65 @@
+"""What the Tab key offers behind a command: names of agents that are there, YAML files that may describe one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agents import homes
+from agents.cli.common import Shared
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+ENDINGS = (".yaml", ".yml")
+
+
+class AgentName(click.types.StringParamType):
+    """An agent in the home; whether it exists is found out by the command."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        home = homes.home_directory(ctx.ensure_object(Shared).home, os.environ)
+        return [CompletionItem(name) for name in homes.agents_in(home) if name.startswith(incomplete)]
+
+
+class AgentFile(click.Path):
+    """A YAML file: here, or one folder further down. Where there is none, what the shell itself would offer."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = sorted(_files(incomplete))
+        return [CompletionItem(path) for path in found] or [CompletionItem(incomplete, type="file")]
+
+
+def _files(incomplete: str) -> Iterator[str]:
+    written, slash, beginning = incomplete.rpartition("/")
+    for path in _inside(Path(f"{written}{slash}" or ".")):
+        if not path.name.startswith(beginning) or (path.name.startswith(".") and not beginning):
+            continue
+        if path.is_dir():
+            yield from (f"{written}{slash}{path.name}/{file.name}" for file in _inside(path) if _is_yaml(file))
+        elif _is_yaml(path):
+            yield f"{written}{slash}{path.name}"
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in ENDINGS and path.is_file()
