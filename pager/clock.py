@@ -121,3 +121,8 @@ def span_end(value: Moment, zone: tzinfo) -> datetime:
         return moment
     after = moment + timedelta(days=1)
     return datetime(after.year, after.month, after.day, tzinfo=zone)
+
+
+def moment_of(at: Moment | None, clock: Clock) -> int:
+    """When something was said, for the store: then, or now."""
+    return to_micros(clock.now() if at is None else span_start(at, clock.zone))

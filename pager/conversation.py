@@ -1,4 +1,4 @@
-"""The recall tier's writing side: user messages, replies, tool results, and turns recorded from elsewhere.
+"""The recall tier's writing side: user messages, replies and tool results.
 
 Every append is committed when the call returns, exactly as it came; what the prompt carries of it (disarmed, spilled,
 without blank text) is decided here once. `view` is the prompt in memory and follows each commit.
@@ -6,13 +6,13 @@ without blank text) is decided here once. `view` is the prompt in memory and fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from pager import blocks, markup, replies, sizing, words
 from pager.blocks import clean
-from pager.clock import Clock, Moment, span_start, to_micros
+from pager.clock import Clock, Moment, moment_of, to_micros
 from pager.content import check_result, check_user, text_of_person, text_or_none
 from pager.counter import Counter
 from pager.errors import CallsOpen, NotFound, Refused
@@ -23,7 +23,6 @@ from pager.types import Answered, Json, Part, PartKind, Slot, Step, read_page_id
 from pager.view import View
 
 Content = str | Sequence[Mapping[str, Any]]
-RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 
 
 class Present(Protocol):
@@ -50,7 +49,7 @@ class Conversation:
         check_user(content)
         self.refuse_if_open()
         name = clean(text_or_none(name, "name"))
-        view, moment = self._present.view, self._moment(at)
+        view, moment = self._present.view, moment_of(at, self._clock)
         with self._store.transaction():
             last = self._store.conversation.last_live()
             turn = last["turn"] if last and not last["ends_turn"] else None
@@ -293,49 +292,3 @@ class Conversation:
         )
         self._store.conversation.answer_call(call_id, part.id)
         return part
-
-    # turns from elsewhere
-
-    def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
-        moment = self._moment(at)
-        text_of_person(text, "text")
-        role = clean(text_of_person(role, "role"))
-        name, session = clean(text_or_none(name, "name")), clean(text_or_none(session, "session"))
-        if not role.strip():
-            raise Refused("the role is empty; say who spoke, such as 'user' or 'assistant'.")
-        with self._store.transaction():
-            number = self._store.conversation.append_step("record", role, moment, name=name, session=session)
-            block = cast(Json, clean(blocks.text_block(text)))
-            part = self._store.conversation.append_part(
-                number, "said", "user", block, moment, searchable=bool(text.strip())
-            )
-            if text.strip():
-                self._store.conversation.index_words(part, words.indexed(block["text"], name))
-        return number
-
-    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
-        """All of them or, when one is wrong, none; the error says which."""
-        numbers: list[int] = []
-        with self._store.transaction():
-            for index, turn in enumerate(turns):
-                try:
-                    numbers.append(self.record(**_record_fields(turn)))
-                except Refused as error:
-                    raise Refused(f"turn {index}: {error}") from None
-        return numbers
-
-    def _moment(self, at: Moment | None) -> int:
-        return to_micros(self._clock.now() if at is None else span_start(at, self._clock.zone))
-
-
-def _record_fields(turn: Any) -> dict[str, Any]:
-    """The arguments of `record` out of a turn as it came, perhaps from a file."""
-    given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
-    unknown = given.keys() - RECORD_FIELDS
-    texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
-    if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
-        raise Refused(
-            "it needs the texts role and text, and may have at, name and session (texts, too)"
-            + (f"; unknown: {', '.join(sorted(unknown))}." if unknown else f"; it is {turn!r:.200}.")
-        )
-    return {"at": None, "name": None, "session": None, **given}

@@ -14,10 +14,8 @@ Errors say the value, the limit and the way out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,7 +36,8 @@ from pager.prefetch import Prefetch
 from pager.prompt import CountTokens, Prompt
 from pager.reading import Reading, takes_turns
 from pager.recall import Recall
-from pager.types import Block, BlockSpec, Fact, Hit, Json, PageText, Problem, Request, Usage
+from pager.tiers import Tiers
+from pager.types import BlockSpec, Json, Problem, Request, Usage
 
 INTERRUPTED = (
     "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
@@ -62,7 +61,7 @@ def _check_opening(
         raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
-class Memory(Reading):
+class Memory(Tiers):
     """Three tiers on disk under a budget that holds. `Memory.open` makes one, `Memory.read` only reads."""
 
     def __init__(
@@ -225,41 +224,7 @@ class Memory(Reading):
             finally:
                 self._within -= 1
 
-    # turns from elsewhere
-
-    @takes_turns
-    def record(
-        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
-    ) -> str:
-        """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id."""
-        return f"s{self._conversation.record(role, text, at=at, name=name, session=session)}"
-
-    @takes_turns
-    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which."""
-        return [f"s{number}" for number in self._conversation.record_many(turns)]
-
-    # moving facts and pages
-
-    @takes_turns
-    def archive(
-        self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
-        actor: str = "person", neighbours: int = 3,
-    ) -> Fact:  # fmt: skip
-        """Store a fact; one with the same key supersedes the current one. Its `neighbours` are close in meaning."""
-        fact = self._archival.archive(
-            text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
-        )
-        return replace(fact, look_around=partial(self._in_turn, fact.look_around))
-
-    @takes_turns
-    def _in_turn(self, look: Callable[[], tuple[Hit, ...]]) -> tuple[Hit, ...]:
-        return look()
-
-    @takes_turns
-    def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
-        """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
-        return self._archival.forget(page_id, reason, actor)
+    # purging, others, and upkeep
 
     @takes_turns
     def purge(self, page_id: str, *, actor: str = "person") -> int:
@@ -284,56 +249,6 @@ class Memory(Reading):
             purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
         return page
 
-    @takes_turns
-    def search_archive(
-        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
-        actor: str = "person",
-    ) -> list[Hit]:  # fmt: skip
-        """Facts by meaning and by words, best first; with `as_of` what was true then. The ledger notes it."""
-        return self._archival.search(query, limit=limit, as_of=as_of, tags=tags or (), actor=actor)
-
-    @takes_turns
-    def search_recall(
-        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
-        actor: str = "person",
-    ) -> list[Hit]:  # fmt: skip
-        """Steps by words, resident and evicted, best first. A date alone means that whole day. The ledger notes it."""
-        return self._recall.search(query, limit=limit, after=after, before=before, actor=actor)
-
-    @takes_turns
-    def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
-        """Add a line to a core block."""
-        return self._core.append(block, text, actor)
-
-    @takes_turns
-    def core_replace(self, block: str, old_text: str, new_text: str, *, actor: str = "person") -> Block:
-        """Exchange an exact and unique piece of a core block; empty `new_text` deletes it."""
-        return self._core.replace(block, old_text, new_text, actor)
-
-    @takes_turns
-    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
-        """A page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
-        last = self._prompt.view.last
-        holder = last.id if actor == "agent" and last and last.open_calls else None
-        return self._pages.page_in(page_id, pin=pin, offset=offset, actor=actor, holder=holder)
-
-    @takes_turns
-    def page_out(self, page_id: str, *, actor: str = "person") -> None:
-        """Unpin a page: it leaves the prompt at the next eviction."""
-        self._pages.unpin(page_id, actor)
-
-    @takes_turns
-    def move_out(
-        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person"
-    ) -> Fact:
-        """Move a text from a core block to the archive, in one transaction."""
-        with self._store.transaction():
-            self._core.remove(block, text, actor)
-            fact = self._archival.archive(text, key=key, tags=tags, valid_from=None, actor=actor, neighbours=0)
-            size = tokens.total(text)
-            self._ledger.write("page_out", fact.id, reason=f"{purging.MOVED_FROM}{block}", actor=actor, tokens=size)
-        return fact
-
     @property
     def limits(self) -> Limits:
         """The limits that hold, with `max_part_tokens` as it was lowered for a small window."""
@@ -345,8 +260,6 @@ class Memory(Reading):
         text_or_none(value, f"the note {key!r}")
         with self._store.transaction():
             self._store.journal.put(f"note:{key}", value)
-
-    # others, and upkeep
 
     @takes_turns
     def take_inbox(self) -> int:

@@ -1,0 +1,109 @@
+"""The three tiers as a person, an agent's tools or a program uses them: record, archive, search, edit, page.
+
+Every call takes its turn, commits before it returns, and is in the ledger with who asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pager import purging, tokens
+from pager.clock import Moment
+from pager.prompt import Prompt
+from pager.reading import Reading, takes_turns
+from pager.types import Block, Fact, Hit, PageText
+
+
+class Tiers(Reading):
+    """What can be done with the tiers outside of the loop. Who makes one gives it its prompt."""
+
+    _prompt: Prompt
+
+    # turns from elsewhere
+
+    @takes_turns
+    def record(
+        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
+    ) -> str:
+        """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id."""
+        return f"s{self._recall.record(role, text, at=at, name=name, session=session)}"
+
+    @takes_turns
+    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which."""
+        return [f"s{number}" for number in self._recall.record_many(turns)]
+
+    # moving facts and pages
+
+    @takes_turns
+    def archive(
+        self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
+        actor: str = "person", neighbours: int = 3,
+    ) -> Fact:  # fmt: skip
+        """Store a fact; one with the same key supersedes the current one. Its `neighbours` are close in meaning."""
+        fact = self._archival.archive(
+            text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
+        )
+        return replace(fact, look_around=partial(self._in_turn, fact.look_around))
+
+    @takes_turns
+    def _in_turn(self, look: Callable[[], tuple[Hit, ...]]) -> tuple[Hit, ...]:
+        return look()
+
+    @takes_turns
+    def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
+        """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
+        return self._archival.forget(page_id, reason, actor)
+
+    @takes_turns
+    def search_archive(
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:  # fmt: skip
+        """Facts by meaning and by words, best first; with `as_of` what was true then. The ledger notes it."""
+        return self._archival.search(query, limit=limit, as_of=as_of, tags=tags or (), actor=actor)
+
+    @takes_turns
+    def search_recall(
+        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:  # fmt: skip
+        """Steps by words, resident and evicted, best first. A date alone means that whole day. The ledger notes it."""
+        return self._recall.search(query, limit=limit, after=after, before=before, actor=actor)
+
+    @takes_turns
+    def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
+        """Add a line to a core block."""
+        return self._core.append(block, text, actor)
+
+    @takes_turns
+    def core_replace(self, block: str, old_text: str, new_text: str, *, actor: str = "person") -> Block:
+        """Exchange an exact and unique piece of a core block; empty `new_text` deletes it."""
+        return self._core.replace(block, old_text, new_text, actor)
+
+    @takes_turns
+    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
+        """A page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
+        last = self._prompt.view.last
+        holder = last.id if actor == "agent" and last and last.open_calls else None
+        return self._pages.page_in(page_id, pin=pin, offset=offset, actor=actor, holder=holder)
+
+    @takes_turns
+    def page_out(self, page_id: str, *, actor: str = "person") -> None:
+        """Unpin a page: it leaves the prompt at the next eviction."""
+        self._pages.unpin(page_id, actor)
+
+    @takes_turns
+    def move_out(
+        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person"
+    ) -> Fact:
+        """Move a text from a core block to the archive, in one transaction."""
+        with self._store.transaction():
+            self._core.remove(block, text, actor)
+            fact = self._archival.archive(text, key=key, tags=tags, valid_from=None, actor=actor, neighbours=0)
+            size = tokens.total(text)
+            self._ledger.write("page_out", fact.id, reason=f"{purging.MOVED_FROM}{block}", actor=actor, tokens=size)
+        return fact
