@@ -98,6 +98,13 @@ def test_the_agents_that_come_along_keep_to_it(path: Path) -> None:
     assert not list(ALLOWED.iter_errors(plain(yaml_file.read(path, {}))))
 
 
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("section", [(), ("model",), ("window",), ("core",), ("archival", "prefetch")], ids=str)
+def test_a_key_that_nobody_knows_is_seen_in_them(path: Path, section: tuple[str, ...]) -> None:
+    data = put(plain(yaml_file.read(path, {})), section, {"name": "x", "zzz": 1} if not section else {"zzz": 1})
+    assert [list(error.absolute_path) for error in ALLOWED.iter_errors(data)] == [list(section[:1])]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
