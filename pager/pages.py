@@ -189,7 +189,8 @@ class Pages:
                 self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True, why=f"as {page} was")
 
     def keep_within_limit(self) -> None:
-        """A window that shrinks leaves less room for pins: the oldest go first."""
-        pins, limit = self._store.prompt.pins(), self._limits().of_usable(PINNED_SHARE)
+        """A window that shrinks leaves less room for pins: what is too large by itself goes, then the oldest."""
+        limit = self._limits().of_usable(PINNED_SHARE)
+        pins = sorted(self._store.prompt.pins(), key=lambda pin: pin.tokens <= limit)
         while pins and sum(pin.tokens for pin in pins) > limit:
             self.unpin(pins.pop(0).page_id, "pager", f"pinned pages share {limit} tokens of a smaller window")

@@ -207,6 +207,17 @@ def test_pins_share_a_fifth_of_the_window(tmp_path: Path) -> None:
     assert not talk.memory.check()
 
 
+def test_one_pin_that_is_too_large_for_a_smaller_window_takes_no_other_along(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=60_000)
+    for text in ("lives in Porto", "has two cats", "line of a long fact " * 500):
+        talk.memory.page_in(talk.memory.archive(text).id, pin=True)
+    talk.ask("hello")
+    talk.reopen(limits=Limits.for_window(8_000))
+    assert sorted(stay.page_id for stay in talk.memory.resident() if stay.how == "pinned") == ["f1", "f2", "f3"]
+    talk.ask("hello")
+    assert sorted(stay.page_id for stay in talk.memory.resident() if stay.how == "pinned") == ["f1", "f2"]
+
+
 def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=16_000)
     for text in (LONG, LONG, "has two cats"):

@@ -116,8 +116,8 @@ class Opened(RuleBasedStateMachine):
 
     def pins_may_not_fit(self) -> None:
         """A pin leaves by itself only for want of room, and the ledger says so."""
+        most = sum(3 * (tokens.total(piece) + 20) for piece in self.plain.pins.values())
         for page in self.plain.pins.keys() - self.pins():
-            most = sum(3 * (tokens.total(piece) + 20) for piece in self.plain.pins.values())
             assert most > PINNED_SHARE * self.limits.usable_tokens, f"{page} had to go, and there was room"
             del self.plain.pins[page]
 
