@@ -1,0 +1,234 @@
+"""An agent whose YAML changes between two runs, or in the middle of a task: a new epoch, and no request refused.
+
+Real agents from files, the strict stand-in in a process of its own, thinking that is bound to what stood before it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import Agent
+from agents.agent import Turn
+from agents.events import Event, Replied, Stopped, ToolFinished
+from tests.standin import Reply, call, thinking
+from tests.standin.server import StandinProcess
+from tests.support import HandClock
+
+TOOLS = '''
+def look(city: str) -> str:
+    """Look at the sky."""
+    return f"sunny in {city}"
+
+
+def order(number: int) -> str:
+    """Look up an order."""
+    return f"order {number} is on its way"
+'''
+Json = dict[str, Any]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def standin() -> Iterator[StandinProcess]:
+    with StandinProcess(limit=40_000, seed=7, models={"small": 12_000}) as process:
+        yield process
+
+
+@dataclass
+class Place:
+    """An agent's folder: its YAML as data, its tools, a file in core, its home. Every `agent()` reads it all anew."""
+
+    folder: Path
+    standin: StandinProcess
+    config: Json = field(default_factory=dict)
+    clock: HandClock = field(default_factory=HandClock)
+
+    def __post_init__(self) -> None:
+        (self.folder / "skies.py").write_text(TOOLS, encoding="utf-8")
+        (self.folder / "notes.md").write_text("the first notes", encoding="utf-8")
+        self.config = {
+            "name": "x",
+            "model": {"id": "m", "base_url": self.standin.base_url, "thinking": "adaptive", "max_output_tokens": 1_000},
+            "instructions": "Be brief.",
+            "window": {"limit_tokens": 30_000},
+            "core": {"blocks": {"human": {"limit_tokens": 300}, "project": {"file": "notes.md", "read_only": True}}},
+            "archival": {"embedder": "none"},
+            "tools": [{"use": "skies:look"}],
+        }
+        self._seen = len(self.standin.requests())
+
+    def agent(self, *, task: bool = False) -> Agent:
+        file = self.folder / "x.yaml"
+        file.write_text(json.dumps(self.config), encoding="utf-8")  # every JSON is YAML
+        return Agent.load(file, home=self.folder / "home", environ={}, clock=self.clock, task=task)
+
+    def ask(self, text: str, *lines: Reply) -> Turn:
+        self.standin.script(*lines)
+        with self.agent() as agent:
+            return agent.turn(text)
+
+    def epochs(self) -> list[str]:
+        """Why each epoch began."""
+        with self.agent() as agent:
+            return [move.reason for move in agent.memory.ledger(limit=1_000) if move.event == "epoch"]
+
+    @property
+    def requests(self) -> list[Json]:
+        return self.standin.requests(self._seen)
+
+    def assert_fine(self) -> None:
+        log = self.standin.log()
+        assert log["rejected"] == []
+        assert log["unsaid"] == 0
+        with self.agent() as agent:
+            assert not agent.memory.check()
+
+
+@pytest.fixture
+def place(tmp_path: Path, standin: StandinProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "skies", raising=False)
+    place = Place(tmp_path, standin)
+    yield place
+    place.assert_fine()
+
+
+def put(config: Json, path: str, value: Any) -> None:
+    *sections, key = path.split(".")
+    for section in sections:
+        config = config[section]
+    config[key] = value
+
+
+CHANGES: dict[str, tuple[str, Any, str]] = {  # what changes: path, value, what the ledger says
+    "instructions": ("instructions", "Be long.", "the instructions changed"),
+    "no instructions": ("instructions", "", "the instructions changed"),
+    "another tool": ("tools", [{"use": "skies:look"}, {"use": "skies:order"}], "the tools changed"),
+    "other tools": ("tools", [{"use": "skies:order"}], "the tools changed"),
+    "no tools of its own": ("tools", [], "the tools changed"),
+    "no memory tools": ("memory", {"tools": "none"}, "the tools changed"),
+    "model": ("model.id", "m2", "changed: model"),
+    "a model with a smaller window": ("window.limit_tokens", 10_000, ""),
+    "thinking": ("model.thinking", "off", "changed: thinking"),
+    "reply": ("model.max_output_tokens", 500, "changed: max_output_tokens"),
+    "cache": ("model.cache_ttl", "1h", "changed: cache_ttl"),
+}
+
+
+def thought(request: Json) -> list[Json]:
+    return [
+        block
+        for message in request["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] in {"thinking", "redacted_thinking"}
+    ]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_between_two_runs(place: Place, change: str) -> None:
+    path, value, why = CHANGES[change]
+    place.ask(
+        "How is the sky over Porto?",
+        Reply(thinking("I look."), call("look", {"city": "Porto"})),
+        Reply(thinking("Now I know."), "Sunny."),
+    )
+    assert place.ask("Thank you.", Reply(thinking("Kind."), "You are welcome.")).text == "You are welcome."
+    assert len(thought(place.requests[-1])) == 2
+    assert place.epochs() == ["first request"]
+    put(place.config, path, value)
+    assert place.ask("And now?", Reply(thinking("Hm."), "Still sunny.")).text == "Still sunny."
+    assert place.ask("Good.", Reply("Yes.")).text == "Yes."
+    if why:
+        assert place.epochs() == ["first request", why]
+        assert thought(place.requests[-2]) == []
+        assert len(thought(place.requests[-1])) == 1
+    said = json.dumps(place.requests[-1])
+    assert "sunny in Porto" in said
+    assert "You are welcome." in said
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("left_at", [Replied, ToolFinished])
+def test_a_change_in_the_middle_of_a_task(place: Place, change: str, left_at: type[Event]) -> None:
+    """The process ends behind a reply, its call open, or behind the result; the file is changed, the task goes on."""
+    path, value, why = CHANGES[change]
+    place.standin.script(Reply(thinking("I look."), call("look", {"city": "Porto"})))
+    with place.agent(task=True) as agent:
+        events = agent.tasks().start("Tell me about the sky over Porto.")
+        assert next(event for event in events if isinstance(event, left_at))
+        events.close()
+        assert agent.memory.turn_is_open
+    put(place.config, path, value)
+    place.standin.script(
+        Reply(thinking("Done."), call("task_done", {"summary": "sunny"})), Reply(thinking("So be it."), "Sunny.")
+    )
+    with place.agent(task=True) as agent:
+        ended = [event for event in agent.tasks().resume() if isinstance(event, Stopped)]
+        assert ended == [Stopped("done", "sunny")]
+        epochs = [move.reason for move in agent.memory.ledger(limit=1_000) if move.event == "epoch"]
+    resumed = place.requests[-2]
+    assert "sky over Porto" in json.dumps(resumed)
+    asked_for = json.dumps(resumed["messages"])
+    if change in {"other tools", "no tools of its own"} and left_at is Replied:
+        assert "There is no tool 'look'" in asked_for
+    else:
+        assert "sunny in Porto" in asked_for
+    if why:
+        assert epochs == ["first request", why]
+        assert thought(resumed) == []
+
+
+def test_a_changed_file_is_told_within_the_epoch_and_stands_in_core_after_it(place: Place) -> None:
+    place.ask("Hello.", Reply(thinking("Hm."), "Hello."))
+    (place.folder / "notes.md").write_text("the second notes", encoding="utf-8")
+    place.ask("What do the notes say?", Reply(thinking("Hm."), "Something new."))
+    assert place.epochs() == ["first request"]
+    assert "the first notes" in json.dumps(place.requests[-1]["system"])
+    assert "the second notes" in json.dumps(place.requests[-1]["messages"][-1])
+    put(place.config, "instructions", "Be long.")
+    place.ask("And now?", Reply("The same."))
+    assert "the second notes" in json.dumps(place.requests[-1]["system"])
+    assert "the first notes" not in json.dumps(place.requests[-1])
+
+
+def test_a_changed_file_in_the_middle_of_a_task(place: Place) -> None:
+    place.standin.script(Reply(thinking("I look."), call("look", {"city": "Porto"})))
+    with place.agent(task=True) as agent:
+        events = agent.tasks().start("Tell me about the sky over Porto.")
+        assert next(event for event in events if isinstance(event, Replied))
+        events.close()
+    (place.folder / "notes.md").write_text("the second notes", encoding="utf-8")
+    place.standin.script(Reply(thinking("Done."), call("task_done", {"summary": "sunny"})), Reply("Sunny."))
+    with place.agent(task=True) as agent:
+        assert [e.reason for e in agent.tasks().resume() if isinstance(e, Stopped)] == ["done"]
+    assert "the second notes" in json.dumps(place.requests[-2]["messages"][-1])
+    assert len(thought(place.requests[-2])) == 1
+
+
+def test_a_block_that_is_gone_or_new(place: Place) -> None:
+    place.ask("Hello.", Reply(thinking("Hm."), "Hello."))
+    place.config["core"] = {"blocks": {"human": {"limit_tokens": 300}, "mood": {"value": "cheerful"}}}
+    place.ask("What do the notes say?", Reply(thinking("Hm."), "Nothing any more."))
+    place.ask("And the mood?", Reply("Cheerful."))
+    assert "cheerful" in json.dumps(place.requests[-1])
+
+
+def test_a_smaller_window_in_the_middle_of_a_long_conversation(place: Place) -> None:
+    for number in range(6):
+        place.ask(
+            f"Tell me story {number}: " + "once upon a time there was a fox " * 120, Reply(thinking("Hm."), "No.")
+        )
+    before = len(json.dumps(place.requests[-1]))
+    put(place.config, "model", {**place.config["model"], "id": "small"})
+    put(place.config, "window.limit_tokens", 8_000)
+    place.ask("And now?", Reply(thinking("Hm."), "A short one."))
+    place.ask("Which was the first story?", Reply("That of the fox."))
+    assert len(json.dumps(place.requests[-1])) < before / 2
+    assert place.requests[-1]["model"] == "small"
