@@ -17,7 +17,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install test test-fast lint ruff pyright layers format bench-memory lock clean
+.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,9 @@ $(VENV)/installed: $(VENV)/locked pyproject.toml
 	@touch $@
 
 install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
+
+demo: install  ## the whole story in half a minute: no key, no network
+	$(BIN)/selfpager demo
 
 test: install  ## all tests: what must hold before a change lands
 	$(BIN)/python -m pytest --hypothesis-profile=ci $(PYTEST_FLAGS)

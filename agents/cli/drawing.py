@@ -67,11 +67,13 @@ class Drawing:
         told = f"{about}{window.used_tokens:,} of {window.usable_tokens:,} tokens ({share} %)"
         if window.max_output_tokens:
             told += f", and {window.max_output_tokens:,} for the reply"
-        return [_title("Window", told), self._bar(window), *self._marks(window), self._legend(window), *_epoch(window)]
+        line = Text("  ").append_text(self.cells(window, self._width - MARGIN))
+        return [_title("Window", told), line, *self._marks(window), self._legend(window), *_epoch(window)]
 
-    def _bar(self, window: Window) -> Text:
-        line = Text("  ")
-        for name, cells in bar.cells(window, self._width - MARGIN):
+    def cells(self, window: Window, width: int) -> Text:
+        """The bar alone, so many cells wide."""
+        line = Text()
+        for name, cells in bar.cells(window, width):
             paint = palette.WINDOW[name]
             full = "\u2500" if name == "free" else "\u2588"
             line.append((paint.letter if self._plain else full) * cells, style=paint.colour)

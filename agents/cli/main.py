@@ -16,6 +16,7 @@ from agents.cli.common import DONE, FAILED, INTERRUPTED, USAGE, Shared, common
 from pager.errors import PagerError
 
 COMMANDS = {  # command -> (module, what it does)
+    "demo": ("agents.cli.demo", "The whole story offline: no key, no network, real machinery."),
     "chat": ("agents.cli.chat", "A conversation that remembers, also over restarts."),
     "run": ("agents.cli.run", "A long task with progress; --resume after any end."),
     "tell": ("agents.cli.tell", "A message to a running agent, taken at its next step."),
@@ -76,6 +77,7 @@ def cli() -> None:
 
     \b
     Start here:
+      selfpager demo                          the whole story offline, in half a minute
       selfpager chat configs/assistant.yaml   talk to one that remembers
       selfpager show assistant                what it remembers
     """
