@@ -78,7 +78,7 @@ class Archival:
             supersedes=current and current.number, superseded_by=later and later.number,
         )  # fmt: skip
         size = tokens.total(text)
-        why = f"a new version of {key}" if others or later else "a new fact"
+        why = "a new version" if others or later else "a new fact"
         self._ledger.write(
             "archive", f"f{number}", reason=why, actor=actor, tokens=size, step=step, key=key, tags=list(tags)
         )

@@ -20,7 +20,8 @@ FIRST_WORDS_CHARS = 90
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The steps from `first` to `last`, of one turn or of several merged ones."""
+    """The steps from `first` to `last`, of one turn or of several merged ones. Its words are the first ones of the
+    request, or a model's summary of it all."""
 
     first: int
     last: int
@@ -36,9 +37,8 @@ class Line:
         if not self.dated:
             return pages
         start, end = (markup.stamp(from_micros(at, zone)) for at in (self.from_at, self.to_at))
-        if self.turns > 1:
-            return f"{pages}: {self.turns} turns, {start} to {end}"
-        return f"{pages} {start}: {markup.disarm(self.words)}" if self.words else f"{pages} {start}"
+        head = f"{pages}: {self.turns} turns, {start} to {end}" if self.turns > 1 else f"{pages} {start}"
+        return f"{head}: {markup.disarm(self.words)}" if self.words else head
 
 
 def read(lines: Sequence[Json]) -> list[Line]:
@@ -87,6 +87,7 @@ def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], z
 
 
 def joined(first: Line, last: Line) -> Line:
-    """Two neighbouring lines as one range."""
+    """Two neighbouring lines as one range. Of their words only a summary stays."""
     turns = first.turns + last.turns - (first.turn == last.turn)  # of a turn that left in two evictions
-    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at)
+    words = first.words if first.turns > 1 else ""
+    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at, words)

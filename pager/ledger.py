@@ -1,8 +1,8 @@
 """The ledger: one line for every movement, written in the transaction that makes it.
 
 Events: archive, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
-notice, epoch, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an eviction
-that the agent was not told of. `tokens` is the size of what moved; of a spill, what stays of it in view.
+notice, epoch, digest, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an
+eviction that the agent was not told of. `tokens` is the size of what moved; of a spill, what stays of it in view.
 """
 
 from __future__ import annotations

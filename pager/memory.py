@@ -36,6 +36,7 @@ from pager.prefetch import Prefetch
 from pager.prompt import CountTokens, Prompt
 from pager.reading import Reading, takes_turns
 from pager.recall import Recall
+from pager.summary import Summarize
 from pager.tiers import Tiers
 from pager.types import BlockSpec, Json, Problem, Request, Usage
 
@@ -88,9 +89,10 @@ class Memory(Tiers):
         cls, directory: str | Path, *, limits: Limits | None = None, instructions: str = "", tools: Sequence[Json] = (),
         core: Mapping[str, BlockSpec] | None = None, model: str = "", thinking: str = "", cache_ttl: str | None = None,
         embedder: EmbedderChoice = "default", index: VectorIndex | None = None, count_tokens: CountTokens | None = None,
-        prefetch: Prefetch | None = None, clock: Clock | None = None,
+        prefetch: Prefetch | None = None, summarize: Summarize | None = None, clock: Clock | None = None,
     ) -> Self:  # fmt: skip
-        """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay."""
+        """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay. `summarize`
+        may write the digest at an eviction."""
         clock = clock or SystemClock()
         _check_opening(instructions, tools, core, model, thinking, cache_ttl, embedder)
         opened = open_directory(Path(directory), clock)
@@ -100,6 +102,7 @@ class Memory(Tiers):
                 opened, clock, limits=limits or Limits.for_window(), setup=setup, embedder=embedder, index=index,
                 count_tokens=count_tokens, prefetch=prefetch or Prefetch(),
             )  # fmt: skip
+            memory._prompt.summarize = summarize
             memory._start(core)
         except BaseException:
             opened.store.close()

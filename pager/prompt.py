@@ -20,6 +20,7 @@ from pager.ledger import Ledger
 from pager.limits import Limits, noted
 from pager.pages import Pages
 from pager.store import Store
+from pager.summary import Summarize
 from pager.types import Answered, Json, Request, Usage
 from pager.view import View, answered_by
 
@@ -43,6 +44,7 @@ class Prompt:
         self.limits = limits
         self.counter = Counter()
         self.count_tokens = count_tokens
+        self.summarize: Summarize | None = None
         self._view: View | None = None
         self._sent: Answered | None = None  # the request that waits for its reply
         self._noted: Limits | None = None
@@ -172,6 +174,7 @@ class Prompt:
             size = fresh.size(self.counter)
             true, counted = self._true_size(fresh)
             if true <= usable:
+                draft, fresh = self._summarized(view, draft, fresh)
                 self._open(view, draft, why, now, unannounced=unannounced)
                 if fresh.base_tokens is not None:
                     view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
@@ -184,6 +187,16 @@ class Prompt:
         if best is None:
             raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
         self._open(view, best, why, now, unannounced=unannounced)
+
+    def _summarized(self, view: View, draft: Draft, fresh: View) -> tuple[Draft, View]:
+        """The draft and its view, with a model's words for what leaves if somebody gave one and it fits, too."""
+        if self.summarize is None or not draft.leaving:
+            return draft, fresh
+        told = self.epochs.summarized(draft, view, self.summarize, self.limits, self.counter)
+        if told is draft:
+            return draft, fresh
+        shown = told.view()
+        return (told, shown) if self._true_size(shown)[0] <= self.limits.usable_tokens else (draft, fresh)
 
     def _open(self, view: View, draft: Draft, why: str, now: int, *, unannounced: bool) -> None:
         share = round(100 * now / self.limits.usable_tokens)

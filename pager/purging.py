@@ -265,7 +265,7 @@ def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
     for epoch, preamble, lines in store.upkeep.preambles():
         told: list[Json] = json.loads(lines)
         for line in told:
-            if line["turns"] == 1 and any(line["first"] <= step <= line["last"] for step in steps):
+            if line["words"] and any(line["first"] <= step <= line["last"] for step in steps):
                 line["words"] = PURGED
         shown = _without(json.loads(preamble), set(map(str, pages)), steps)
         store.upkeep.put_preamble(epoch, dump(shown), dump(told))
@@ -288,7 +288,10 @@ def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list
 
 
 _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
-_DIGEST_LINE = re.compile(r"^(?P<head>s(?P<first>\d+)(?:-s(?P<last>\d+))? [\d-]+ [\d:]+: ).*$", re.MULTILINE)
+_STAMP = r"[\d-]+ [\d:]+"
+_DIGEST_LINE = re.compile(
+    rf"^(?P<head>s(?P<first>\d+)(?:-s(?P<last>\d+))?(?:: \d+ turns, {_STAMP} to)? {_STAMP}: ).*$", re.MULTILINE
+)
 
 
 def _line_without(line: re.Match[str], steps: set[int]) -> str:

@@ -1,0 +1,58 @@
+"""A digest that a model writes: what it is asked, and what becomes of its answer.
+
+Nothing depends on it. An eviction is planned and fits with the built digest; only then a model may replace the lines
+by its words, within the same room. Whatever goes wrong there, the built digest stands, and the ledger says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from functools import reduce
+
+from pager import blocks, digest, markup, tokens
+from pager.clock import from_micros
+from pager.counter import Counter
+from pager.digest import Line
+from pager.types import Step
+
+TRIES = 6  # to cut an answer that is too long
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryAsk:
+    """What a model needs to write a summary: the one so far, the steps that leave, and how long it may be."""
+
+    earlier: str
+    leaving: str
+    limit_tokens: int
+
+
+Summarize = Callable[[SummaryAsk], str]
+
+
+def ask(earlier: Sequence[Line], leaving: Sequence[Step], limit_tokens: int, zone: tzinfo) -> SummaryAsk:
+    return SummaryAsk(
+        "\n".join(line.text(zone) for line in earlier), "\n\n".join(_told(step, zone) for step in leaving), limit_tokens
+    )
+
+
+def _told(step: Step, zone: tzinfo) -> str:
+    """A step as the prompt carried it, thinking and what was only for the moment apart."""
+    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
+    said = "\n".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
+    return f"s{step.id}, {step.name or step.kind}, {markup.stamp(from_micros(step.at, zone))}:\n{said}"
+
+
+def line(lines: Sequence[Line], words: str, limit_tokens: int, counter: Counter, zone: tzinfo) -> Line | None:
+    """All lines as one with the model's words, cut to its room; None when that leaves no words."""
+    whole = reduce(digest.joined, lines)
+    said = " ".join(str(blocks.clean(words)).split())
+    for _ in range(TRIES):
+        told = replace(whole, words=said)
+        size = counter.tokens(tokens.count(markup.digest([told.text(zone)])))
+        if size <= limit_tokens:
+            return told if said else None
+        said = tokens.head(said, int(0.9 * tokens.total(said) * limit_tokens / size))
+    return None
