@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Self
 
 from agents import homes
@@ -24,8 +25,10 @@ from agents.config import load as load_config
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
 from agents.loop import Approve, Loop, Patience
 from agents.meter import Meter
+from agents.model import Model
 from agents.tasks import TaskRunner
 from pager.clock import Clock, SystemClock
+from pager.errors import Refused
 from pager.memory import Memory
 from pager.types import Movement, Usage
 
@@ -51,6 +54,7 @@ class Agent:
         self._parts = parts
         self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
         self._one_at_a_time = Lock()
+        self._in_thread: int | None = None
         self.clock = clock
 
     @classmethod
@@ -65,25 +69,28 @@ class Agent:
         patience: Patience | None = None,
         clock: Clock | None = None,
         task: bool = False,
+        model: Model | None = None,
     ) -> Self:
         """The agent that a YAML file describes. `as_name` is another instance of it, with a memory of its own.
 
-        With `task` it gets what a long task needs, and `tasks()` runs them.
+        With `task` it gets what a long task needs, and `tasks()` runs them. A `model` that is handed in answers
+        instead of the configured one; whoever made it closes it.
         """
         environ = os.environ if environ is None else environ
         clock = clock or SystemClock()
         config = load_config(Path(file), environ)
         directory = homes.directory_of(as_name or config.name, home, environ)
-        parts = assemble(config, directory, clock, task=task)
+        parts = assemble(config, directory, clock, task=task, model=model)
         return cls(config, parts, clock, approve or _nobody_to_ask, patience or Patience())
 
     # turns
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
-        """Say something and yield what happens until it is answered."""
-        with self._one_at_a_time:
-            if self.memory.open_calls:
-                yield from self._loop.run_calls()
+        """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
+        with self._turn():
+            if not (yield from self._loop.make_room()):
+                return
+            self.meter.start()
             self.memory.append_user(text, name=name)
             yield from self._loop.run()
 
@@ -95,16 +102,29 @@ class Agent:
         return await asyncio.to_thread(self.turn, text, name=name)
 
     def resume_stream(self) -> Generator[Event]:
-        with self._one_at_a_time:
+        with self._turn():
             yield from self._loop.run()
 
     def resume(self) -> Turn:
         """Finish an open turn: after a failed call, a stop, a crash, or an approval."""
         return _drained(self.resume_stream())
 
+    @contextmanager
+    def _turn(self) -> Generator[None]:
+        """One turn at a time. Two in one thread would wait for each other for ever."""
+        if self._in_thread == get_ident():
+            raise Refused("this thread is in the middle of a turn of this agent: finish it, or close its events.")
+        with self._one_at_a_time:
+            self._in_thread = get_ident()
+            self._loop.begin()
+            try:
+                yield
+            finally:
+                self._in_thread = None
+
     def tasks(self) -> TaskRunner:
         """Long tasks of this agent; it has to be loaded with `task=True`."""
-        return TaskRunner(self.memory, self._loop, self.meter)
+        return TaskRunner(self.memory, self._loop, self.meter, self._turn)
 
     @property
     def remarks(self) -> list[str]:

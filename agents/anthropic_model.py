@@ -7,13 +7,14 @@ middle of a stream, a stream that ends without a stop reason, tool input that is
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from agents.events import Text, Thinking
-from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooLong
+from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -22,42 +23,51 @@ RETRIES = 2
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
 WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
 
-def make_client(provider: str, *, base_url: str | None, api_key: str | None) -> Anthropic:
+def make_client(
+    provider: str, *, base_url: str | None, api_key: str | None, retries: int, read_seconds: float | None
+) -> Anthropic:
     """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
     import anthropic
     import httpx2
 
+    patience = anthropic.DEFAULT_TIMEOUT if read_seconds is None else httpx2.Timeout(read_seconds)
+    options: dict[str, Any] = {"max_retries": retries, "timeout": patience}
     address: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if provider == "bedrock":
         from anthropic.lib.bedrock import AnthropicBedrock
 
-        return cast("Anthropic", AnthropicBedrock(max_retries=RETRIES, **address))
+        return cast("Anthropic", AnthropicBedrock(**options, **address))
     if provider == "vertex":
         from anthropic.lib.vertex import AnthropicVertex
 
-        return cast("Anthropic", AnthropicVertex(max_retries=RETRIES, **address))
+        return cast("Anthropic", AnthropicVertex(**options, **address))
     if provider == "foundry":
-        return cast("Anthropic", anthropic.AnthropicFoundry(max_retries=RETRIES, **address))
+        return cast("Anthropic", anthropic.AnthropicFoundry(**options, **address))
     if base_url and urlsplit(base_url).hostname in LOOPBACK:
         # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
         # (The SDK's own client would take the environment's proxies all the same.)
-        direct = httpx2.Client(trust_env=False, timeout=anthropic.DEFAULT_TIMEOUT, follow_redirects=True)
-        return anthropic.Anthropic(
-            max_retries=RETRIES, base_url=base_url, api_key=api_key or "none", http_client=direct
-        )
-    return anthropic.Anthropic(max_retries=RETRIES, api_key=api_key, **address)
+        direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True)
+        return anthropic.Anthropic(**options, **address, api_key=api_key or "none", http_client=direct)
+    return anthropic.Anthropic(**options, **address, api_key=api_key)
 
 
 class AnthropicModel:
-    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second."""
+    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second.
 
-    def __init__(self, name: str, *, provider: str, base_url: str | None, api_key: str | None, thinking: str) -> None:
+    `retries` are the SDK's own, within seconds; after `read_seconds` without a word a stream counts as lost.
+    """
+
+    def __init__(
+        self, name: str, *, provider: str = "anthropic", base_url: str | None = None, api_key: str | None = None,
+        thinking: str = "default", retries: int = RETRIES, read_seconds: float | None = None,
+    ) -> None:  # fmt: skip
         self._name = name
-        self._provider = provider
-        self._base_url = base_url
-        self._api_key = api_key
+        self._make = partial(
+            make_client, provider, base_url=base_url, api_key=api_key, retries=retries, read_seconds=read_seconds
+        )
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
         self._made: Anthropic | None = None
         self._counts = True
@@ -69,8 +79,13 @@ class AnthropicModel:
     @property
     def _client(self) -> Anthropic:
         if self._made is None:
-            self._made = make_client(self._provider, base_url=self._base_url, api_key=self._api_key)
+            self._made = self._make()
         return self._made
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
 
     def _params(self, params: Json) -> Json:
         more = {"thinking": self._thinking} if self._thinking else {}
@@ -86,10 +101,10 @@ class AnthropicModel:
                     yield Thinking(event.thinking)
                 elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
                     inputs[event.index] = inputs.get(event.index, "") + event.delta.partial_json
-            message = cast(Json, stream.current_message_snapshot.to_dict())
+            message = cast(Json, stream.current_message_snapshot.to_dict(warnings=False))
         if message.get("stop_reason") is None:
             raise ModelAway("the reply broke off before its end")
-        return FinishedReply(message, _malformed(message, inputs))
+        return FinishedReply(*_told_malformed(message, inputs))
 
     def count_tokens(self, params: Json) -> int | None:
         import anthropic
@@ -128,15 +143,15 @@ def _told_apart() -> Generator[None]:
         yield
     except anthropic.APIStatusError as error:
         raise _explained(error) from error
-    except (anthropic.APIConnectionError, httpx2.TransportError, AssertionError) as error:
+    except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
     except anthropic.AnthropicError as error:
         raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
     except TypeError as error:
         raise _about_credentials(error) from error
-    except ValueError as error:
-        raise ModelAway(f"the reply could not be read: {error}") from error
+    except (ValueError, LookupError, RuntimeError) as error:  # the SDK's, of events that make no sense
+        raise UnreadableReply(f"the reply could not be read: {error}") from error
 
 
 def _about_credentials(error: TypeError) -> Exception:
@@ -151,9 +166,15 @@ def _explained(error: Any) -> Exception:
     text = str(error.message)
     if error.status_code in (400, 413) and any(words in text.lower() for words in TOO_LONG):
         return PromptTooLong(text)
-    if error.status_code in WORTH_WAITING:
+    if error.status_code in WORTH_WAITING or _type(error.body) in TYPES_WORTH_WAITING:
         return ModelAway(f"the provider answered {error.status_code}: {text}", _retry_after(error))
     return ModelFailed(f"the provider refused the request ({error.status_code}): {text}")
+
+
+def _type(body: Any) -> str:
+    """The API's own name for an error: in the middle of a stream, whose status was 200, it is all there is."""
+    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
+    return str(cast(Json, inner).get("type")) if isinstance(inner, Mapping) else ""
 
 
 def _retry_after(error: Any) -> float | None:
@@ -163,13 +184,23 @@ def _retry_after(error: Any) -> float | None:
         return None
 
 
-def _malformed(message: Json, inputs: dict[int, str]) -> tuple[str, ...]:
-    """Calls whose streamed input was not JSON; the SDK makes a partial input of it without a word."""
-    wrong: list[str] = []
-    for index, text in inputs.items():
-        try:
-            if text and not isinstance(json.loads(text), dict):
-                wrong.append(str(message["content"][index].get("id")))
-        except ValueError:
-            wrong.append(str(message["content"][index].get("id")))
-    return tuple(wrong)
+def _told_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
+    """The message, and its calls whose streamed input was no JSON object: the SDK makes something of it without a word.
+
+    What it made is kept as long as it can be sent back.
+    """
+    blocks = list(cast("list[Json]", message["content"]))
+    calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    wrong = tuple(place for place, index in enumerate(calls) if not _is_object(inputs.get(index, "")))
+    for place in wrong:
+        block = blocks[calls[place]]
+        if not isinstance(block.get("input"), dict):
+            blocks[calls[place]] = {**block, "input": {}}
+    return {**message, "content": blocks}, wrong
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return not text or isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,10 +40,15 @@ class Parts:
         self.opened.close()
 
 
-def assemble(config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False) -> Parts:
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done."""
+def assemble(
+    config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None
+) -> Parts:
+    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done.
+
+    A model that is handed in answers instead of the configured one, and stays its owner's to close.
+    """
     with ExitStack() as opened:
-        model = make_model(config)
+        model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         of_memory, of_task = MemoryTools(clock), TaskTools()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.events import (
     ApprovalNeeded,
@@ -25,16 +25,25 @@ from agents.events import (
     ToolStarted,
 )
 from agents.meter import Meter
-from agents.model import FinishedReply, Json, Model, ModelAway, PromptTooLong
+from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
 from agents.tools import Output, Tool, ToolFailed
-from pager.errors import Refused
+from pager.errors import Refused, StorageError
 from pager.memory import Memory
-from pager.types import Call
+from pager.types import Call, Usage
 
 log = logging.getLogger("selfpager")
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 DENIED = "A person refused this call; it was not run."
+UNAPPROVED = "Nobody approved this call; it was not run."
+PASSED_OVER = "This call was not run: the person asked to stop, and then said something else."
 TOO_LONG_ATTEMPTS = 3
+MALFORMED_ATTEMPTS = 3
+CUT = "max_tokens"
+HOW_IT_ENDED = {
+    "refusal": Stopped("refused", "the model refused; the request and the refusal are out of its view."),
+    CUT: Stopped("cut", "the reply was cut at max_output_tokens."),
+    "model_context_window_exceeded": Stopped("cut", "the reply was cut at the end of the window."),
+}
 PAGING_EVENTS = frozenset(
     {"archive", "supersede", "forget", "core", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill",
      "notice", "epoch", "index", "embedder"}
@@ -42,21 +51,22 @@ PAGING_EVENTS = frozenset(
 Approve = Callable[[Call], bool | None]  # None: nobody can be asked now
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Patience:
-    """How outages are waited out: pauses that grow, until in all it was too long."""
+    """How outages are waited out: pauses that grow, until in all it would be too long."""
 
     total_seconds: float = 30.0
     first_pause_seconds: float = 1.0
     longest_pause_seconds: float = 300.0
-    wait: Callable[[float], bool] = field(default=lambda seconds: threading.Event().wait(seconds))
+    wait: Callable[[float], object] | None = None  # None: that long, or until `stop`
 
-    def pauses(self) -> Generator[float]:
-        left, pause = self.total_seconds, self.first_pause_seconds
-        while left > 0:
-            yield min(pause, left)
-            left -= pause
-            pause = min(2 * pause, self.longest_pause_seconds)
+    def pause(self, attempt: int, waited: float, asked: float) -> float | None:
+        """The next pause in seconds, at least what the provider asked for; None when it was long enough."""
+        left = self.total_seconds - waited
+        if left <= 0 or asked > left:
+            return None
+        grown = self.first_pause_seconds * 2.0 ** min(attempt, 60)
+        return min(max(min(grown, self.longest_pause_seconds), asked), left)
 
 
 class Loop:
@@ -76,80 +86,116 @@ class Loop:
         """Return at the next step. What is on disk goes on from there."""
         self._stop.set()
 
-    def run(self) -> Generator[Event]:
+    def begin(self) -> None:
+        """Something new is asked for: a stop that came too late for what was asked before is over."""
         self._stop.clear()
+
+    def run(self, kept: Callable[[], object] = lambda: None) -> Generator[Event]:
+        """Answer the open turn. `kept` is called in the transaction that commits a reply."""
         self._settle_interrupted()
-        last_stop = "answered"
+        stop_reason = ""
         while self._memory.turn_is_open:
             waits = yield from self._answer_calls()
             if waits:
                 yield Stopped("approval", f"{waits.name} waits for approval and was not run.")
                 return
             if not self._memory.turn_is_open:
-                last_stop = "cut"
+                stop_reason = CUT  # too many cut replies in a row: these calls were the last of the turn
                 break
-            if stopped := self._why_stop():
+            if stopped := self.why_stop():
                 yield stopped
                 return
-            last_stop = yield from self._step()
+            stop_reason = yield from self._step(kept)
             yield from self._paging()
-        yield Stopped("refused" if last_stop == "refusal" else "cut" if last_stop == "cut" else "answered")
+        yield HOW_IT_ENDED.get(stop_reason, Stopped("answered"))
 
-    def run_calls(self) -> Generator[Event]:
-        """Only answer the open calls: before something new is said in an open turn."""
-        self._stop.clear()
+    def make_room(self) -> Generator[Event, None, bool]:
+        """Bring an open turn to where something new can be said: its calls answered, a paused reply gone on.
+
+        False when it was stopped before that.
+        """
         self._settle_interrupted()
-        waits = yield from self._answer_calls()
-        if waits:
-            self._memory.append_result(waits.id, "Nobody approved this call; it was not run.", is_error=True)
-            yield from self.run_calls()
+        while not self._memory.takes_messages:
+            waits = yield from self._answer_calls()
+            if waits:
+                self._memory.append_result(waits.id, UNAPPROVED, is_error=True)
+            elif self._memory.open_calls:
+                for call in self._memory.open_calls:
+                    self._memory.append_result(call.id, PASSED_OVER, is_error=True)
+            elif not self._memory.takes_messages:
+                if stopped := self.why_stop():
+                    yield stopped
+                    return False
+                yield from self._step()
+                yield from self._paging()
+        return True
 
     def _settle_interrupted(self) -> None:
         self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
-    def _why_stop(self) -> Stopped | None:
+    def why_stop(self) -> Stopped | None:
+        """Why no further request may be made now."""
         if self._stop.is_set():
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
         return self._meter.over()
 
     # one step
 
-    def _step(self) -> Generator[Event, None, str]:
-        """One request and its reply; the reply's stop reason."""
-        for attempt in range(TOO_LONG_ATTEMPTS):
+    def _step(self, kept: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
+        """One request and its reply: the reply's stop reason, or nothing when a reason to stop came before it."""
+        too_long = malformed = 0
+        while True:
             request = self._memory.request()
             yield from self._paging()
             try:
                 reply = yield from self._ask(request.params)
+                if reply is None:
+                    return ""
+                step, usage, usd = self._keep(reply, kept)
             except PromptTooLong as error:
-                if attempt == TOO_LONG_ATTEMPTS - 1:
+                too_long += 1
+                if too_long == TOO_LONG_ATTEMPTS:
                     raise
                 self._memory.overflowed(str(error))
-                continue
-            with self._memory.transaction():
-                # Together: after a crash nobody would know that the input of these calls is only a part of it.
-                step = self._memory.append_assistant(reply.message)
-                for call in self._memory.open_calls:
-                    if call.id in reply.malformed_calls:
-                        self._memory.append_result(call.id, MALFORMED, is_error=True)
-            usage, usd = self._meter.count(reply.message)
-            yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
-            return str(reply.message["stop_reason"])
-        raise AssertionError("unreachable: the last attempt returns or raises")
+            except (Refused, UnreadableReply) as error:
+                malformed += 1
+                if malformed == MALFORMED_ATTEMPTS:
+                    raise ModelFailed(f"{malformed} replies in a row could not be used. The last: {error}") from error
+                yield StreamLost(str(error), 0.0)
+            else:
+                yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
+                return str(reply.message["stop_reason"])
 
-    def _ask(self, params: Json) -> Generator[Event, None, FinishedReply]:
-        """The model's finished reply; an outage is waited out, and what was streamed before it is void."""
-        pauses = self._patience.pauses()
+    def _keep(self, reply: FinishedReply, kept: Callable[[], object]) -> tuple[str, Usage | None, float | None]:
+        """Commit a reply, together with what would be forgotten in a crash: that the input of a call is only a part."""
+        with self._memory.transaction():
+            step = self._memory.append_assistant(reply.message)
+            calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
+            for place in reply.malformed_calls:
+                if place < len(calls):
+                    self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
+            usage, usd = self._meter.count(reply.message)
+            kept()
+        return step, usage, usd
+
+    def _ask(self, params: Json) -> Generator[Event, None, FinishedReply | None]:
+        """The model's finished reply; an outage is waited out, and what was streamed before it is void.
+
+        None when there is a reason to stop before the next attempt.
+        """
+        attempt, waited = 0, 0.0
         while True:
             try:
                 return (yield from self._pieces(params))
             except ModelAway as error:
-                pause = next(pauses, None)
-                if pause is None or self._stop.is_set():
+                pause = self._patience.pause(attempt, waited, error.retry_after_seconds or 0.0)
+                if pause is None:
                     raise
-                pause = max(pause, error.retry_after_seconds or 0.0)
                 yield StreamLost(str(error), pause)
-                self._patience.wait(pause)
+            (self._patience.wait or self._stop.wait)(pause)
+            attempt, waited = attempt + 1, waited + pause
+            if self.why_stop():
+                return None
 
     def _pieces(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         return (yield from self._model.stream(params))
@@ -179,29 +225,24 @@ class Loop:
         return None
 
     def _run(self, call: Call, tool: Tool | None) -> tuple[str, bool]:
-        """Run one call and commit its result."""
+        """Run one call and commit its result: what went wrong is told to the model, its trace to the log."""
         if tool is None:
             names = ", ".join(self._tools)
             return self._answer(call, f"There is no tool {call.name!r}. There are: {names}.", is_error=True)
-        if tool.memory:
-            return self._run_on_memory(call, tool)
-        self._memory.begin_call(call.id)
         try:
+            if tool.memory:
+                with self._memory.transaction():  # its effect and its result
+                    return self._answer(call, tool.run(call.input), memory_tool=True)
+            self._memory.begin_call(call.id)
             return self._answer(call, tool.run_limited(call.input))
         except (Refused, ToolFailed) as error:
-            return self._answer(call, str(error), is_error=True)
+            text = str(error)
+        except StorageError:
+            raise  # nothing can be kept, no result either; the last committed state stands
         except Exception as error:
             log.exception("the tool %s failed", call.name)
-            return self._answer(call, f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
-
-    def _run_on_memory(self, call: Call, tool: Tool) -> tuple[str, bool]:
-        """A memory tool's effect and its result are one transaction."""
-        try:
-            with self._memory.transaction():
-                output = tool.run(call.input)
-                return self._answer(call, output, memory_tool=True)
-        except Refused as error:
-            return self._answer(call, str(error), is_error=True, memory_tool=True)
+            text = f"{call.name} failed: {type(error).__name__}: {error}"
+        return self._answer(call, text, is_error=True, memory_tool=tool.memory)
 
     def _answer(
         self, call: Call, output: Output, *, is_error: bool = False, memory_tool: bool = False

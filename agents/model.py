@@ -18,10 +18,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FinishedReply:
-    """A reply in wire format, and the calls whose input was not valid JSON (they are answered with an error)."""
+    """A reply in wire format, and which of its calls (0 is the first) had an input that was not valid JSON.
+
+    They are known by their place: ids may be missing, or given twice. They are answered with an error.
+    """
 
     message: Json
-    malformed_calls: tuple[str, ...] = ()
+    malformed_calls: tuple[int, ...] = ()
 
 
 class Model(Protocol):
@@ -40,6 +43,10 @@ class Model(Protocol):
         """The window, from the provider's record of the model; None where there is none."""
         ...
 
+    def close(self) -> None:
+        """Give back what it holds, such as connections."""
+        ...
+
 
 class ModelFailed(PagerError):
     """The request was refused and sending it again would not help."""
@@ -51,6 +58,10 @@ class ModelAway(PagerError):
     def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class UnreadableReply(PagerError):
+    """The reply makes no sense; the model is asked again, a few times."""
 
 
 class PromptTooLong(PagerError):

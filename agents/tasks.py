@@ -7,11 +7,12 @@ ends its process, and is told where it stopped and why.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from agents.events import Event, Replied, Stopped, ToolStarted
+from agents.events import Event, Stopped, ToolStarted
 from agents.loop import Loop
 from agents.meter import Meter
 from agents.tools import Tool
@@ -21,22 +22,33 @@ from pager.types import BlockSpec
 
 NOTE = "task"
 NUDGES = 3
-NUDGE = "You stopped without calling task_done. If the task is done, call it; if not, go on with the next step."
+NUDGE = """\
+You stopped without calling task_done. If the task is done, call it; if not, go on with its next step. The task was:
+"""
+NUDGE_CHARACTERS = 4000
 PLAN_BLOCK = BlockSpec(description="Your plan for the task: keep it current, mark what is done.", limit_tokens=800)
 INSTRUCTIONS = """\
 You work on a long task by yourself. Keep the plan in the core block "plan": write it first, then mark what is done.
-Store what you find out in the archive. When the whole task is done, call task_done."""
+Store what you find out in the archive. A person may write in between: when what they asked for is done, call task_done
+with the page id of their message (search_recall shows it), and go on. When the whole task is done, call task_done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     text: str
+    step: str = ""  # where it was asked for
     state: Literal["open", "done"] = "open"
     summary: str = ""
     steps: int = 0
     usd: float = 0.0
     seconds: float = 0.0
     stopped: str = ""
+
+    @property
+    def nudge(self) -> str:
+        """Said when the agent stops too early. The turn in which the task was asked for is over, so it is repeated."""
+        rest = f"… (page_in {self.step} reads on)" if len(self.text) > NUDGE_CHARACTERS else ""
+        return NUDGE + self.text[:NUDGE_CHARACTERS] + rest
 
 
 def current(memory: Memory) -> Task | None:
@@ -67,42 +79,53 @@ class TaskTools:
             summary: What was done and what came of it, for the person who asked.
             step: Only when a single later message (s45) is done and the task itself goes on.
         """
-        if step:
-            self._memory.mark_done(step)
-            return f"{step} is marked as done. Go on with the task."
         task = current(self._memory)
         if task is None:
             raise Refused("there is no task to be done.")
+        if step == task.step:
+            raise Refused(f"{step} is the task itself: when all of it is done, call task_done without a step.")
+        if step:
+            self._memory.mark_done(step)
+            return f"{step} is marked as done. Go on with the task."
         keep(self._memory, replace(task, state="done", summary=summary))
         return "The task is marked as done. Say a last word to the person."
 
 
 class TaskRunner:
-    def __init__(self, memory: Memory, loop: Loop, meter: Meter) -> None:
+    """Made by `Agent.tasks`. `turn` is held while a task runs: threads that call one agent take turns."""
+
+    def __init__(
+        self, memory: Memory, loop: Loop, meter: Meter, turn: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._memory = memory
         self._loop = loop
         self._meter = meter
+        self._turn = turn
 
     def start(self, text: str) -> Generator[Event]:
         """A new task. One that is still open has to be resumed, or ended, first."""
-        task = current(self._memory)
-        if task and task.state == "open":
-            raise Refused(f"a task is still open: {task.text[:80]!r}. Go on with it (--resume), or drop it (--new).")
-        with self._memory.transaction():
-            keep(self._memory, Task(text))
-            self._memory.append_user(text)
-        self._meter.start()
-        yield from self._go_on()
+        with self._turn():
+            task = current(self._memory)
+            if task and task.state == "open":
+                raise Refused(f"a task is open: {task.text[:80]!r}. Go on with it (--resume), or drop it (--new).")
+            self._meter.start()
+            if not (yield from self._loop.make_room()):
+                return
+            with self._memory.transaction():
+                keep(self._memory, Task(text, step=self._memory.append_user(text)))
+            yield from self._go_on()
 
     def resume(self) -> Generator[Event]:
-        task = current(self._memory)
-        if task is None:
-            raise Refused("there is no task to resume; start one with its text.")
-        self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds)
-        if task.state == "done" and not self._memory.turn_is_open:
-            yield Stopped("done", task.summary)
-            return
-        yield from self._go_on()
+        """Go on with the newest task, however it ended; what it has spent until then counts."""
+        with self._turn():
+            task = current(self._memory)
+            if task is None:
+                raise Refused("there is no task to resume; start one with its text.")
+            self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds)
+            if task.state == "done" and not self._memory.turn_is_open:
+                yield Stopped("done", task.summary)
+                return
+            yield from self._go_on()
 
     def drop(self) -> None:
         """End an open task without finishing it."""
@@ -115,26 +138,31 @@ class TaskRunner:
         while True:
             worked = False
             stopped = Stopped("answered")
-            for event in self._loop.run():
-                worked = worked or isinstance(event, ToolStarted)
-                if isinstance(event, Replied):
-                    self._note()
-                if isinstance(event, Stopped):
-                    stopped = event
-                else:
-                    yield event
+            with closing(self._loop.run(kept=self._note)) as events:
+                for event in events:
+                    worked = worked or isinstance(event, ToolStarted)
+                    if isinstance(event, Stopped):
+                        stopped = event
+                    else:
+                        yield event
             task = self._note(stopped.reason)
-            if task.state == "done" and stopped.reason in ("answered", "cut"):
+            if task.state == "done" and not self._memory.turn_is_open:
+                if self._memory.take_inbox() and self._memory.turn_is_open:
+                    continue  # it was told before the task had ended
                 yield Stopped("done", task.summary)
                 return
             if stopped.reason not in ("answered", "cut"):
+                yield stopped
+                return
+            if stopped := self._loop.why_stop():
+                self._note(stopped.reason)
                 yield stopped
                 return
             nudges = 0 if worked else nudges + 1
             if nudges > NUDGES:
                 yield Stopped("answered", "the agent stopped and did not say that the task is done; resume it.")
                 return
-            self._memory.append_user(NUDGE)
+            self._memory.append_user(task.nudge)
 
     def _note(self, stopped: str = "") -> Task:
         task = current(self._memory)

@@ -33,6 +33,7 @@ from pager.errors import PagerError, Refused
 Json = dict[str, Any]
 Output = str | list[Json]
 DEFAULT_TIMEOUT_SECONDS = 120.0
+SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
 log = logging.getLogger("selfpager")
 
 
@@ -94,8 +95,13 @@ class Tool:
             done.set()
 
         threading.Thread(target=work, name=f"tool {self.name}", daemon=True).start()
-        if not done.wait(self.timeout_seconds):
+        left = self.timeout_seconds
+        while left > 0 and not done.wait(min(left, SLICE_SECONDS)):
+            left -= SLICE_SECONDS
+        if not done.is_set():
             raise ToolFailed(f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running.")
+        if isinstance(box[0], SystemExit | asyncio.CancelledError):  # it ended itself, not the program around it
+            raise ToolFailed(f"{self.name} failed: {type(box[0]).__name__}: {box[0]}")
         if isinstance(box[0], BaseException):
             raise box[0]
         return box[0]

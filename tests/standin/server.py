@@ -65,7 +65,7 @@ class StandinService:
         self.rejected: list[Json] = []
         self.drawn: Counter[str] = Counter()
         self._faults = faults or Faults(0)
-        self._replies = replies
+        self.replies = replies
         self._limits = {"": standin.limit_tokens, **(limits or {})}
         self._script: deque[Reply | Fault] = deque()
         self._asked = 0
@@ -136,7 +136,7 @@ class StandinService:
             raise ApiError(error.status, error.message, error_type=error.type) from error
 
     def _reply(self, params: Json, kind: str) -> Reply:
-        reply = odd_reply(kind, self._replies, params)
+        reply = odd_reply(kind, self.replies, params)
         waiting = waiting_server_calls(params)
         if not waiting or reply.stop_reason == "refusal":
             return reply

@@ -28,6 +28,7 @@ from agents.tools import Tool
 from pager import BlockSpec, Limits, Memory
 from pager.types import Call, Json
 from tests.standin import Reply, Standin
+from tests.standin.faults import Replies
 from tests.standin.server import StandinService, ok
 from tests.support.clock import HandClock
 
@@ -88,6 +89,11 @@ class Stage:
     def says(self, *lines: Said) -> Self:
         scripted = (Reply(line) if isinstance(line, str | dict) else line for line in lines)
         self.service.script(*scripted)
+        return self
+
+    def follows(self, replies: Replies) -> Self:
+        """What is said to every request when nothing is scripted."""
+        self.service.replies = replies
         return self
 
     def model(self, **options: Any) -> AnthropicModel:

@@ -1,0 +1,328 @@
+"""The loop's tool calls: in order, each answered once, whatever a tool does, and never without leave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.events import ApprovalNeeded, Replied, Stopped, ToolFinished, ToolStarted
+from agents.loop import DENIED, MALFORMED, UNAPPROVED
+from agents.tools import Tool
+from pager.types import Json
+from tests.standin import Reply, Standin, call, thinking
+from tests.support.stage import Stage, stage_in, until
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with stage_in(tmp_path) as stage:
+        yield stage
+    stage.assert_over()
+
+
+def results(content: list[Any]) -> list[tuple[str, bool]]:
+    """The texts of the results of a message, and whether each is an error."""
+    return [
+        ("".join(inner["text"] for inner in block.get("content", [])), block.get("is_error", False))
+        for block in content
+        if block["type"] == "tool_result"
+    ]
+
+
+class Hands:
+    """Tools, and what they did."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def fetch(self, order: str) -> str:
+        """Fetch an order."""
+        self.done.append(order)
+        return f"order {order} is on its way"
+
+
+@pytest.fixture
+def hands() -> Hands:
+    return Hands()
+
+
+def test_parallel_calls_run_in_order_and_are_answered_together(stage: Stage, hands: Hands) -> None:
+    stage.says(
+        Reply(
+            thinking("hm"), "Let me look.", call("fetch", {"order": "one"}), call("archive", {"text": "likes hats"}),
+            call("fetch", {"order": "two"}),
+        ),
+        "All there.",
+    )  # fmt: skip
+    agent = stage.agent(hands.fetch)
+    events = list(agent.stream("where are my orders?"))
+    assert hands.done == ["one", "two"]
+    assert [type(event) for event in events if isinstance(event, ToolStarted | ToolFinished)] == 3 * [
+        ToolStarted, ToolFinished,
+    ]  # fmt: skip
+    (first, _), (fact, _), (second, _) = results(stage.last)
+    assert (first, second) == ("order one is on its way", "order two is on its way")
+    assert "f1" in fact
+    assert [each.text for each in agent.memory.newest_facts()] == ["likes hats"]
+    assert events[-1] == Stopped("answered")
+
+
+def test_what_a_turn_comes_to(stage: Stage, hands: Hands) -> None:
+    stage.says(Reply("Let me look.", call("fetch", {"order": "one"})), "All there.")
+    turn = stage.agent(hands.fetch).turn("where?")
+    assert (turn.text, turn.steps, turn.stopped.reason) == ("All there.", ("s2", "s3"), "answered")
+    replies = [message["usage"] for message in stage.service.standin.replies]
+    assert turn.usage.output_tokens == sum(usage["output_tokens"] for usage in replies)
+    assert turn.usage.whole_input == sum(
+        usage["input_tokens"] + usage["cache_read_input_tokens"] + usage["cache_creation_input_tokens"]
+        for usage in replies
+    )
+
+
+def fail() -> str:
+    """Fail."""
+    raise KeyError("no such order")
+
+
+def leave() -> str:
+    """Leave the program."""
+    sys.exit("I am off")
+
+
+async def cancelled() -> str:
+    """Cancel itself."""
+    raise asyncio.CancelledError
+
+
+def broken_blocks() -> list[Json]:
+    """Answer with a block that the provider would refuse."""
+    return [{"type": "image", "source": "nowhere"}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "says"),
+    [
+        (fail, "fail failed: KeyError: 'no such order'"),
+        (leave, "leave failed: SystemExit: I am off"),
+        (cancelled, "cancelled failed: CancelledError"),
+        (broken_blocks, "no image"),
+    ],
+)
+def test_a_failing_tool_is_an_error_result_without_a_trace(stage: Stage, tool: Any, says: str) -> None:
+    stage.says(call(tool.__name__), "A pity.")
+    assert stage.agent(tool).turn("go").text == "A pity."
+    ((text, is_error),) = results(stage.last)
+    assert is_error
+    assert says in text
+    assert "Traceback" not in text
+    assert __file__ not in text
+
+
+def test_the_trace_of_a_failing_tool_is_in_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.says(call("fail"), "A pity.")
+    with caplog.at_level(logging.ERROR, logger="selfpager"):
+        stage.agent(fail).turn("go")
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], KeyError)
+
+
+def test_a_failing_memory_tool_changes_nothing_and_does_not_end_the_agent(stage: Stage) -> None:
+    stage.says(call("half"), "A pity.")
+
+    def half() -> str:
+        """Archive, then fail."""
+        agent.memory.archive("half done")
+        raise ZeroDivisionError
+
+    agent = stage.agent(Tool.of(half, memory=True))
+    assert agent.turn("go").text == "A pity."
+    assert results(stage.last)[0] == ("half failed: ZeroDivisionError: ", True)
+    assert agent.memory.newest_facts() == []
+
+
+def test_what_a_memory_tool_refuses_is_an_error_result(stage: Stage) -> None:
+    stage.says(call("core_append", {"block": "humam", "text": "Dana"}), call("archive", {"txt": "x"}), "A pity.")
+    stage.agent().turn("go")
+    refused = [results(message["content"])[0] for message in stage.requests[-1]["messages"][2::2]]
+    assert all(is_error for _, is_error in refused)
+    assert "human" in refused[0][0]
+    assert "txt" in refused[1][0]
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are(stage: Stage, hands: Hands) -> None:
+    stage.says(call("fetsh", {"order": "one"}), "I see.")
+    stage.agent(hands.fetch).turn("go")
+    ((text, is_error),) = results(stage.last)
+    assert is_error
+    assert "'fetsh'" in text
+    assert "fetch" in text
+    assert hands.done == []
+
+
+def test_a_tool_that_takes_too_long_is_left_behind(stage: Stage) -> None:
+    release = threading.Event()
+
+    def wait() -> str:
+        """Wait."""
+        release.wait()
+        return "too late"
+
+    stage.says(Reply(call("wait"), call("archive", {"text": "waited"})), "Moving on.")
+    assert stage.agent(Tool.of(wait, timeout_seconds=0.01)).turn("go").text == "Moving on."
+    release.set()
+    (late, late_is_error), (_, fact_is_error) = results(stage.last)
+    assert (late_is_error, fact_is_error) == (True, False)
+    assert "did not finish within 0.01 s" in late
+
+
+async def slowly(order: str) -> str:
+    """Fetch slowly."""
+    await asyncio.sleep(0)
+    return f"{order}, at last"
+
+
+def test_async_tools(stage: Stage) -> None:
+    stage.says(call("slowly", {"order": "one"}), "Good.")
+
+    async def main() -> str:
+        return (await agent.aturn("go")).text
+
+    agent = stage.agent(slowly)
+    assert asyncio.run(main()) == "Good."
+    assert results(stage.last) == [("one, at last", False)]
+
+
+def test_results_may_be_blocks_nothing_or_data(stage: Stage) -> None:
+    def blocks() -> list[Json]:
+        """Two texts."""
+        return [{"type": "text", "text": "one"}, {"type": "text", "text": " two"}]
+
+    def nothing() -> None:
+        """Nothing."""
+
+    def data() -> dict[str, int]:
+        """Data."""
+        return {"count": 2}
+
+    stage.says(Reply(call("blocks"), call("nothing"), call("data")), "Good.")
+    stage.agent(blocks, nothing, data).turn("go")
+    assert results(stage.last) == [("one two", False), ("done", False), ('{"count": 2}', False)]
+
+
+# ---- approvals
+
+
+def test_approved_and_denied(stage: Stage, hands: Hands) -> None:
+    asked: list[str] = []
+
+    def approve(waiting: Any) -> bool:
+        asked.append(waiting.input["order"])
+        return waiting.input["order"] == "one"
+
+    stage.says(Reply(call("fetch", {"order": "one"}), call("fetch", {"order": "two"})), "I see.")
+    stage.agent(Tool.of(hands.fetch, approve="always"), approve=approve).turn("go")
+    assert asked == ["one", "two"]
+    assert hands.done == ["one"]
+    assert results(stage.last) == [("order one is on its way", False), (DENIED, True)]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_with_nobody_to_ask_it_waits_and_is_resumed(stage: Stage, hands: Hands, answer: bool) -> None:
+    stage.says(
+        Reply(call("archive", {"text": "before"}), call("fetch", {"order": "one"}), call("fetch", {"order": "2"}))
+    )
+    tool = Tool.of(hands.fetch, approve="always")
+    agent = stage.agent(tool)
+    events = list(agent.stream("go"))
+    waiting = agent.memory.open_calls
+    assert isinstance(events[-2], ApprovalNeeded)
+    assert events[-1].reason == "approval"  # type: ignore[union-attr]
+    assert hands.done == []
+    assert [(each.input["order"], each.begun, each.waiting) for each in waiting] == [
+        ("one", False, True), ("2", False, False),
+    ]  # fmt: skip
+    assert agent.resume().stopped.reason == "approval"  # still nobody
+    agent.close()
+    again = stage.says("Done.").agent(tool, approve=lambda _: answer)
+    assert again.resume().text == "Done."
+    assert hands.done == (["one", "2"] if answer else [])
+    assert [text for text, _ in results(stage.last)][1] == ("order one is on its way" if answer else DENIED)
+    assert [fact.text for fact in again.memory.newest_facts()] == ["before"]
+
+
+def test_an_interruption_at_the_question_asks_again(stage: Stage, hands: Hands) -> None:
+    answers: list[bool | KeyboardInterrupt] = [KeyboardInterrupt(), True]
+
+    def approve(_: Any) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, KeyboardInterrupt):
+            raise answer
+        return answer
+
+    stage.says(call("fetch", {"order": "one"}), "Done.")
+    agent = stage.agent(Tool.of(hands.fetch, approve="always"), approve=approve)
+    with pytest.raises(KeyboardInterrupt):
+        agent.turn("go")
+    assert agent.resume().text == "Done."
+    assert hands.done == ["one"]
+
+
+def test_something_new_said_while_a_call_waits(stage: Stage, hands: Hands) -> None:
+    stage.says(Reply(call("fetch", {"order": "one"}), call("archive", {"text": "noted"})))
+    agent = stage.agent(Tool.of(hands.fetch, approve="always"))
+    agent.turn("go")
+    assert stage.says("As you like.").agent
+    assert agent.turn("never mind").text == "As you like."
+    *_, answered, said = stage.requests[-1]["messages"]
+    assert results(answered["content"])[0] == (UNAPPROVED, True)
+    assert said["content"][0]["text"] == "never mind"
+    assert hands.done == []
+    assert [fact.text for fact in agent.memory.newest_facts()] == ["noted"]
+
+
+# ---- replies that cannot be used
+
+
+@pytest.mark.parametrize("raw", ['{"order": "on', '["one"]', '"one"'])
+def test_input_that_is_no_json_object_is_answered_and_never_run(stage: Stage, hands: Hands, raw: str) -> None:
+    whole, torn = call("fetch", {"order": "one"}), {**call("fetch", {}), "raw_json": raw}
+    stage.says(Reply(thinking("hm"), whole, torn, whole), "Again, then.")
+    events = list(stage.agent(hands.fetch).stream("go"))
+    assert hands.done == ["one", "one"]
+    by_id = {block["tool_use_id"]: block.get("is_error", False) for block in stage.last}
+    called = [block["id"] for block in stage.requests[-1]["messages"][-2]["content"] if block["type"] == "tool_use"]
+    assert [by_id[each] for each in called] == [False, True, False]
+    assert (MALFORMED, True) in results(stage.last)
+    assert events[-1] == Stopped("answered")
+
+
+def test_which_call_was_torn_is_known_when_all_have_one_id(tmp_path: Path, hands: Hands) -> None:
+    torn = {**call("fetch", {"order": "torn"}), "raw_json": '{"order": "to'}
+    with stage_in(tmp_path, Standin(limit_tokens=60_000, duplicate_ids=True)) as stage:
+        stage.says(Reply.same_ids(call("fetch", {"order": "one"}), torn, call("fetch", {"order": "two"})), "Good.")
+        stage.agent(hands.fetch).turn("go")
+        assert hands.done == ["one", "two"]
+        by_id = {block["tool_use_id"]: block for block in stage.last}
+        called = [block for block in stage.requests[-1]["messages"][-2]["content"] if block["type"] == "tool_use"]
+        assert [by_id[block["id"]].get("is_error", False) for block in called] == [False, True, False]
+        stage.assert_over()
+
+
+def test_a_call_that_was_torn_is_not_run_after_a_crash_either(stage: Stage, hands: Hands) -> None:
+    stage.says({**call("fetch", {}), "raw_json": '{"order": "o'})
+    agent = stage.agent(hands.fetch)
+    events = agent.stream("go")
+    until(events, Replied)
+    events.close()
+    assert agent.memory.open_calls == []
+    agent.close()
+    assert stage.says("Again, then.").agent(hands.fetch).resume().text == "Again, then."
+    assert hands.done == []

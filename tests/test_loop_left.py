@@ -1,0 +1,203 @@
+"""A turn may be left at any moment, and goes on from there; limits hold, and what was opened is closed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.agent import Agent
+from agents.anthropic_model import AnthropicModel
+from agents.events import Event, Replied, Text
+from agents.loop import PASSED_OVER
+from agents.meter import RunLimits
+from pager import Refused
+from pager.memory import INTERRUPTED
+from tests.standin import Reply, call, thinking
+from tests.support.stage import Stage, stage_in, until
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with stage_in(tmp_path) as stage:
+        yield stage
+    stage.assert_over()
+
+
+def look(at: str = "sea") -> str:
+    """Look at something."""
+    return f"the {at} is calm"
+
+
+def said(stage: Stage) -> str:
+    return str(stage.requests[-1]["messages"])
+
+
+def looks_once(params: Any) -> Reply:
+    """Calls tools when it is asked, and answers when they have run."""
+    if params["messages"][-1]["content"][0]["type"] == "tool_result":
+        return Reply(thinking("so"), "Calm. " * 20)
+    return Reply(thinking("hm"), "Let me see.", call("look"), call("archive", {"text": "calm"}), call("look"))
+
+
+def test_closed_at_every_event_it_goes_on(tmp_path: Path) -> None:
+    with stage_in(tmp_path) as stage:
+        whole = list(stage.follows(looks_once).agent(look).stream("how is the sea?"))
+    assert len(whole) > 12
+    for count in range(1, len(whole)):
+        with stage_in(tmp_path / str(count)) as stage:
+            agent = stage.follows(looks_once).agent(look)
+            events = agent.stream("how is the sea?")
+            seen: list[Event] = [next(events) for _ in range(count)]
+            events.close()
+            assert agent.resume().stopped.reason == "answered"
+            assert "how is the sea?" in str(stage.requests[-1]["messages"][0])
+            assert len(agent.memory.newest_facts()) == 1, f"closed after {seen[-1]}"
+            assert not agent.memory.turn_is_open
+            agent.turn("and now?")
+            stage.assert_over()
+            assert agent.memory.check() == []
+
+
+def test_stopped_in_a_tool_it_stops_at_the_step(stage: Stage) -> None:
+    def stop() -> str:
+        """Ask for the end."""
+        agent.stop()
+        return "asked"
+
+    agent = stage.says(Reply(call("stop"), call("look")), "Fine.").agent(stop, look)
+    turn = agent.turn("go")
+    assert turn.stopped.reason == "cancelled"
+    assert [each.name for each in agent.memory.open_calls] == ["look"]
+    assert agent.resume().text == "Fine."
+
+
+def test_stopped_in_the_middle_of_a_stream_the_reply_is_kept(stage: Stage) -> None:
+    agent = stage.says(Reply("Let me see. " * 20, call("look")), "Fine.").agent(look)
+    events = agent.stream("go")
+    until(events, Text)
+    agent.stop()
+    rest = list(events)
+    assert any(isinstance(event, Replied) for event in rest)
+    assert rest[-1].reason == "cancelled"  # type: ignore[union-attr]
+    assert agent.resume().text == "Fine."
+
+
+def test_a_stop_that_came_too_late_does_not_stop_what_is_said_next(stage: Stage) -> None:
+    agent = stage.says("Hello.", "Again.").agent()
+    assert agent.turn("hello").stopped.reason == "answered"
+    agent.stop()
+    assert agent.turn("hello?").stopped.reason == "answered"
+
+
+def test_an_interruption_in_a_tool_may_have_run(stage: Stage) -> None:
+    began = threading.Event()
+
+    def wait() -> str:
+        """Wait for ever."""
+        began.set()
+        threading.Event().wait()
+        return ""
+
+    agent = stage.says(Reply(call("wait"), call("look")), "I see.").agent(wait, look)
+    interrupted(agent, began)
+    assert agent.resume().text == "I see."
+    assert [block["content"][0]["text"] for block in stage.last] == [INTERRUPTED, "the sea is calm"]
+
+
+def interrupted(agent: Agent, began: threading.Event) -> None:
+    """Ctrl-C while a tool is at work: Python raises it in the main thread, wherever that waits."""
+    main = threading.get_ident()
+
+    def press() -> None:
+        began.wait()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    presses = threading.Thread(target=press)
+    presses.start()
+    with pytest.raises(KeyboardInterrupt):
+        agent.turn("go")
+    presses.join()
+
+
+def test_something_new_said_in_an_open_turn_answers_its_calls_first(stage: Stage) -> None:
+    agent = stage.says(Reply(call("look", {"at": "sea"}), call("archive", {"text": "calm"}))).agent(look)
+    events = agent.stream("how is the sea?")
+    until(events, Replied)
+    events.close()
+    assert stage.says("Calm, and so is the sky.").agent
+    assert agent.turn("and the sky?").text == "Calm, and so is the sky."
+    *_, results, said_next = stage.requests[-1]["messages"]
+    assert [block["type"] for block in results["content"]] == ["tool_result", "tool_result"]
+    assert said_next["content"][0]["text"] == "and the sky?"
+    assert len(agent.memory.newest_facts()) == 1
+
+
+def test_a_stop_while_open_calls_are_answered_loses_nothing_of_what_was_said(stage: Stage) -> None:
+    def stop() -> str:
+        """Ask for the end."""
+        agent.stop()
+        return "asked"
+
+    agent = stage.says(Reply(call("stop"), call("look"))).agent(stop, look)
+    events = agent.stream("go")
+    until(events, Replied)
+    events.close()
+    assert agent.turn("and the sky?").stopped.reason == "cancelled"
+    assert stage.says("Blue.").agent
+    assert agent.resume().text == "Blue."
+    assert stage.last[0]["text"] == "and the sky?"
+    assert PASSED_OVER in said(stage)
+
+
+def test_two_turns_in_one_thread_say_so_instead_of_waiting_for_ever(stage: Stage) -> None:
+    agent = stage.says("Hello.", "Again.").agent()
+    events = agent.stream("hello")
+    until(events, Replied)
+    with pytest.raises(Refused, match="in the middle of a turn"):
+        agent.turn("hello?")
+    events.close()
+    assert agent.turn("hello?").text == "Again."
+
+
+def test_threads_take_turns(stage: Stage) -> None:
+    agent = stage.agent()
+    threads = [threading.Thread(target=agent.turn, args=[f"turn {number}"]) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    roles = [message["role"] for message in stage.requests[-1]["messages"]]
+    assert roles == ["user", "assistant"] * 5 + ["user"]
+
+
+# ---- limits, and what is given back
+
+
+def test_limits_hold_for_each_turn(stage: Stage) -> None:
+    agent = stage.says(call("look"), call("look"), call("look"), "Fine.").agent(look, limits=RunLimits(max_steps=2))
+    assert agent.turn("go").stopped.reason == "steps"
+    assert agent.resume().stopped.reason == "steps"
+    assert agent.turn("go on").text == "Fine."
+
+
+def test_dollars(stage: Stage) -> None:
+    agent = stage.says(call("look")).agent(look, limits=RunLimits(max_usd=0.000001))
+    assert agent.turn("go").stopped.reason == "usd"
+    assert agent.meter.usd > 0
+
+
+def test_the_model_is_closed_with_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[AnthropicModel] = []
+    (tmp_path / "agent.yaml").write_text("name: a\nmodel: {provider: rehearsal}\narchival: {embedder: none}\n")
+    init = AnthropicModel.__init__
+    monkeypatch.setattr(AnthropicModel, "__init__", lambda self, *a, **k: (made.append(self), init(self, *a, **k))[1])
+    with Agent.load(tmp_path / "agent.yaml", home=tmp_path / "home") as agent:
+        agent.turn("hello")
+        client = made[0]._client
+        assert not client.is_closed()
+    assert client.is_closed()
