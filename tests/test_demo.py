@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -202,6 +203,25 @@ def test_an_agent_that_dies_ends_it_with_a_sentence(tmp_path: Path) -> None:
     assert re.search(r"process \d+ ended with exit code 7", done.stderr)
     assert "the disk has melted" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_interrupted_it_takes_its_agents_along(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "agents", "demo", "--home", str(tmp_path / "home")],
+        cwd=ROOT, env={**os.environ, "PYTHONUTF8": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        encoding="utf-8", start_new_session=True,
+    ) as demo:  # fmt: skip
+        assert demo.stdout
+        agent = next(found for line in demo.stdout if (found := re.search(r"process (\d+)", line)))
+        os.killpg(demo.pid, signal.SIGINT)
+        _, errors = demo.communicate(timeout=MINUTES)
+    assert demo.returncode == 130
+    assert "Traceback" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(agent[1]), 0)
+    with Memory.open(tmp_path / "home" / "everything") as memory:  # nobody holds its lock any more
+        assert memory.check() == []
 
 
 def test_what_is_not_so_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:

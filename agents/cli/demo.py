@@ -21,7 +21,7 @@ from agents.cli.demo_kill import kill_in_the_middle
 from agents.cli.demo_memory import OPENING, answers, facts_over_restarts
 from agents.cli.demo_page import Page
 from agents.cli.demo_window import eighty_turns, savings
-from agents.demo.stage import DemoFailed, Stage, Turn, text_of, trip
+from agents.demo.stage import DemoFailed, Process, Stage, Turn, text_of, trip
 
 CONFIG = Path("configs/assistant.yaml")
 
@@ -39,9 +39,9 @@ def demo_command(shared: Shared) -> int:
     page = Page()
     stage = Stage.make(home, os.environ)
     _opening(page, home)
-    # At the same time, or the demo would take twice as long.
-    with ThreadPoolExecutor(1, "everything") as beside:
-        other = beside.submit(_with_everything_in_the_prompt, stage)
+    # At the same time, or the demo would take longer than need be.
+    with ThreadPoolExecutor(1, "everything") as beside, stage.chat("everything") as another:
+        other = beside.submit(_with_everything_in_the_prompt, another)
         facts_over_restarts(stage, page)
         with stage.chat("guide") as talk:
             answers(page, stage, talk)
@@ -53,10 +53,9 @@ def demo_command(shared: Shared) -> int:
     return DONE
 
 
-def _with_everything_in_the_prompt(stage: Stage) -> list[Turn]:
-    """The eighty turns of the agent from which nothing ever leaves, after the same beginning."""
-    with stage.chat("everything") as talk:
-        turns = [talk.say(text) for text in (*OPENING, *trip())]
+def _with_everything_in_the_prompt(talk: Process) -> list[Turn]:
+    """The eighty turns with an agent from which nothing ever leaves, after the same beginning."""
+    turns = [talk.say(text) for text in (*OPENING, *trip())]
     return turns[len(OPENING) :]
 
 

@@ -98,6 +98,7 @@ class Process:
                 stderr=errors,
                 encoding="utf-8",
                 env=dict(environ),
+                start_new_session=True,  # Ctrl-C is for the demo, which then ends its processes
             )
 
     @property
@@ -142,10 +143,11 @@ class Process:
             raise self._ended()
 
     def _reaped(self) -> int:
+        code = self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream:
                 stream.close()
-        return self._process.wait()
+        return code
 
     def _ended(self) -> DemoFailed:
         code = self._process.wait()
