@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+import traceback
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from agents import history
 from agents.agent import Agent
-from agents.cli.common import FAILED, INTERRUPTED, Shared, common
+from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
-from agents.cli.terminal import Printer, ask_approval
+from agents.cli.terminal import Printer, stopped_gently
+from agents.events import Event
 from pager.errors import PagerError
 
 END = frozenset({"/quit", "/exit"})
@@ -19,7 +23,6 @@ END = frozenset({"/quit", "/exit"})
 
 @click.command("chat", short_help="A conversation that remembers, also over restarts.")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option("--as", "as_name", metavar="NAME", help="Another instance of the same agent, with a memory of its own.")
 @click.option("--history", "history_file", type=click.Path(path_type=Path), help="Turns to remember, as JSON lines.")
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Only the answers, not what moves in the memory.")
@@ -28,7 +31,6 @@ END = frozenset({"/quit", "/exit"})
 def chat_command(
     shared: Shared,
     file: Path,
-    as_name: str | None,
     history_file: Path | None,
     json_lines: bool,
     quiet: bool,
@@ -36,37 +38,48 @@ def chat_command(
     """Talk to the agent in AGENT.yaml. It remembers what was said, also over restarts.
 
     Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message.
+    Ctrl-C once stops the turn at its next step, twice at once; your next message goes on from there.
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
-    with Agent.load(file, home=shared.home, as_name=as_name, approve=ask_approval) as agent:
+    with Agent.load(file, home=shared.home, as_name=shared.as_name, approve=printer.ask) as agent:
         for remark in agent.remarks:
             printer.note(remark)
         if history_file:
             printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
+        code = DONE
         if agent.memory.turn_is_open:
             printer.note("going on with the turn that was open")
-            printer.show(agent.resume_stream())
-        return _talk(agent, printer)
+            code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
+        return _talk(agent, printer, code, debug=shared.debug)
 
 
-def _talk(agent: Agent, printer: Printer) -> int:
-    code = 0
+def _talk(agent: Agent, printer: Printer, code: int, *, debug: bool) -> int:
+    """How the last turn ended is how the conversation did."""
     while (line := _read()) is not None:
         if line.strip() in END:
             break
         if not line.strip():
             continue
-        try:
-            printer.show(agent.stream(line))
-            code = 0
-        except PagerError as error:
-            # The turn stays open and on disk: the next message, or the next start, goes on with it.
-            printer.note(str(error), error=True)
-            code = FAILED
-        except KeyboardInterrupt:
-            printer.note("interrupted; the turn is on disk and goes on with your next message")
-            code = INTERRUPTED
+        code = _turn(agent, printer, agent.stream(line), debug=debug)
     return code
+
+
+def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
+    """One turn. However it ends, it is on disk: the next message, or the next start, goes on from there."""
+    try:
+        with closing(events), stopped_gently(agent):
+            stopped = printer.show(events)
+    except PagerError as error:
+        if debug:
+            traceback.print_exception(error)
+        printer.error(str(error))
+        return FAILED
+    except (click.Abort, KeyboardInterrupt):
+        printer.error("interrupted; the turn is on disk and goes on with your next message")
+        return INTERRUPTED
+    if stopped.reason != "answered" and not printer.json_lines:
+        printer.error(f"stopped ({stopped.reason}): {stopped.text}")
+    return STOPPED[stopped.reason]
 
 
 def _read() -> str | None:

@@ -1,7 +1,8 @@
-"""What every command shares: exit codes, `--home` and `--debug`."""
+"""What every command shares: exit codes, `--home`, `--as` and `--debug`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,12 @@ from typing import Any, TypeVar
 
 import click
 
+from agents import homes
+from agents.cli.completion import AgentName
+
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
+STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT,
+           "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -18,7 +24,13 @@ class Shared:
     """What was said before or behind the command's name."""
 
     home: Path | None = None
+    as_name: str | None = None
     debug: bool = False
+
+    def existing(self, name: str) -> tuple[str, Path]:
+        """The agent that is meant, which `--as` says before NAME, and its directory."""
+        meant = self.as_name or name
+        return meant, homes.existing(meant, self.home, os.environ)
 
 
 def common(function: Function) -> Function:
@@ -30,15 +42,28 @@ def common(function: Function) -> Function:
         callback=_set_home,
         help="Where agents live. Default: $SELFPAGER_HOME, or your data directory.",
     )
+    instance = click.option(
+        "--as",
+        type=AgentName(),
+        metavar="NAME",
+        expose_value=False,
+        callback=_set_as,
+        help="Another instance of the same agent, with a memory of its own.",
+    )
     debug = click.option(
         "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show where an error came from."
     )
-    return home(debug(function))
+    return home(instance(debug(function)))
 
 
 def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
     if value is not None:
         ctx.ensure_object(Shared).home = value
+
+
+def _set_as(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Shared).as_name = value
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from agents import homes
-from agents.cli.common import Shared
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,7 +25,7 @@ class AgentName(click.types.StringParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        home = homes.home_directory(ctx.ensure_object(Shared).home, os.environ)
+        home = homes.home_directory(ctx.obj.home if ctx.obj else None, os.environ)
         return [CompletionItem(name) for name in homes.agents_in(home) if name.startswith(incomplete)]
 
 

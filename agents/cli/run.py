@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from agents import history, tasks
 from agents.agent import Agent
-from agents.cli.common import DONE, FAILED, INTERRUPTED, LIMIT, Shared, common
+from agents.cli.common import FAILED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
-from agents.cli.terminal import Printer, ask_approval, progress
+from agents.cli.terminal import Printer, progress, stopped_gently
 from agents.events import Event, Replied, Stopped, ToolStarted
-from agents.loop import Patience
+from agents.loop import Approve, Patience
 from pager.types import Call
 
 OUTAGE_SECONDS = 12 * 3600.0
-CODES = {"done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT, "cancelled": INTERRUPTED}
 
 
 @click.command("run", short_help="A long task with progress; --resume after any end.")
@@ -29,7 +25,6 @@ CODES = {"done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval
 @click.option("--resume", is_flag=True, help="Go on with the open task, however it ended.")
 @click.option("--new", is_flag=True, help="Drop a task that is still open.")
 @click.option("--approve/--deny", "approval", default=None, help="Answer the call that waits for approval.")
-@click.option("--as", "as_name", metavar="NAME", help="Another instance of the same agent, with a memory of its own.")
 @click.option("--history", "history_file", type=click.Path(path_type=Path), help="Turns to remember, as JSON lines.")
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @common
@@ -41,7 +36,6 @@ def run_command(
     resume: bool,
     new: bool,
     approval: bool | None,
-    as_name: str | None,
     history_file: Path | None,
     json_lines: bool,
 ) -> int:
@@ -52,10 +46,11 @@ def run_command(
     """
     if bool(task) == resume:
         raise click.UsageError("give the task as text, or --resume to go on with the open one.")
-    answer = _answers(approval)
     printer = Printer(json_lines=json_lines)
-    patience = Patience(total_seconds=OUTAGE_SECONDS)
-    with Agent.load(file, home=shared.home, as_name=as_name, approve=answer, patience=patience, task=True) as agent:
+    with Agent.load(
+        file, home=shared.home, as_name=shared.as_name, approve=_answers(approval, printer),
+        patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
+    ) as agent:  # fmt: skip
         for remark in agent.remarks:
             printer.note(remark)
         if history_file:
@@ -63,19 +58,19 @@ def run_command(
         runner = agent.tasks()
         if new:
             runner.drop()
-        with _stopped_gently(agent):
+        with stopped_gently(agent):
             stopped = printer.show(
                 _with_progress(agent, printer, runner.resume() if resume else runner.start(task or ""))
             )
         return _report(stopped, agent, printer)
 
 
-def _answers(approval: bool | None):
+def _answers(approval: bool | None, printer: Printer) -> Approve:
     """`--approve` and `--deny` answer the one call that waits; later ones are asked at the terminal."""
     left = [approval] if approval is not None else []
 
     def answer(call: Call) -> bool | None:
-        return left.pop() if left else ask_approval(call)
+        return left.pop() if left else printer.ask(call)
 
     return answer
 
@@ -92,23 +87,6 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
             doing = "thinking"
 
 
-@contextmanager
-def _stopped_gently(agent: Agent) -> Generator[None]:
-    """The first Ctrl-C asks the loop to return at its next step; the second one interrupts."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def gently(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        click.echo("stopping at the next step; Ctrl-C again stops now", err=True)
-        agent.stop()
-
-    signal.signal(signal.SIGINT, gently)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _report(stopped: Stopped, agent: Agent, printer: Printer) -> int:
     if not printer.json_lines:
         task = tasks.current(agent.memory)
@@ -118,4 +96,5 @@ def _report(stopped: Stopped, agent: Agent, printer: Printer) -> int:
             click.echo(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
         else:
             click.echo(f"stopped ({stopped.reason}): {stopped.text}", err=True)
-    return CODES.get(stopped.reason, FAILED)
+    # A task that stopped without being done has not failed, but it is not done either.
+    return FAILED if stopped.reason == "answered" else STOPPED[stopped.reason]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from threading import Event
 
 import click
 
-from agents import homes, snapshot
+from agents import snapshot
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
@@ -35,7 +34,8 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
     """
     if step and watch:
         raise click.UsageError("--at shows a moment that does not change any more; leave out --watch.")
-    with Memory.read(homes.existing(name, shared.home, os.environ)) as reading:
+    name, directory = shared.existing(name)
+    with Memory.read(directory) as reading:
         if as_line:
             show = _lines(name, reading, step)
         elif watch:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from agents import homes
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
@@ -23,7 +20,7 @@ from pager.clock import SystemClock
 @click.pass_obj
 def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
     """Leave TEXT for the agent NAME. It takes it at its next step, or when it is next started."""
-    directory = homes.existing(name, shared.home, os.environ)
+    name, directory = shared.existing(name)
     arguments = {"text": text, **({"name": speaker} if speaker else {})}
     command = inbox.leave(directory, "message", arguments, SystemClock())
     click.echo(as_json({"command": command}) if as_line else f"left for {name}; it is taken at the next step.")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,6 +25,9 @@ from agents.events import (
     ToolStarted,
 )
 from pager.types import Call, Movement
+
+if TYPE_CHECKING:
+    from agents.agent import Agent
 
 SHOWN_MOVES = {
     "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed", "evict": "evicted",
@@ -71,7 +77,7 @@ class Printer:
             case ToolStarted(_, name, arguments):
                 self.note(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
-                self.note(f"{name}: {text}", error=True)
+                self.error(f"{name}: {text[:NOTE_CHARS]}")
             case Paged(movement):
                 self._paged(movement)
             case ApprovalNeeded(_, name, _):
@@ -84,13 +90,27 @@ class Printer:
         if told and movement.event != "evict":
             self.note(f"{told} {movement.page_id or movement.reason}".strip())
 
-    def note(self, text: str, *, error: bool = False) -> None:
-        if self._quiet and not error:
+    def note(self, text: str) -> None:
+        if self._quiet:
             return
-        self._end_line()
         line = " ".join(text.split())
-        line = line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…"
-        click.secho(f"  · {line}", dim=not error, fg="red" if error else None, err=True)
+        self._aside(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
+
+    def error(self, text: str) -> None:
+        """In full: it says what to do."""
+        self._aside(text, fg="red")
+
+    def ask(self, call: Call) -> bool | None:
+        """Whether the person at the terminal allows a call; None when there is none."""
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return None
+        self._end_line()
+        arguments = json.dumps(call.input, ensure_ascii=False)
+        return click.confirm(f"Allow {call.name}({arguments})?", default=False)
+
+    def _aside(self, line: str, **style: Any) -> None:
+        self._end_line()
+        click.secho(f"  · {line}", err=True, **style)
 
     def _end_line(self) -> None:
         if self._in_line:
@@ -98,12 +118,21 @@ class Printer:
             self._in_line = False
 
 
-def ask_approval(call: Call) -> bool | None:
-    """Ask the person at the terminal; None when there is none."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return None
-    arguments = json.dumps(call.input, ensure_ascii=False)
-    return click.confirm(f"Allow {call.name}({arguments})?", default=False)
+@contextmanager
+def stopped_gently(agent: Agent) -> Generator[None]:
+    """The first Ctrl-C asks the loop to return at its next step; the second one interrupts."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def gently(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        click.echo("stopping at the next step; Ctrl-C again stops now", err=True)
+        agent.stop()
+
+    signal.signal(signal.SIGINT, gently)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def progress(event: Replied, *, steps: int, tokens: int, usd: float, doing: str) -> str:

@@ -25,7 +25,7 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     """Look over the laws and both stores of the agent NAME. It must not be running."""
     from agents import embedders
 
-    directory = homes.existing(name, shared.home, os.environ)
+    name, directory = shared.existing(name)
     with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
         problems = memory.check(fix=fix)
     if as_line:
@@ -40,25 +40,30 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 @click.command("export", short_help="Copy an agent, also a running one, into a file.")
 @click.argument("name", type=AgentName())
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 @click.pass_obj
-def export_command(shared: Shared, name: str, file: Path) -> int:
+def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     """Write everything of the agent NAME into FILE; the agent may be running."""
-    copies.export(homes.existing(name, shared.home, os.environ), file)
-    click.echo(f"{name} was exported to {file}.")
+    name, directory = shared.existing(name)
+    copies.export(directory, file)
+    _say({"exported": name, "file": str(file)}, f"{name} was exported to {file}.", as_line=as_line)
     return DONE
 
 
 @click.command("import", short_help="Bring an exported agent back.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--as", "as_name", metavar="NAME", help="Under another name.")
+@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 @click.pass_obj
-def import_command(shared: Shared, file: Path, as_name: str | None) -> int:
-    """Make an agent from an exported FILE. An agent of that name must not exist."""
-    name = as_name or file.name.split(".")[0]
+def import_command(shared: Shared, file: Path, as_line: bool) -> int:
+    """Make an agent from an exported FILE: with its name up to the first dot, or the one that --as says.
+
+    An agent of that name must not exist.
+    """
+    name = shared.as_name or file.name.split(".")[0]
     copies.import_(file, homes.directory_of(name, shared.home, os.environ))
-    click.echo(f"{file} was imported as {name}.")
+    _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
     return DONE
 
 
@@ -66,15 +71,24 @@ def import_command(shared: Shared, file: Path, as_name: str | None) -> int:
 @click.argument("name", type=AgentName())
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON; needs --yes.")
 @common
 @click.pass_obj
-def purge_command(shared: Shared, name: str, page_id: str, yes: bool) -> int:
+def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int:
     """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text. It must not be running."""
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
-    with Memory.open(homes.existing(name, shared.home, os.environ), embedder=None) as memory:
+    if as_line and not yes:
+        raise click.UsageError("--json answers no question; add --yes.")
+    name, directory = shared.existing(name)
+    with Memory.open(directory, embedder=None) as memory:
         text = memory.page(page_id)
         if not yes:
             click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?", abort=True)
         places = memory.purge(page_id)
-    click.echo(f"{page_id} was purged from {places} places; a tombstone in the ledger says that it was there.")
+    told = f"{page_id} was purged from {places} places; a tombstone in the ledger says that it was there."
+    _say({"purged": page_id, "places": places}, told, as_line=as_line)
     return DONE
+
+
+def _say(result: dict[str, object], told: str, *, as_line: bool) -> None:
+    click.echo(as_json(result) if as_line else told)

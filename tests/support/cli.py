@@ -1,18 +1,30 @@
-"""The command line in a process of its own, as a person or a script starts it."""
+"""The command line in a process of its own, as a person or a script starts it.
+
+selfpager("show", "x", "--home", home).out               # to its end
+with Running("run", file, "task") as running: ...        # at work: signals, lines of standard error
+with Terminal("chat", file) as terminal: ...             # on a pseudo-terminal: what is shown, what is typed
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import pty
+import select
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "agents"]
 TIMEOUT_S = 120
+# The terminal becomes that of the process, so that its keys send signals; then the process becomes the command.
+OWN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -51,3 +63,91 @@ def write_agent(folder: Path, more: str = "", *, name: str = "x", model: str = "
     path = folder / f"{name}.yaml"
     path.write_text(f"name: {name}\nmodel: {{{model}}}\nwindow: {{limit_tokens: 20000}}\n{more}", encoding="utf-8")
     return path
+
+
+class Running:
+    """The command line at work in a process of its own; what it says is read line by line."""
+
+    def __init__(self, *arguments: str | Path, cwd: Path | None = None, **environ: str) -> None:
+        self._process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], cwd=cwd, env=environment(**environ), text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        with self._process:
+            pass
+
+    def say(self, line: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+    def tells(self, text: str) -> str:
+        """Wait for a line of its standard error that has `text` in it."""
+        assert self._process.stderr
+        seen: list[str] = []
+        for line in self._process.stderr:
+            seen.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> Done:
+        """No more input; wait for its end."""
+        out, err = self._process.communicate(timeout=TIMEOUT_S)
+        return Done(self._process.returncode, out, err)
+
+
+class Terminal:
+    """The command line in a terminal: what it shows, what is typed, Ctrl-C as the keyboard sends it."""
+
+    def __init__(self, *arguments: str | Path, cwd: Path | None = None, **environ: str) -> None:
+        self._screen, keyboard = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", OWN_TERMINAL, *COMMAND, *map(str, arguments)], cwd=cwd, stdin=keyboard,
+            env=environment(TERM="dumb", **environ), stdout=keyboard, stderr=keyboard, start_new_session=True,
+        )  # fmt: skip
+        os.close(keyboard)
+        self._seen = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._screen)
+
+    def type(self, text: str) -> None:
+        os.write(self._screen, text.encode())
+
+    def until(self, text: str) -> str:
+        """What it has shown since the last time, up to and with `text`."""
+        while text not in self._seen:
+            assert self._read(), f"it ended without {text!r}: {self._seen}"
+        shown, found, self._seen = self._seen.partition(text)
+        return shown + found
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code, and the rest of what it showed."""
+        while self._read():
+            pass
+        return self._process.wait(TIMEOUT_S), self._seen
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._screen], [], [], TIMEOUT_S)
+        assert ready, f"nothing more for {TIMEOUT_S} s: {self._seen}"
+        try:
+            data = os.read(self._screen, 65536)
+        except OSError:  # how Linux says that nobody holds the other end any more
+            return False
+        self._seen += data.decode(errors="replace")
+        return bool(data)
