@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pager import BlockSpec, Limits, Memory, Prefetch, tokens
 from pager.limits import PINNED_SHARE
+from pager.summary import SummaryAsk
 from tests.laws.plain import FakeClock, Plain
 from tests.laws.witness import Witness
 from tests.standin import GrowthWatch, Standin
@@ -79,12 +80,19 @@ class Opened(RuleBasedStateMachine):
             embedder=None,
             clock=self.clock,
             count_tokens=self.count_tokens if self.counts else None,
+            summarize=self.summarize,
         )
         self.witness = Witness(self.memory.page)
 
     def count_tokens(self, params: Json) -> int:
         counted = {name: value for name, value in params.items() if name != "max_tokens"}
         return self.api.count_tokens({"model": self.model, **counted})
+
+    def summarize(self, ask: SummaryAsk) -> str:
+        """A model that is often away, and never keeps to its limit."""
+        if len(ask.leaving) % 3:
+            raise OSError("away")
+        return "They <core>went on</core> and on.\n" * (len(ask.leaving) % 40)
 
     def teardown(self) -> None:
         if hasattr(self, "directory"):
