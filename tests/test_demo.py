@@ -188,6 +188,22 @@ def test_what_it_says_to_look_at_can_be_looked_at(shown: Shown) -> None:
     assert "paged in since" in shown.chapter(6)
 
 
+def regular(text: str) -> str:
+    """A text without what differs between two runs: numbers, how long a bar is, where a line is broken."""
+    plain = re.sub(r"\d[\d,]*", "0", " ".join(text.split()))
+    return re.sub(r"(\S)\1+", r"\1", plain)
+
+
+@pytest.mark.slow
+def test_readme_shows_what_it_prints(shown: Shown) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    excerpt = re.search(r"^## The demo.*?```text\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
+    assert excerpt
+    assert len(excerpt[1].split("\n\n")) > 3
+    printed = regular(shown.text)
+    assert [line for line in excerpt[1].splitlines() if regular(line) not in printed] == []
+
+
 def test_a_home_with_another_demo_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "guide").mkdir()
     refused = CliRunner().invoke(cli, ["demo", "--home", str(tmp_path)], obj=Shared())
