@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from agents import embedders, tasks, tools
+from agents import embedders, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.config import AgentConfig
-from agents.config_sections import FunctionTool
+from agents.config_sections import FunctionTool, ModelConfig
 from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
 from agents.model import Model
+from agents.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import Tool
 from pager.clock import Clock
@@ -48,9 +50,10 @@ def assemble(
     A model that is handed in answers instead of the configured one, and stays its owner's to close.
     """
     with ExitStack() as opened:
-        model = model or opened.enter_context(closing(make_model(config)))
+        model = model or opened.enter_context(closing(make_model(config.model)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
+        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
         of_memory, of_task = MemoryTools(clock), TaskTools()
         all_tools = [
             *(of_memory.tools() if config.memory.tools == "pager" else ()),
@@ -70,13 +73,13 @@ def assemble(
                 embedder=embedders.chosen(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
+                summarize=summarizer(config, limits, meter, opened) if config.recall.summarizes else None,
                 clock=clock,
             )
         )
         embedders.note(memory, config)
         of_memory.bind(memory)
         of_task.bind(memory)
-        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
@@ -95,8 +98,14 @@ def own_tools(config: AgentConfig) -> list[Tool]:
     ]
 
 
-def make_model(config: AgentConfig) -> Model:
-    chosen = config.model
+def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:
+    """Another client than the agent's: it is asked once, and not waited for long."""
+    by = config.model.model_copy(update={"id": config.recall.summary_model or config.model.id})
+    model = opened.enter_context(closing(make_model(by, retries=0, read_seconds=summaries.SECONDS)))
+    return Summarizer(model, meter, limits.usable_tokens)
+
+
+def make_model(chosen: ModelConfig, **patience: Any) -> AnthropicModel:
     base_url = chosen.base_url
     provider = chosen.provider
     if provider == "rehearsal":
@@ -104,7 +113,7 @@ def make_model(config: AgentConfig) -> Model:
 
         base_url, provider = server.shared().base_url, "anthropic"
     return AnthropicModel(
-        chosen.id, provider=provider, base_url=base_url, api_key=chosen.api_key, thinking=chosen.thinking
+        chosen.id, provider=provider, base_url=base_url, api_key=chosen.api_key, thinking=chosen.thinking, **patience
     )
 
 

@@ -161,8 +161,6 @@ def _not_yet(config: AgentConfig, root: Node) -> list[Problem]:
     if config.memory.tools == "anthropic":
         said = "the provider's memory tool is not supported by this version yet. Use 'pager' or 'none'."
         asked.append((["memory", "tools"], said))
-    if config.recall.summarizes:
-        asked.append((["recall", "digest"], "a summary is not supported by this version yet. Use 'build'."))
     return [Problem(root.at(path).key_place or root.place, f"{dotted(path)}: {said}") for path, said in asked]
 
 

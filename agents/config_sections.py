@@ -151,8 +151,8 @@ class RecallConfig(Section):
     digest: Digest = Field(
         default="build",
         description="What stands in the prompt for the steps that left it. build: a line per turn, without a model; "
-        "summarize: the model writes a summary; {summarize: {model: ...}}: another model does (neither in this version "
-        "yet).",
+        "summarize: the model writes a summary; {summarize: {model: ...}}: another model does. When it fails, is slow "
+        "or cannot take what leaves, the built one stands.",
     )
 
     @property

@@ -66,6 +66,10 @@ class Meter:
     def count(self, message: Mapping[str, Any]) -> tuple[Usage | None, float | None]:
         """A reply: its usage, and its price when prices are known."""
         self.steps += 1
+        return self.spend(message)
+
+    def spend(self, message: Mapping[str, Any]) -> tuple[Usage | None, float | None]:
+        """A reply that is no step of the agent's."""
         usage = Usage.read(message.get("usage"))
         if usage is None:
             return None, None

@@ -134,7 +134,6 @@ def test_the_digest_is_a_word_or_names_a_model(digest: Any, summarizes: bool, mo
 def test_what_this_version_does_not_do_is_said_at_its_place(folder: Path) -> None:
     text = """\
         name: x
-        recall: {digest: "${DIGEST:-summarize}"}
         memory:
           tools: anthropic
         tools:
@@ -145,11 +144,10 @@ def test_what_this_version_does_not_do_is_said_at_its_place(folder: Path) -> Non
         """
     server = "MCP servers are not supported by this version yet. Take the entry out."
     assert wrong(text) == [
-        "a.yaml:2:10: recall.digest: a summary is not supported by this version yet. Use 'build'.",
-        "a.yaml:4:3: memory.tools: the provider's memory tool is not supported by this version yet. "
+        "a.yaml:3:3: memory.tools: the provider's memory tool is not supported by this version yet. "
         "Use 'pager' or 'none'.",
-        f"a.yaml:7:5: tools[1].mcp: {server}",
-        f"a.yaml:9:5: tools[2].mcp: {server}",
+        f"a.yaml:6:5: tools[1].mcp: {server}",
+        f"a.yaml:8:5: tools[2].mcp: {server}",
     ]
 
 
