@@ -212,6 +212,13 @@ def test_a_home_with_another_demo_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["guide"]
 
 
+def test_its_agents_have_their_own_names(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(cli, ["demo", "--as", "bob", "--home", str(tmp_path)], obj=Shared())
+    assert refused.exit_code == 2
+    assert "leave out --as" in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_an_agent_that_dies_ends_it_with_a_sentence(tmp_path: Path) -> None:
     done = run_demo(tmp_path / "home", DYING, tmp_path / "hook")

@@ -35,6 +35,8 @@ def demo_command(shared: Shared) -> int:
     No key and no network are needed. The agents stay in the directory that --home names (a fresh one), else in a
     temporary one, for `selfpager show`.
     """
+    if shared.as_name:
+        raise click.UsageError("the demo has agents of its own; leave out --as.")
     home = shared.home or Path(tempfile.mkdtemp(prefix="selfpager-demo-"))
     page = Page()
     stage = Stage.make(home, os.environ)
