@@ -1,0 +1,128 @@
+"""An agent at work, in a process that may die at any point of its loop.
+
+What the model says depends on nothing but how many replies the conversation holds, so a conversation that was cut off
+anywhere comes to the same end. What the tools do outside of the memory stands in a file, a line per effect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from agents.agent import Agent
+from agents.events import Event, Replied, ToolFinished
+from agents.tools import Tool
+from pager.types import Json
+from tests.crash.children import die, say
+from tests.crash.commit_points import CommitPoints
+from tests.standin import Reply, Standin, call, thinking
+from tests.support.clock import START, HandClock
+from tests.support.stage import Stage, stage_in
+from tests.support.talk import database_of
+
+TEXTS = ("please order two hats", "and remember my size")
+FACTS = ("wants two hats", "ordered the blue hat", "size is 58")
+REPLIES = (
+    Reply(
+        thinking("first the prices"), "Let me see. " * 12, call("archive", {"text": FACTS[0]}),
+        call("pay", {"item": "blue hat"}), call("price", {"item": "blue hat"}),
+        call("core_append", {"block": "human", "text": "likes hats"}),
+    ),
+    Reply(
+        thinking("now the other"), call("price", {"item": "red hat"}), call("archive", {"text": FACTS[1]}),
+        call("pay", {"item": "red hat"}), call("pay", {"item": "ribbon"}),
+    ),
+    Reply("Both are ordered. " * 5),
+    Reply(call("archive", {"text": FACTS[2], "key": "size"})),
+    Reply(thinking("that is all"), "I remember."),
+)  # fmt: skip
+
+
+def next_reply(params: Json) -> Reply:
+    return REPLIES[sum(message["role"] == "assistant" for message in params["messages"])]
+
+
+class Shop:
+    """Tools with effects outside of the memory. `moment` is told when one is about to happen, and when it has."""
+
+    def __init__(self, directory: Path, moment: Callable[[], None] = lambda: None) -> None:
+        self._effects = directory / "effects"
+        self._moment = moment
+
+    def tools(self) -> list[Tool]:
+        return [Tool.of(self.pay), Tool.of(self.price, idempotent=True)]
+
+    def effects(self) -> list[str]:
+        return self._effects.read_text().splitlines() if self._effects.exists() else []
+
+    def pay(self, item: str) -> str:
+        """Pay for an item."""
+        return self._do("paid", item)
+
+    def price(self, item: str) -> str:
+        """Ask for a price."""
+        return self._do("asked", item)
+
+    def _do(self, what: str, item: str) -> str:
+        self._moment()
+        with self._effects.open("a") as file:
+            file.write(f"{what} {item}\n")
+        self._moment()
+        return f"{what} {item}"
+
+
+def open_agent(stage: Stage, shop: Shop, *, life: int) -> Agent:
+    """`life` sets the clock: each begins a day after the one before."""
+    stage.follows(next_reply)
+    return stage.agent(*shop.tools(), clock=HandClock(START + timedelta(days=life)))
+
+
+def standin() -> Standin:
+    """The same provider for every life: what it signed in one it knows in the next."""
+    return Standin(limit_tokens=60_000, seed=7)
+
+
+class Countdown:
+    """Dies when it is asked for the `deadly`th time; 0: never."""
+
+    def __init__(self, deadly: int) -> None:
+        self.count = 0
+        self._deadly = deadly
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == self._deadly:
+            die()
+
+
+def live(directory: str, point: str, deadly: int) -> None:
+    """The whole conversation, until a point of one kind is reached for the `deadly`th time.
+
+    before, after: a commit. event: whatever the loop tells, also in the middle of a stream. tool: in the middle of a
+    tool, before and after its effect.
+    """
+    points = CommitPoints(deadly if point in ("before", "after") else 0, after=point == "after")
+    events, moments = Countdown(deadly if point == "event" else 0), Countdown(deadly if point == "tool" else 0)
+    with stage_in(Path(directory), standin()) as stage:
+        agent = open_agent(stage, Shop(Path(directory), moments), life=1)
+        points.watch(database_of(agent.memory))
+        for text in TEXTS:
+            for event in agent.stream(text):
+                points.returned()
+                _tell(text, event)
+                events()
+        agent.close()
+        say("points", {"before": points.count, "after": points.count, "event": events.count, "tool": moments.count})
+
+
+def _tell(text: str, event: Event) -> None:
+    """What is acknowledged by now."""
+    said: list[Any] = ["heard", text]
+    if isinstance(event, Replied):
+        said = ["replied", text, event.step]
+    elif isinstance(event, ToolFinished):
+        said = ["finished", text, event.call_id, event.text]
+    say(os.getpid(), *said)

@@ -1,0 +1,161 @@
+"""SIGKILL at every point of the loop, then resumed: each effect once, each doubt told, and a valid conversation."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.agent import Agent
+from pager.memory import INTERRUPTED
+from pager.types import Json
+from tests.crash.children import Life, Nursery
+from tests.crash.loop_load import FACTS, REPLIES, TEXTS, Shop, open_agent, standin
+from tests.support.stage import stage_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery("tests.crash.loop_load", "anthropic") as nursery:
+        yield nursery
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a conversation came to."""
+
+    calls: list[tuple[str, Json, str]]  # name, input, result
+    effects: list[str]
+
+    @property
+    def interrupted(self) -> list[str]:
+        return [given["item"] for _, given, result in self.calls if result == INTERRUPTED]
+
+
+def finish(directory: Path, life: Life | None) -> Ending:
+    """Go on as the next process does, and judge all of it."""
+    with stage_in(directory, standin()) as stage:
+        shop = Shop(directory)
+        agent = open_agent(stage, shop, life=2)
+        if life is not None:
+            judge_acknowledged(agent, life)
+        agent.resume()
+        for text in TEXTS:
+            if not was_said(agent, text):
+                agent.turn(text)
+        ending = Ending(judge_conversation(agent), shop.effects())
+        stage.assert_over()
+    return ending
+
+
+def was_said(agent: Agent, text: str) -> bool:
+    return any(hit.text == text for hit in agent.memory.search_recall(text) if hit.who == "user")
+
+
+def judge_acknowledged(agent: Agent, life: Life) -> None:
+    """Whatever the loop has told is on disk."""
+    steps = [stay.page_id for stay in agent.memory.resident()]
+    results = results_of(agent, steps)
+    for _, kind, text, *more in life.said:
+        assert was_said(agent, text)
+        if kind == "replied":
+            assert more[0] in steps
+        elif kind == "finished":
+            assert results[more[0]] == more[1]
+
+
+def results_of(agent: Agent, steps: list[str]) -> dict[str, str]:
+    """Every result by its call, each of which is answered once."""
+    blocks = [block for step in steps for block in agent.memory.blocks_of(step) if block["type"] == "tool_result"]
+    assert len({block["tool_use_id"] for block in blocks}) == len(blocks)
+    return {block["tool_use_id"]: "".join(inner["text"] for inner in block["content"]) for block in blocks}
+
+
+def judge_conversation(agent: Agent) -> list[tuple[str, Json, str]]:
+    """Each message and each reply once, in order; memory tools exactly once. The calls with their results."""
+    memory = agent.memory
+    assert not memory.turn_is_open
+    assert memory.check() == []
+    steps = [stay.page_id for stay in memory.resident()]
+    said = [memory.blocks_of(step) for step in steps]
+    users = [blocks[0]["text"] for blocks in said if len(blocks) == 1 and blocks[0].get("text") in TEXTS]
+    assert users == list(TEXTS)
+    called = [block for blocks in said for block in blocks if block["type"] == "tool_use"]
+    scripted = [block for reply in REPLIES for block in reply.blocks if block["type"] == "tool_use"]
+    assert [(each["name"], each["input"]) for each in called] == [(each["name"], each["input"]) for each in scripted]
+    assert len(steps) == len(TEXTS) + len(REPLIES)
+    assert [fact.text for fact in reversed(memory.newest_facts())] == list(FACTS)
+    assert [block.value for block in memory.core() if block.name == "human"] == ["likes hats"]
+    results = results_of(agent, steps)
+    return [(block["name"], block["input"], results[block["id"]]) for block in called]
+
+
+def judge_effects(ending: Ending) -> None:
+    """Done once, or in doubt and told so; what may run again has run to its end."""
+    for name, given, result in ending.calls:
+        if name == "pay":
+            times = ending.effects.count(f"paid {given['item']}")
+            assert times <= 1 if result == INTERRUPTED else (times, result) == (1, f"paid {given['item']}")
+        elif name == "price":
+            assert result == f"asked {given['item']}"
+            assert 1 <= ending.effects.count(result) <= 2
+        else:
+            assert result != INTERRUPTED
+    assert len(ending.interrupted) <= 1
+
+
+def killed_everywhere(nursery: Nursery, tmp_path: Path, point: str) -> list[Ending]:
+    whole = nursery.run("tests.crash.loop_load:live", tmp_path / "whole", point, 0)
+    assert whole.signal == 0
+    endings: list[Ending] = []
+    counts: Any = whole.said.pop()
+    for deadly in range(1, counts[1][point] + 1):
+        directory = tmp_path / str(deadly)
+        directory.mkdir()
+        life = nursery.run("tests.crash.loop_load:live", directory, point, deadly)
+        assert life.signal == signal.SIGKILL
+        ending = finish(directory, life)
+        judge_effects(ending)
+        endings.append(ending)
+    return endings
+
+
+def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
+    ending = finish(tmp_path, None)
+    judge_effects(ending)
+    assert ending.interrupted == []
+    assert len(ending.effects) == len(set(ending.effects)) == 5
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_killed_at_every_commit(nursery: Nursery, tmp_path: Path, point: str) -> None:
+    endings = killed_everywhere(nursery, tmp_path, point)
+    assert len(endings) > 25
+    # Behind the intent and before the result of each payment, there is doubt.
+    assert {item for ending in endings for item in ending.interrupted} == {"blue hat", "red hat", "ribbon"}
+    asked = [ending.effects.count("asked blue hat") for ending in endings]
+    assert set(asked) == ({1, 2} if point == "before" else {1})
+
+
+def test_killed_at_every_event_of_the_loop(nursery: Nursery, tmp_path: Path) -> None:
+    endings = killed_everywhere(nursery, tmp_path, "event")
+    assert len(endings) > 40  # most of them in the middle of a stream
+    assert all(not ending.interrupted for ending in endings)  # between two events nothing is half done
+
+
+def test_killed_in_the_middle_of_every_tool(nursery: Nursery, tmp_path: Path) -> None:
+    endings = killed_everywhere(nursery, tmp_path, "tool")
+    # In order: pay and price of the blue hat, price and pay of the red one, the ribbon; before and after the effect.
+    assert [ending.interrupted for ending in endings] == [
+        *2 * [["blue hat"]], *4 * [[]], *2 * [["red hat"]], *2 * [["ribbon"]],
+    ]  # fmt: skip
+    paid = [sum(effect.startswith("paid") for effect in ending.effects) for ending in endings]
+    assert paid == [2, 3, 3, 3, 3, 3, 2, 3, 2, 3]
+    asked = [sum(effect.startswith("asked") for effect in ending.effects) for ending in endings]
+    assert asked == [2, 2, 2, 3, 2, 3, 2, 2, 2, 2]
