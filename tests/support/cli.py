@@ -82,6 +82,10 @@ class Running:
         with self._process:
             pass
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def say(self, line: str) -> None:
         assert self._process.stdin
         self._process.stdin.write(f"{line}\n")

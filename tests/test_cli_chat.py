@@ -1,0 +1,192 @@
+"""`selfpager chat`: in a process, with a script on its input, in a terminal, interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents.rehearsal import Reply, call, http_error
+from tests.support.cli import Running, Terminal, selfpager, write_agent
+from tests.support.shop import Gate, Shop, shop_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Shop]:
+    with shop_in(tmp_path) as place:
+        yield place
+
+
+def test_answers_are_on_stdout_and_nothing_else(place: Shop) -> None:
+    place.rehearsal.script("Hello you.", call("archive", text="likes hats"), "Noted.")
+    done = place.chat("hello", "", "I like hats.", "/quit", "never said")
+    assert (done.code, done.out) == (0, "Hello you.\nNoted.\n")
+    assert "archive(text='likes hats')" in done.err
+    assert "archived f1" in done.err
+
+
+def test_quiet_shows_only_the_answers(place: Shop) -> None:
+    place.rehearsal.script(call("archive", text="likes hats"), "Noted.")
+    done = place.chat("I like hats.", options=("--quiet",))
+    assert (done.code, done.out, done.err) == (0, "Noted.\n", "")
+
+
+def test_json_is_a_line_for_each_event(place: Shop) -> None:
+    place.rehearsal.script(call("archive", text="likes hats"), "Noted.")
+    events = place.chat("I like hats.", options=("--json",)).events
+    kinds = [event["event"] for event in events]
+    assert kinds[-1] == "stopped"
+    assert events[-1]["reason"] == "answered"
+    assert {"toolstarted", "toolfinished", "replied", "paged", "text"} <= set(kinds)
+    assert "".join(event["text"] for event in events if event["event"] == "text") == "Noted."
+
+
+def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None:
+    assert place.chat("My favourite colour is blue.", options=("--as", "ann")).code == 0
+    assert place.chat("My favourite colour is red.", options=("--as", "bob")).code == 0
+    assert "blue" in place.chat("What is my favourite colour?", options=("--as", "ann")).out
+    assert "red" in place.chat("What is my favourite colour?", options=("--as", "bob")).out
+    assert sorted(path.name for path in place.home.iterdir()) == ["ann", "bob"]
+
+
+def test_history_from_elsewhere_is_taken_once(place: Shop) -> None:
+    history = place.folder / "history.jsonl"
+    turns = [
+        {"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"},
+        {"role": "assistant", "text": "How nice."},
+    ]
+    history.write_text("\n".join(map(json.dumps, turns)), encoding="utf-8")
+    first = place.chat("hello", options=("--history", str(history)))
+    assert "2 turns were taken" in first.err
+    assert "0 turns were taken" in place.chat("hello", options=("--history", str(history))).err
+    with place.memory() as memory:
+        assert [hit.who for hit in memory.search_recall("moved to Porto")][:1] == ["Dana"]
+    history.write_text('{"role": "user", "text": "x"}\nnot json\n', encoding="utf-8")
+    wrong = place.chat("hello", options=("--history", str(history)))
+    assert wrong.code == 1
+    assert f"{history}:2: this line is not JSON" in wrong.err
+
+
+def test_a_failed_call_is_told_and_the_turn_stays_open(place: Shop) -> None:
+    place.rehearsal.script(http_error(403, "no such key"))
+    failed = place.chat("hello")
+    assert (failed.code, failed.out) == (1, "")
+    assert "no such key" in failed.err
+    assert "Traceback" not in failed.err
+    place.rehearsal.script(http_error(403, "no such key"))
+    assert "Traceback" in place.chat(options=("--debug",)).err
+    place.rehearsal.script("Here I am again.")
+    resumed = place.chat()
+    assert (resumed.code, resumed.out) == (0, "Here I am again.\n")
+    assert "going on with the turn that was open" in resumed.err
+    with place.memory() as memory:
+        assert not memory.turn_is_open
+        assert [hit.page_id for hit in memory.search_recall("hello")] == ["s1"]
+
+
+def test_no_key_is_a_sentence(tmp_path: Path) -> None:
+    done = selfpager("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path, said="hello\n")
+    assert done.code == 1
+    assert "ANTHROPIC_API_KEY" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_limit_stops_the_turn_with_exit_code_3(place: Shop) -> None:
+    place.more += "limits: {max_steps: 1}\n"
+    place.rehearsal.script(call("search_archive", query="hats"))
+    done = place.chat("What do I like?")
+    assert done.code == 3
+    assert "stopped (steps): max_steps 1 is reached" in done.err
+
+
+def test_a_call_that_needs_approval_waits_where_nobody_can_be_asked(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
+    place.rehearsal.script(call("refund", order=17))
+    done = place.chat("Give me my money back.")
+    assert done.code == 3
+    assert "refund waits for approval and was not run" in done.err
+    with place.memory() as memory:
+        assert [call.name for call in memory.open_calls] == ["refund"]
+
+
+@pytest.mark.parametrize(("typed", "result"), [("y\r", "order 17 was refunded"), ("\r", "A person refused this call")])
+def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -> None:
+    place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
+    place.rehearsal.script(Reply("One moment.", call("refund", order=17)), "There you go.")
+    with Terminal("chat", place.file, "--home", place.home) as terminal:
+        terminal.until("you> ")
+        terminal.type("Give me my money back.\r")
+        terminal.until("One moment.\r\n")
+        terminal.until('Allow refund({"order": 17})? [y/N]: ')
+        terminal.type(typed)
+        terminal.until("There you go.")
+        terminal.until("you> ")
+        terminal.type("\x04")
+        assert terminal.end()[0] == 0
+    assert result in str(place.rehearsal.requests[-1]["messages"][-1])
+
+
+def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop) -> None:
+    for key in ("\x04", "\x03", "/quit\r"):
+        place.rehearsal.script("Hello you.")
+        with Terminal("chat", place.file, "--home", place.home) as terminal:
+            terminal.until("you> ")
+            terminal.type("hello\r")
+            terminal.until("Hello you.")
+            terminal.until("you> ")
+            terminal.type(key)
+            assert terminal.end()[0] == 0
+
+
+def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:
+    gate = Gate("I look.", call("search_archive", query="hats"))
+    place.rehearsal.script(gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("What do I like?")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("stopping at the next step")
+        gate.may.set()
+        chat.tells("stopped (cancelled)")
+        done = chat.end()
+    assert (done.code, done.out) == (130, "I look.\n")
+    place.rehearsal.script("Hats.")
+    assert place.chat().out == "Hats.\n"
+
+
+def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:
+    gate = Gate(call("search_archive", query="hats"))
+    place.rehearsal.script(gate, "Something else.")
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("What do I like?")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("stopping")
+        gate.may.set()
+        chat.tells("stopped (cancelled)")
+        chat.say("Never mind. What else is there?")
+        done = chat.end()
+    assert (done.code, done.out) == (0, "Something else.\n")
+    with place.memory() as memory:
+        assert not memory.check()
+
+
+def test_ctrl_c_twice_stops_now(place: Shop) -> None:
+    gate = Gate("never heard")
+    place.rehearsal.script(gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("hello")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("Ctrl-C again stops now")
+        chat.interrupt()
+        chat.tells("interrupted; the turn is on disk")
+        done = chat.end()
+    gate.may.set()
+    assert (done.code, done.out) == (130, "")
+    place.rehearsal.script("Hello you.")
+    assert place.chat().out == "Hello you.\n"
