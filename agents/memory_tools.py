@@ -123,7 +123,9 @@ class MemoryTools:
         tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
         until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
         since = _day(hit.valid_from) if hit.valid_from else ""
-        return f"{hit.page_id}{tags} since {since}{until}, stored {_ago(self._clock.now() - hit.at)}: {hit.text}"
+        replaced = f", supersedes f{hit.supersedes}" if hit.supersedes is not None else ""
+        stored = _ago(self._clock.now() - hit.at)
+        return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
 
     def _bounded(self, lines: Sequence[str]) -> str:
         """As many lines as a part may hold: what a memory tool answers is never spilled."""

@@ -202,7 +202,7 @@ class Archival:
     def _hit(self, fact: Fact, score: float, parts: dict[str, float], query: str) -> Hit:
         return Hit(
             fact.id, excerpt(fact.text, query, TEXT_SHOWN), fact.at, score, parts, fact.actor, fact.tags,
-            fact.valid_from, fact.valid_until,
+            fact.valid_from, fact.valid_until, fact.supersedes,
         )  # fmt: skip
 
 

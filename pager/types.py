@@ -52,6 +52,7 @@ class Hit:
     tags: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    supersedes: int | None = None  # the number of the fact that this one took the place of
 
 
 @dataclass(frozen=True, slots=True)

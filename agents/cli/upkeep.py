@@ -82,8 +82,9 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
     name, directory = shared.existing(name)
     with Memory.open(directory, embedder=None) as memory:
         text = memory.page(page_id)
-        if not yes:
-            click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?", abort=True)
+        if not yes and not click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?"):
+            click.echo("nothing was purged.", err=True)
+            return FAILED
         places = memory.purge(page_id)
     told = f"{page_id} was purged from {places} places; a tombstone in the ledger says that it was there."
     _say({"purged": page_id, "places": places}, told, as_line=as_line)

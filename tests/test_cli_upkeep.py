@@ -1,0 +1,219 @@
+"""The commands that look after agents and their files: what they do, what they say, plainly and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import embedders, yaml_file
+from agents.cli.main import run
+from agents.config import load
+from agents.schema import json_schema
+from agents.tree import plain
+from pager import BlockSpec, Memory
+from pager.opening import DATABASE
+from tests.support.cli import Done, Terminal
+
+Command = Callable[..., Done]
+YAML = "name: x\nmodel: {provider: rehearsal, id: '${MODEL:-m}', api_key: s3cret}\n"
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command line in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SELFPAGER_HOME", str(tmp_path / "home"))
+
+    def command(*arguments: str | Path) -> Done:
+        capsys.readouterr()
+        code = run([str(each) for each in arguments])
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return command
+
+
+@pytest.fixture
+def alice(tmp_path: Path) -> Path:
+    """An agent with a past; its directory."""
+    directory = tmp_path / "home" / "alice"
+    with Memory.open(directory, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
+        memory.record("user", "The secret word is zyzzogeton.", name="Alice")
+        memory.archive("prefers window seats", key="seat")
+        memory.archive("prefers aisle seats", key="seat")
+        memory.put_note(embedders.NOTE, "null")
+    return directory
+
+
+def contents(directory: Path) -> list[Any]:
+    with Memory.read(directory) as reading:
+        facts = [(fact.id, fact.text, fact.superseded_by) for fact in reading.newest_facts()]
+        ledger = [(move.number, move.event, move.page_id) for move in reading.ledger(limit=1_000)]
+        return [facts, ledger, [block.value for block in reading.core()], reading.page("s1")]
+
+
+# tell
+
+
+def test_tell_leaves_a_message(command: Command, alice: Path) -> None:
+    assert command("tell", "alice", "come here").out == "left for alice; it is taken at the next step.\n"
+    told = command("tell", "alice", "and sit", "--from", "Dana", "--json").json
+    assert (alice / "inbox").is_dir()
+    assert told["command"]
+    with Memory.open(alice, embedder=None) as memory:
+        assert memory.take_inbox() == 2
+        found = {hit.text: hit.who for hit in memory.search_recall("come here, and sit")}
+        assert found["and sit"] == "Dana"
+        assert "come here" in found
+
+
+# show
+
+
+def test_show_says_what_is_there(command: Command, alice: Path) -> None:
+    assert "prefers aisle seats" in command("show", "alice").out
+    assert command("show", "alice", "--json").json["agent"] == "alice"
+
+
+# check
+
+
+def test_check_finds_what_is_wrong_and_mends_it(command: Command, alice: Path) -> None:
+    assert command("check", "alice").out == "alice: everything holds.\n"
+    assert command("check", "alice", "--json").json == []
+    with Memory.open(alice, embedder=None) as memory:
+        memory.put_note(embedders.NOTE, None)  # as if it ran with the default embedder from now on
+    found = command("check", "alice")
+    assert (found.code, found.out) == (1, "vectors: 2 facts have no vector and are found by words only\n")
+    assert [problem["fixed"] for problem in command("check", "alice", "--json").json] == [False]
+    mended = command("check", "alice", "--fix")
+    assert (mended.code, mended.out) == (0, "vectors: 2 facts have no vector and are found by words only (mended)\n")
+    assert command("check", "alice").code == 0
+
+
+# validate, render, schema
+
+
+def test_validate_says_what_it_has_read(command: Command) -> None:
+    Path("x.yaml").write_text(YAML, encoding="utf-8")
+    assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', rehearsal m\n"
+    assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": []}
+
+
+def test_validate_imports_the_tools(command: Command) -> None:
+    Path("mine.py").write_text('def look() -> str:\n    """Look."""\n    return ""\n', encoding="utf-8")
+    Path("x.yaml").write_text(YAML + "tools: [{use: 'mine:look'}]\n", encoding="utf-8")
+    assert command("validate", "x.yaml", "--json").json["tools"] == ["look"]
+    Path("y.yaml").write_text(YAML + "tools: [{use: 'mine:leap'}]\n", encoding="utf-8")
+    for each in ("validate", "render"):
+        wrong = command(each, "y.yaml")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "mine has no function 'leap'" in wrong.err
+
+
+def test_every_mistake_is_told_with_its_place(command: Command) -> None:
+    Path("x.yaml").write_text("name: x\nmodle: {}\nwindow:\n  limt_tokens: 5\n", encoding="utf-8")
+    for each in ("validate", "render", "chat"):
+        wrong = command(each, "x.yaml")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "x.yaml:2:1: unknown key 'modle'; did you mean 'model'?" in wrong.err
+        assert "x.yaml:4:3: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?" in wrong.err
+        assert "Traceback" not in wrong.err
+
+
+def test_a_missing_package_of_an_embedder_is_found_by_validate(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CHROMA_HUGGINGFACE_API_KEY", raising=False)
+    monkeypatch.delenv("HUGGINGFACE_API_KEY", raising=False)
+    Path("x.yaml").write_text(YAML + "archival: {embedder: huggingface}\n", encoding="utf-8")
+    wrong = command("validate", "x.yaml")
+    assert wrong.code == 1
+    assert "CHROMA_HUGGINGFACE_API_KEY" in wrong.err
+
+
+def test_render_shows_what_load_reads_without_secrets(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL", "large")
+    Path("x.yaml").write_text(YAML, encoding="utf-8")
+    rendered = command("render", "x.yaml").out
+    Path("again.yaml").write_text(rendered, encoding="utf-8")
+    assert load(Path("again.yaml"), {}).model.id == "large"
+    assert command("render", "x.yaml", "--json").json == plain(yaml_file.read(Path("again.yaml"), {}))
+    assert "s3cret" not in rendered
+
+
+def test_schema_is_the_one_for_editors(command: Command) -> None:
+    assert json.loads(command("schema").out) == json_schema()
+
+
+# export, import
+
+
+def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_path: Path) -> None:
+    assert command("export", "alice", "alice.db").out == "alice was exported to alice.db.\n"
+    assert command("export", "alice", "more.db", "--json").json == {"exported": "alice", "file": "more.db"}
+    there = command("import", "alice.db")
+    assert there.code == 1
+    assert "there is an agent in" in there.err
+    assert "--as" in there.err
+    assert command("import", "alice.db", "--as", "back").out == "alice.db was imported as back.\n"
+    assert command("import", "more.db", "--json").json == {"imported": "more", "file": "more.db"}
+    assert contents(tmp_path / "home" / "back") == contents(tmp_path / "home" / "more") == contents(alice)
+    assert command("check", "back").code == 0
+
+
+def test_an_export_replaces_nothing(command: Command, alice: Path) -> None:
+    Path("alice.db").write_text("precious", encoding="utf-8")
+    assert command("export", "alice", "alice.db").code == 1
+    assert Path("alice.db").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize("damage", ["no database", "", "cut"])
+def test_what_is_damaged_is_not_imported(command: Command, alice: Path, tmp_path: Path, damage: str) -> None:
+    assert command("export", "alice", "alice.db").code == 0
+    raw = Path("alice.db").read_bytes()
+    Path("alice.db").write_bytes(raw[: len(raw) // 2] if damage == "cut" else damage.encode())
+    done = command("import", "alice.db", "--as", "back")
+    assert (done.code, done.out) == (1, "")
+    assert "damaged" in done.err
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
+
+
+# purge
+
+
+def test_purge_destroys_for_good(command: Command, alice: Path) -> None:
+    done = command("purge", "alice", "s1", "--yes")
+    assert done.code == 0
+    assert done.out.startswith("s1 was purged from ")
+    assert b"zyzzogeton" not in (alice / DATABASE).read_bytes()
+    assert command("purge", "alice", "f1", "--yes", "--json").json["purged"] == "f1"
+    assert command("purge", "alice", "--json", "f2").code == 2
+    gone = command("purge", "alice", "s99", "--yes")
+    assert gone.code == 1
+    assert "s99" in gone.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("typed", "code", "kept"), [("n\r", 1, True), ("\x03", 130, True), ("y\r", 0, False)])
+def test_purge_asks_before(alice: Path, typed: str, code: int, kept: bool) -> None:
+    with Terminal("purge", "alice", "s1", "--home", alice.parent) as terminal:
+        asked = terminal.until("[y/N]: ")
+        assert "Destroy s1 for good: 'The secret word is zyzzogeton.'" in " ".join(asked.split())
+        terminal.type(typed)
+        assert terminal.end()[0] == code
+    assert (b"zyzzogeton" in (alice / DATABASE).read_bytes()) == kept
+
+
+def test_purge_without_an_answer_changes_nothing(
+    command: Command, alice: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("nothing").open("w+", encoding="utf-8") as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert command("purge", "alice", "s1").code == 130
+    with Memory.read(alice) as reading:
+        assert "zyzzogeton" in reading.page("s1")
