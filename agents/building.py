@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents import embedders, summaries, tasks, tools
+from agents import embedders, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.config import AgentConfig
 from agents.config_sections import FunctionTool, ModelConfig
@@ -16,7 +16,7 @@ from agents.meter import Meter, Prices, RunLimits
 from agents.model import Model
 from agents.summaries import Summarizer
 from agents.tasks import TaskTools
-from agents.tools import Tool
+from agents.tools import Tool, ToolError
 from pager.clock import Clock
 from pager.limits import Limits
 from pager.memory import Memory
@@ -85,7 +85,8 @@ def assemble(
 
 def own_tools(config: AgentConfig) -> list[Tool]:
     """The functions that the file names, imported from beside it or from what is installed."""
-    return [
+    taken = [*memory_tools.NAMES, TaskTools.task_done.__name__]
+    own = [
         tools.load(
             item.use,
             config.folder,
@@ -96,6 +97,11 @@ def own_tools(config: AgentConfig) -> list[Tool]:
         for item in config.tools
         if isinstance(item, FunctionTool)
     ]
+    for tool in own:
+        if tool.name in taken:
+            raise ToolError(f"there is a tool {tool.name!r} already; give your function another name.")
+        taken.append(tool.name)
+    return own
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:

@@ -6,9 +6,8 @@ text) is an error result that names the value, the limit and the way out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from agents.tools import Tool
 from pager import markup, tokens
@@ -17,6 +16,9 @@ from pager.errors import Refused
 from pager.memory import Memory
 from pager.types import Block, Hit
 
+NAMES = (
+    "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
+)  # fmt: skip
 MOST_HITS = 20
 ACTOR = "agent"
 
@@ -33,11 +35,7 @@ class MemoryTools:
         self._memory = memory
 
     def tools(self) -> list[Tool]:
-        functions: Sequence[Callable[..., Any]] = (
-            self.core_append, self.core_replace, self.archive, self.search_archive, self.search_recall, self.page_in,
-            self.page_out, self.forget,
-        )  # fmt: skip
-        return [Tool.of(function, memory=True, idempotent=True) for function in functions]
+        return [Tool.of(getattr(self, name), memory=True, idempotent=True) for name in NAMES]
 
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""

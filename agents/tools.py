@@ -18,6 +18,7 @@ import importlib
 import inspect
 import json
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -25,7 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
 from agents.docstrings import read_docstring
 from pager.errors import PagerError, Refused
@@ -33,6 +35,8 @@ from pager.errors import PagerError, Refused
 Json = dict[str, Any]
 Output = str | list[Json]
 DEFAULT_TIMEOUT_SECONDS = 120.0
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
+FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
 SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
 log = logging.getLogger("selfpager")
 
@@ -61,16 +65,20 @@ class Tool:
     @classmethod
     def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
         """A tool from a function with type hints and a docstring."""
+        if not inspect.isroutine(function):
+            raise ToolError(f"{function!r} is no function; a tool is a function with type hints and a docstring.")
         name = name or function.__name__
+        if not NAME.fullmatch(name):
+            raise ToolError(f"a tool cannot be called {name!r}: letters, digits, _ and -, at most 64.")
         doc = read_docstring(inspect.getdoc(function) or "")
         if not doc.description:
             raise ToolError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
-        arguments = _arguments(function, name, doc.arguments)
-        schema = _plain_schema(arguments.model_json_schema())
+        arguments, schema = _arguments(function, name, doc.arguments)
 
         def call(raw: Json) -> Any:
             checked = _check(arguments, raw, name)
-            return function(**{field: getattr(checked, field) for field in checked.model_fields_set})
+            given = checked.model_fields_set
+            return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
 
         return cls(name, doc.description, schema, call, **options)
 
@@ -118,23 +126,32 @@ def load(reference: str, folder: Path, **options: Any) -> Tool:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise ToolError(f"the tool {reference!r} cannot be imported: {error}. Is its package installed?") from error
+    except Exception as error:
+        raise ToolError(f"the tool {reference!r} cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ToolError(f"{module_name} has no function {function_name!r}.")
     return Tool.of(function, **options)
 
 
-def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> type[BaseModel]:
-    hints = get_type_hints(function, include_extras=True)
+def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> tuple[type[BaseModel], Json]:
+    """What checks the arguments, and the schema in which the model is told of them."""
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ToolError(f"the tool {name!r} takes {parameter}; a model needs named arguments.")
-        if parameter.name not in hints:
-            raise ToolError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints[parameter.name], Field(default, description=described.get(parameter.name)))
-    return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise ToolError(f"the tool {name!r} takes {parameter}; a model needs named arguments.")
+            if parameter.name not in hints:
+                raise ToolError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
+            default = ... if parameter.default is parameter.empty else parameter.default
+            told: Json = {"description": described[parameter.name]} if parameter.name in described else {}
+            field = Field(default, alias=parameter.name, **told)
+            fields[FIELD + parameter.name] = (hints[parameter.name], field)
+        arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        return arguments, _plain_schema(arguments.model_json_schema())
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise ToolError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
 
 
 def _plain_schema(schema: Any) -> Any:
@@ -160,8 +177,16 @@ def _check(arguments: type[BaseModel], raw: Json, name: str) -> BaseModel:
     try:
         return arguments.model_validate(raw)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'input'}: {item['msg']}" for item in error.errors())
+        known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
+        wrong = "; ".join(_told(item, known) for item in error.errors())
         raise Refused(f"{name} was not run, its arguments are wrong: {wrong}. Call it again with them right.") from None
+
+
+def _told(item: ErrorDetails, known: str) -> str:
+    where = ".".join(map(str, item["loc"])) or "input"
+    if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
+        return f"{where}: there is no such argument, there are {known}"
+    return f"{where}: {item['msg']}"
 
 
 def _finished(value: Any) -> Any:
