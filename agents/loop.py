@@ -161,7 +161,9 @@ class Loop:
                 malformed += 1
                 if malformed == MALFORMED_ATTEMPTS:
                     raise ModelFailed(f"{malformed} replies in a row could not be used. The last: {error}") from error
-                yield StreamLost(str(error), 0.0)
+                pause = self._patience.pause(malformed - 1, 0.0, 0.0) or 0.0
+                yield StreamLost(str(error), pause)
+                self._wait(pause)
             else:
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return str(reply.message["stop_reason"])
@@ -192,10 +194,13 @@ class Loop:
                 if pause is None:
                     raise
                 yield StreamLost(str(error), pause)
-            (self._patience.wait or self._stop.wait)(pause)
+            self._wait(pause)
             attempt, waited = attempt + 1, waited + pause
             if self.why_stop():
                 return None
+
+    def _wait(self, seconds: float) -> None:
+        (self._patience.wait or self._stop.wait)(seconds)
 
     def _pieces(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         return (yield from self._model.stream(params))

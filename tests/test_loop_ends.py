@@ -280,5 +280,5 @@ def test_after_three_malformed_replies_it_fails_clearly_and_nothing_is_kept(stag
 def test_a_stream_that_makes_no_sense_is_asked_again(stage: Stage) -> None:
     agent = stage.says({**call("look", {}), "raw_json": "}{"}, "Good.").agent(look)
     events = list(agent.stream("go"))
-    assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [0.0]
+    assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [1.0]
     assert not any(isinstance(event, ToolStarted) for event in events)
