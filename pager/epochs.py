@@ -101,10 +101,10 @@ class Epochs:
     # what the budget needs to know
 
     def sizes(self, view: View, now: int, limits: Limits, counter: Counter, renew: str, scale: float) -> Sizes:
-        """Sizes as a new epoch would have them, with their margins, times `scale`."""
+        """Sizes as a new epoch would have them, times `scale`; what it comes to is measured when it is drafted."""
 
         def tokens_of(counts: Counts) -> int:
-            return int(counter.estimate(counts).safe * scale)
+            return int(counter.tokens(counts) * scale)
 
         pinned = sum((self._pinned_counts()), Counts())
         fixed = self.fixed_counts + tokens.count(self._core.rendered()) + pinned

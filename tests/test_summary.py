@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: str | Exc
     )
     for talk in (written, built):
         talk.fill(8_000)
-    assert digest_of(written) == digest_of(built)
+    one, other = (re.sub(r"\d\d:\d\d", "", digest_of(talk)) for talk in (written, built))  # the clock moves when asked
+    assert one == other
     why = str(answer) if isinstance(answer, Exception) else "the model gave no words"
     reasons = {row.reason for row in written.memory.ledger(events=["digest"])}
     assert reasons == {f"no summary, the built digest stands: {why}"}
