@@ -116,7 +116,13 @@ class Prompt:
         if view.last and view.last.paused:
             if not (why or self._too_long) and self._true_size(view)[0] <= self.limits.usable_tokens:
                 return  # it goes on exactly where it stopped; whatever waits, waits until then
-            self.conversation.abandon_pause(why or "the paused reply does not fit")
+            with self._store.transaction():  # when nothing fits, the pause is as it was
+                self.conversation.abandon_pause(why or "the paused reply does not fit")
+                self._bring_under(view, why)
+            return
+        self._bring_under(view, why)
+
+    def _bring_under(self, view: View, why: str) -> None:
         if self._too_long:
             self._renew(view, budget.EVICT, view.size(self.counter).tokens, self._too_long)
             return

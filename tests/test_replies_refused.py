@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import BlockSpec, CallsOpen
+from pager import BlockSpec, CallsOpen, WindowTooSmall
 from pager.types import Json
 from tests.standin import Rejected, Reply, Standin, call, search_result, thinking
 from tests.support import Talk
@@ -157,6 +157,18 @@ def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path)
     talk.memory.overflowed("prompt is too long: 8100 tokens > 8000 maximum")
     talk.reply("Still none.")
     assert [move.event for move in talk.memory.ledger(page=huge)] == ["drop"]
+    goes_on(talk)
+
+
+def test_a_pause_outlives_a_window_in_which_nothing_fits(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=8_000)
+    paused = talk.ask("news? " * 30, Reply.pause("news"))
+    talk.reopen(model="larger", count_tokens=lambda _: 8_001)
+    with pytest.raises(WindowTooSmall):
+        talk.memory.request()
+    talk.reopen(model="m", count_tokens=None)
+    assert talk.memory.ledger(page=paused) == []
+    talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
     goes_on(talk)
 
 
