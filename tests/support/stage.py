@@ -7,7 +7,7 @@ stage.requests[-1]                            # what was accepted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ from agents.agent import Agent
 from agents.anthropic_model import AnthropicModel
 from agents.building import Parts
 from agents.config import AgentConfig
-from agents.events import Event
+from agents.events import Event, Stopped
 from agents.loop import Approve, Patience
 from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
@@ -127,3 +127,16 @@ def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
         if isinstance(event, kinds):
             return seen
     raise AssertionError(f"the events ended without {kinds}: {seen}")
+
+
+def last(events: Iterable[Event]) -> Stopped:
+    """How it stopped."""
+    *_, stopped = events
+    assert isinstance(stopped, Stopped)
+    return stopped
+
+
+def said_to(stage: Stage) -> list[str]:
+    """The texts of people in the last request."""
+    messages = [message for message in stage.requests[-1]["messages"] if message["role"] == "user"]
+    return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
