@@ -18,10 +18,12 @@ import hashlib
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+from weakref import WeakValueDictionary
 
 from pager.embedder import EmbedderUnavailable
 
@@ -44,17 +46,23 @@ NEEDED = {  # module -> what brings it
 }
 
 
-class _Loaded(NamedTuple):
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Loaded:
     # Both packages are typed in part or not at all: what comes from them is Any until it is a list or an array.
     tokenizer: Any  # tokenizers.Tokenizer
     session: Any  # onnxruntime.InferenceSession
 
 
 class MiniLM:
-    """An Embedder. `weights` is another place for model.onnx; it must be the same file."""
+    """An Embedder. `weights` is another place for model.onnx; it must be the same file.
+
+    All in a process share what is loaded, for as long as one of them is there: it takes 120 MB and decides nothing.
+    """
 
     fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
     dimension = DIMENSION
+    _loading: ClassVar[Lock] = Lock()
+    _shared: ClassVar[WeakValueDictionary[Path | None, _Loaded]] = WeakValueDictionary()
 
     def __init__(self, weights: Path | None = None) -> None:
         needed = {module: package for module, package in NEEDED.items() if find_spec(module) is None}
@@ -64,7 +72,6 @@ class MiniLM:
             packages = " ".join(f"'{package}'" for package in needed.values())
             raise EmbedderUnavailable(f"The default embedder needs more packages: pip install {packages}")
         self._weights = weights
-        self._lock = Lock()
         self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -73,21 +80,22 @@ class MiniLM:
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         if not texts:
             return vectors
-        tokenizer, session = self._load()
+        loaded = self._load()
         # One by one: `encode_batch` starts a thread pool, which then warns on standard error at every fork.
-        pieces: list[list[int]] = [tokenizer.encode(_readable(text)).ids for text in texts]
+        pieces: list[list[int]] = [loaded.tokenizer.encode(_readable(text)).ids for text in texts]
         for rows in _equally_long(pieces):
             ids = np.array([pieces[row] for row in rows], dtype=np.int64)
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-            means = cast("NDArray[np.float32]", session.run(None, inputs)[0]).mean(axis=1)
+            means = cast("NDArray[np.float32]", loaded.session.run(None, inputs)[0]).mean(axis=1)
             vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return vectors
 
     def _load(self) -> _Loaded:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _Loaded(_tokenizer(), _session(self._weights))
-            return self._loaded
+        if self._loaded is None:
+            with self._loading:
+                self._loaded = self._shared.get(self._weights) or _Loaded(_tokenizer(), _session(self._weights))
+                self._shared[self._weights] = self._loaded
+        return self._loaded
 
 
 def _readable(text: str) -> str:

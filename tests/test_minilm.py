@@ -3,6 +3,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -109,10 +110,17 @@ def test_only_the_first_256_word_pieces_count(model: MiniLM):
     assert not np.array_equal(model.embed([beginning[5:]]), model.embed([longer]))
 
 
-def test_threads_share_one_model(monkeypatch: pytest.MonkeyPatch):
-    loaded: list[object] = []
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is loaded from here on, in a process that has loaded nothing yet."""
+    found: list[object] = []
     load = minilm._session
-    monkeypatch.setattr(minilm, "_session", lambda weights: loaded.append(weights) or load(weights))
+    monkeypatch.setattr(MiniLM, "_shared", WeakValueDictionary())
+    monkeypatch.setattr(minilm, "_session", lambda weights: found.append(weights) or load(weights))
+    return found
+
+
+def test_threads_share_one_model(loaded: list[object]):
     fresh = MiniLM()
     together = threading.Barrier(3)
     rows: list[np.ndarray] = []
@@ -132,6 +140,15 @@ def test_threads_share_one_model(monkeypatch: pytest.MonkeyPatch):
     assert np.allclose(rows[0], rows[2], atol=1e-6)
 
 
+def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
+    first, second = MiniLM(), MiniLM()
+    assert np.array_equal(first.embed(FACTS[:1]), second.embed(FACTS[:1]))
+    assert len(loaded) == 1
+    del first, second
+    assert np.allclose(MiniLM().embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
+    assert len(loaded) == 2
+
+
 def test_other_weights_are_refused(tmp_path: Path):
     other = tmp_path / "model.onnx"
     other.write_bytes(b"not these")
@@ -147,12 +164,13 @@ def test_the_weights_may_lie_elsewhere(tmp_path: Path, model: MiniLM):
     assert np.allclose(MiniLM(elsewhere).embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
 
 
-def test_another_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_another_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object]):
     other = tmp_path / "vocab.zlib"
     other.write_bytes(b"x\x9c\x03\x00\x00\x00\x00\x01")  # nothing, compressed
     monkeypatch.setattr(minilm, "VOCABULARY", other)
     with pytest.raises(EmbedderUnavailable, match="install selfpager again"):
         MiniLM().embed(["text"])
+    assert loaded == []
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
