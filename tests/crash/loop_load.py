@@ -118,6 +118,34 @@ def live(directory: str, point: str, deadly: int) -> None:
         say("points", {"before": points.count, "after": points.count, "event": events.count, "tool": moments.count})
 
 
+TASK = "Buy two hats."
+TASK_REPLIES = (
+    Reply(thinking("first"), "I shall. " * 4),
+    Reply(call("pay", {"item": "blue hat"}), call("archive", {"text": FACTS[1]})),
+    Reply("One more."),
+    Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought"})),
+    Reply("That is all."),
+)
+
+
+def open_task_agent(stage: Stage, shop: Shop, *, life: int) -> Agent:
+    stage.follows(lambda params: TASK_REPLIES[sum(each["role"] == "assistant" for each in params["messages"])])
+    return stage.agent(*shop.tools(), task=True, clock=HandClock(START + timedelta(days=life)))
+
+
+def work(directory: str, point: str, deadly: int) -> None:
+    """A long task, until a commit is reached for the `deadly`th time; `point` says whether it dies before or after."""
+    points = CommitPoints(deadly, after=point == "after")
+    with stage_in(Path(directory), standin()) as stage:
+        agent = open_task_agent(stage, Shop(Path(directory)), life=1)
+        points.watch(database_of(agent.memory))
+        for event in agent.tasks().start(TASK):
+            points.returned()
+            _tell(TASK, event)
+        agent.close()
+        say("points", {"before": points.count, "after": points.count})
+
+
 def _tell(text: str, event: Event) -> None:
     """What is acknowledged by now."""
     said: list[Any] = ["heard", text]

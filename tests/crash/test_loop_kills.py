@@ -10,12 +10,25 @@ from typing import Any
 
 import pytest
 
+from agents import tasks
 from agents.agent import Agent
+from agents.events import Stopped
+from agents.tasks import NUDGE
 from pager.memory import INTERRUPTED
 from pager.types import Json
 from tests.crash.children import Life, Nursery
-from tests.crash.loop_load import FACTS, REPLIES, TEXTS, Shop, open_agent, standin
-from tests.support.stage import stage_in
+from tests.crash.loop_load import (
+    FACTS,
+    REPLIES,
+    TASK,
+    TASK_REPLIES,
+    TEXTS,
+    Shop,
+    open_agent,
+    open_task_agent,
+    standin,
+)
+from tests.support.stage import last, stage_in
 
 pytestmark = pytest.mark.slow
 
@@ -159,3 +172,45 @@ def test_killed_in_the_middle_of_every_tool(nursery: Nursery, tmp_path: Path) ->
     assert paid == [2, 3, 3, 3, 3, 3, 2, 3, 2, 3]
     asked = [sum(effect.startswith("asked") for effect in ending.effects) for ending in endings]
     assert asked == [2, 2, 2, 3, 2, 3, 2, 2, 2, 2]
+
+
+def finish_task(directory: Path, life: Life) -> list[str]:
+    """As `run --resume` does; or as `run` again, when nothing of the task was kept. Payments that are in doubt."""
+    with stage_in(directory, standin()) as stage:
+        shop = Shop(directory)
+        agent = open_task_agent(stage, shop, life=2)
+        begun = tasks.current(agent.memory)
+        replied = [each for each in life.said if each[1] == "replied"]
+        if begun is None:
+            assert life.said == []
+        else:
+            assert len(replied) <= begun.steps <= len(replied) + 1  # killed after a commit that it did not live to tell
+        assert last(agent.tasks().resume() if begun else agent.tasks().start(TASK)) == Stopped("done", "bought")
+        ended = tasks.current(agent.memory)
+        assert ended is not None
+        assert (ended.state, ended.steps) == ("done", len(TASK_REPLIES))
+        steps = [stay.page_id for stay in agent.memory.resident()]
+        said = [agent.memory.blocks_of(step)[0].get("text", "") for step in steps]
+        assert [text for text in said if TASK in text] == [TASK, NUDGE + TASK, NUDGE + TASK]
+        assert [fact.text for fact in agent.memory.newest_facts()] == [FACTS[1]]
+        assert agent.memory.check() == []
+        results = results_of(agent, steps)
+        doubts = [text for text in results.values() if text == INTERRUPTED]
+        assert shop.effects().count("paid blue hat") == 1 or (doubts and "paid blue hat" not in shop.effects())
+        stage.assert_over()
+    return doubts
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_task_killed_at_every_commit(nursery: Nursery, tmp_path: Path, point: str) -> None:
+    whole = nursery.run("tests.crash.loop_load:work", tmp_path / "whole", point, 0)
+    counts: Any = whole.said.pop()
+    doubts: list[str] = []
+    for deadly in range(1, counts[1][point] + 1):
+        directory = tmp_path / str(deadly)
+        directory.mkdir()
+        life = nursery.run("tests.crash.loop_load:work", directory, point, deadly)
+        assert life.signal == signal.SIGKILL
+        doubts += finish_task(directory, life)
+    assert counts[1][point] > 15
+    assert len(doubts) == 1  # between its intent and its result
