@@ -88,9 +88,9 @@ class Agent:
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
         """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
         with self._turn():
+            self.meter.start()
             if not (yield from self._loop.make_room()):
                 return
-            self.meter.start()
             self.memory.append_user(text, name=name)
             yield from self._loop.run()
 
@@ -98,8 +98,12 @@ class Agent:
         return _drained(self.stream(text, name=name))
 
     async def aturn(self, text: str, *, name: str | None = None) -> Turn:
-        """`turn` in a thread."""
-        return await asyncio.to_thread(self.turn, text, name=name)
+        """`turn` in a thread. Cancelled, it stops at its next step and can be resumed."""
+        try:
+            return await asyncio.to_thread(self.turn, text, name=name)
+        except asyncio.CancelledError:
+            self.stop()
+            raise
 
     def resume_stream(self) -> Generator[Event]:
         with self._turn():

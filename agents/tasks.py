@@ -123,7 +123,7 @@ class TaskRunner:
                 raise Refused("there is no task to resume; start one with its text.")
             self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds)
             if task.state == "done" and not self._memory.turn_is_open:
-                yield Stopped("done", task.summary)
+                yield Stopped("done", task.summary or f"the task was {task.stopped}.")
                 return
             yield from self._go_on()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import Iterator
@@ -73,6 +74,30 @@ def test_stopped_in_a_tool_it_stops_at_the_step(stage: Stage) -> None:
     turn = agent.turn("go")
     assert turn.stopped.reason == "cancelled"
     assert [each.name for each in agent.memory.open_calls] == ["look"]
+    assert agent.resume().text == "Fine."
+
+
+def test_a_cancelled_await_stops_at_the_step(stage: Stage) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        """Wait until the test has cancelled."""
+        began.set()
+        goes_on.wait()
+        return "waited"
+
+    async def main() -> None:
+        turn = asyncio.create_task(agent.aturn("go"))
+        await asyncio.to_thread(began.wait)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        goes_on.set()
+
+    agent = stage.says(Reply(call("wait"), call("look"))).agent(wait, look)
+    asyncio.run(main())  # waits for its threads
+    assert [(each.name, each.begun) for each in agent.memory.open_calls] == [("look", False)]
+    assert stage.says("Fine.").agent
     assert agent.resume().text == "Fine."
 
 
