@@ -174,8 +174,8 @@ class Archival:
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
     def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        if self.meaning is None or not query.strip():
-            return []
+        if self.meaning is None or not query.strip() or not self._store.archive.newest(1):
+            return []  # the question of a young agent loads no embedder
         vector = self.meaning.embed(query)
         if vector is None:
             return []

@@ -49,3 +49,13 @@ def test_a_search_without_an_embedder_needs_no_numpy(tmp_path: Path) -> None:
         tmp_path,
     )
     assert not roots(modules) & (HEAVY - {"tiktoken"})
+
+
+def test_a_turn_of_an_agent_without_facts_loads_no_embedder(tmp_path: Path) -> None:
+    modules = run(
+        "from pager import Memory, Prefetch\n"
+        "with Memory.open('m', prefetch=Prefetch(k=4)) as memory:\n"
+        "    memory.append_user('hello'); memory.request(); memory.append_assistant('hello')",
+        tmp_path,
+    )
+    assert not roots(modules) & (HEAVY - {"tiktoken"})
