@@ -30,6 +30,8 @@ def make_client(
     provider: str, *, base_url: str | None, api_key: str | None, retries: int, read_seconds: float | None
 ) -> Anthropic:
     """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
+    import ssl
+
     import anthropic
     import httpx2
 
@@ -48,8 +50,10 @@ def make_client(
         return cast("Anthropic", anthropic.AnthropicFoundry(**options, **address))
     if base_url and urlsplit(base_url).hostname in LOOPBACK:
         # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
-        # (The SDK's own client would take the environment's proxies all the same.)
-        direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True)
+        # (The SDK's own client would take the environment's proxies all the same.) Without TLS the world's
+        # certificates need not be read, which takes as long as a turn: https is trusted to nobody then.
+        trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if urlsplit(base_url).scheme == "http" else True
+        direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True, verify=trusted)
         return anthropic.Anthropic(**options, **address, api_key=api_key or "none", http_client=direct)
     return anthropic.Anthropic(**options, **address, api_key=api_key)
 

@@ -257,8 +257,11 @@ NO_USAGE = {"usage": {"input_tokens": "many"}}
 
 def test_a_malformed_reply_is_voided_and_asked_again(stage: Stage) -> None:
     stage.says("bad one", "bad two", "Good.")
-    agent = stage.agent(look, model=Babbling(stage.model(), NO_NAME, NO_TEXT))
+    waits: list[float] = []
+    model = Babbling(stage.model(), NO_NAME, NO_TEXT)
+    agent = stage.agent(look, model=model, patience=Patience(wait=waits.append))
     events = list(agent.stream("go"))
+    assert waits == [1, 2]
     kinds = [type(event) for event in events if isinstance(event, Text | StreamLost | Replied)]
     assert kinds == [Text, StreamLost, Text, StreamLost, Text, Replied]
     assert [step.page_id for step in agent.memory.resident()] == ["s1", "s2"]

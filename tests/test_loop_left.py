@@ -16,8 +16,10 @@ from agents.anthropic_model import AnthropicModel
 from agents.events import Event, Replied, Text
 from agents.loop import PASSED_OVER
 from agents.meter import RunLimits
+from agents.tools import Tool
 from pager import Refused
 from pager.memory import INTERRUPTED
+from pager.types import Call
 from tests.standin import Reply, call, thinking
 from tests.support.stage import Stage, stage_in, until
 
@@ -45,6 +47,7 @@ def looks_once(params: Any) -> Reply:
     return Reply(thinking("hm"), "Let me see.", call("look"), call("archive", {"text": "calm"}), call("look"))
 
 
+@pytest.mark.slow
 def test_closed_at_every_event_it_goes_on(tmp_path: Path) -> None:
     with stage_in(tmp_path) as stage:
         whole = list(stage.follows(looks_once).agent(look).stream("how is the sea?"))
@@ -132,6 +135,28 @@ def test_an_interruption_in_a_tool_may_have_run(stage: Stage) -> None:
     interrupted(agent, began)
     assert agent.resume().text == "I see."
     assert [block["content"][0]["text"] for block in stage.last] == [INTERRUPTED, "the sea is calm"]
+
+
+def test_an_interrupted_call_that_may_run_again_was_approved_already(stage: Stage) -> None:
+    began, asked, waits = threading.Event(), list[str](), [threading.Event(), threading.Event()]
+    waits[1].set()
+
+    def wait() -> str:
+        """Wait for ever, the first time."""
+        began.set()
+        waits.pop(0).wait()
+        return "waited"
+
+    def approve(waiting: Call) -> bool:
+        asked.append(waiting.name)
+        return True
+
+    tool = Tool.of(wait, idempotent=True, approve="always")
+    agent = stage.says(call("wait"), "I see.").agent(tool, approve=approve)
+    interrupted(agent, began)
+    assert agent.resume().text == "I see."
+    assert [block["content"][0]["text"] for block in stage.last] == ["waited"]
+    assert asked == ["wait"]
 
 
 def interrupted(agent: Agent, began: threading.Event) -> None:

@@ -229,6 +229,7 @@ def step_by_step(params: Json) -> Reply:
     return replies[sum(message["role"] == "assistant" for message in params["messages"])]
 
 
+@pytest.mark.slow
 def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> None:
     ticked: list[int] = []
 
