@@ -8,9 +8,9 @@ on disk. It stops when the turn is answered, a limit holds, a call waits for a p
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.events import (
     ApprovalNeeded,
@@ -36,8 +36,10 @@ MALFORMED = "The input of this call was not valid JSON, so it was not run. Make 
 DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: the person asked to stop, and then said something else."
+NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
 MALFORMED_ATTEMPTS = 3
+SLICE_SECONDS = 0.2  # so soon is a stop noticed in a pause
 CUT = "max_tokens"
 HOW_IT_ENDED = {
     "refusal": Stopped("refused", "the model refused; the request and the refusal are out of its view."),
@@ -79,16 +81,16 @@ class Loop:
         self._meter = meter
         self._approve = approve
         self._patience = patience
-        self._stop = threading.Event()
+        self._stopping = False  # set in signal handlers, where a lock could wait for itself
         self._seen = max((movement.number for movement in memory.ledger(limit=1)), default=0)
 
     def stop(self) -> None:
         """Return at the next step. What is on disk goes on from there."""
-        self._stop.set()
+        self._stopping = True
 
     def begin(self) -> None:
         """Something new is asked for: a stop that came too late for what was asked before is over."""
-        self._stop.clear()
+        self._stopping = False
 
     def run(self, kept: Callable[[], object] = lambda: None) -> Generator[Event]:
         """Answer the open turn. `kept` is called in the transaction that commits a reply."""
@@ -124,7 +126,7 @@ class Loop:
                     self._memory.append_result(call.id, PASSED_OVER, is_error=True)
             elif not self._memory.takes_messages:
                 if stopped := self.why_stop():
-                    yield stopped
+                    yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
                     return False
                 yield from self._step()
                 yield from self._paging()
@@ -135,7 +137,7 @@ class Loop:
 
     def why_stop(self) -> Stopped | None:
         """Why no further request may be made now."""
-        if self._stop.is_set():
+        if self._stopping:
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
         return self._meter.over()
 
@@ -200,7 +202,13 @@ class Loop:
                 return None
 
     def _wait(self, seconds: float) -> None:
-        (self._patience.wait or self._stop.wait)(seconds)
+        if self._patience.wait:
+            self._patience.wait(seconds)
+            return
+        left = seconds
+        while left > 0 and not self._stopping:
+            time.sleep(min(left, SLICE_SECONDS))
+            left -= SLICE_SECONDS
 
     def _pieces(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         return (yield from self._model.stream(params))
@@ -225,7 +233,7 @@ class Loop:
             text, is_error = self._run(call, tool)
             yield ToolFinished(call.id, call.name, text, is_error)
             yield from self._paging()
-            if self._stop.is_set():
+            if self._stopping:
                 break
         return None
 

@@ -1,4 +1,4 @@
-"""The loop's tool calls: in order, each answered once, whatever a tool does, and never without leave."""
+"""The loop's tool calls: in order, each answered once, whatever a tool does."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from agents.events import ApprovalNeeded, Replied, Stopped, ToolFinished, ToolStarted
-from agents.loop import DENIED, MALFORMED, UNAPPROVED
+from agents.events import Replied, Stopped, ToolFinished, ToolStarted
+from agents.loop import MALFORMED
 from agents.tools import Tool
+from pager import StorageError
 from pager.types import Json
 from tests.standin import Reply, Standin, call, thinking
-from tests.support.stage import Stage, stage_in, until
+from tests.support.stage import Stage, results, stage_in, until
 
 
 @pytest.fixture
@@ -25,15 +26,6 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     with stage_in(tmp_path) as stage:
         yield stage
     stage.assert_over()
-
-
-def results(content: list[Any]) -> list[tuple[str, bool]]:
-    """The texts of the results of a message, and whether each is an error."""
-    return [
-        ("".join(inner["text"] for inner in block.get("content", [])), block.get("is_error", False))
-        for block in content
-        if block["type"] == "tool_result"
-    ]
 
 
 class Hands:
@@ -148,6 +140,39 @@ def test_a_failing_memory_tool_changes_nothing_and_does_not_end_the_agent(stage:
     assert agent.memory.newest_facts() == []
 
 
+def test_when_the_disk_refuses_nothing_is_answered_and_the_call_runs_later(stage: Stage) -> None:
+    full = [True]
+
+    def keep() -> str:
+        """Keep a fact, if the disk lets it."""
+        agent.memory.archive("kept")
+        if full:
+            raise StorageError(f"the disk is full: {full.pop()}")
+        return "kept"
+
+    agent = stage.says(call("keep"), "Good.").agent(Tool.of(keep, memory=True))
+    with pytest.raises(StorageError):
+        agent.turn("go")
+    assert [(each.name, each.begun) for each in agent.memory.open_calls] == [("keep", False)]
+    assert agent.resume().text == "Good."
+    assert results(stage.last) == [("kept", False)]
+    assert [fact.text for fact in agent.memory.newest_facts()] == ["kept"]
+
+
+def test_what_memory_tools_answer_is_not_found_by_searches(stage: Stage) -> None:
+    def bark() -> str:
+        """Fail."""
+        raise ValueError("barking aardvark")
+
+    fine = call("archive", {"text": "armadillo"})
+    stage.says(Reply(fine, call("core_append", {"block": "anteater", "text": "x"}), call("bark")), "Good.")
+    agent = stage.agent(bark)
+    agent.turn("go")
+    assert "anteater" in str(stage.last)
+    found = [agent.memory.search_recall(words) for words in ("armadillo", "anteater", "aardvark")]
+    assert [len(hits) for hits in found] == [0, 0, 1]
+
+
 def test_what_a_memory_tool_refuses_is_an_error_result(stage: Stage) -> None:
     stage.says(call("core_append", {"block": "humam", "text": "Dana"}), call("archive", {"txt": "x"}), "A pity.")
     stage.agent().turn("go")
@@ -215,77 +240,6 @@ def test_results_may_be_blocks_nothing_or_data(stage: Stage) -> None:
     stage.says(Reply(call("blocks"), call("nothing"), call("data")), "Good.")
     stage.agent(blocks, nothing, data).turn("go")
     assert results(stage.last) == [("one two", False), ("done", False), ('{"count": 2}', False)]
-
-
-# ---- approvals
-
-
-def test_approved_and_denied(stage: Stage, hands: Hands) -> None:
-    asked: list[str] = []
-
-    def approve(waiting: Any) -> bool:
-        asked.append(waiting.input["order"])
-        return waiting.input["order"] == "one"
-
-    stage.says(Reply(call("fetch", {"order": "one"}), call("fetch", {"order": "two"})), "I see.")
-    stage.agent(Tool.of(hands.fetch, approve="always"), approve=approve).turn("go")
-    assert asked == ["one", "two"]
-    assert hands.done == ["one"]
-    assert results(stage.last) == [("order one is on its way", False), (DENIED, True)]
-
-
-@pytest.mark.parametrize("answer", [True, False])
-def test_with_nobody_to_ask_it_waits_and_is_resumed(stage: Stage, hands: Hands, answer: bool) -> None:
-    stage.says(
-        Reply(call("archive", {"text": "before"}), call("fetch", {"order": "one"}), call("fetch", {"order": "2"}))
-    )
-    tool = Tool.of(hands.fetch, approve="always")
-    agent = stage.agent(tool)
-    events = list(agent.stream("go"))
-    waiting = agent.memory.open_calls
-    assert isinstance(events[-2], ApprovalNeeded)
-    assert events[-1].reason == "approval"  # type: ignore[union-attr]
-    assert hands.done == []
-    assert [(each.input["order"], each.begun, each.waiting) for each in waiting] == [
-        ("one", False, True), ("2", False, False),
-    ]  # fmt: skip
-    assert agent.resume().stopped.reason == "approval"  # still nobody
-    agent.close()
-    again = stage.says("Done.").agent(tool, approve=lambda _: answer)
-    assert again.resume().text == "Done."
-    assert hands.done == (["one", "2"] if answer else [])
-    assert [text for text, _ in results(stage.last)][1] == ("order one is on its way" if answer else DENIED)
-    assert [fact.text for fact in again.memory.newest_facts()] == ["before"]
-
-
-def test_an_interruption_at_the_question_asks_again(stage: Stage, hands: Hands) -> None:
-    answers: list[bool | KeyboardInterrupt] = [KeyboardInterrupt(), True]
-
-    def approve(_: Any) -> bool:
-        answer = answers.pop(0)
-        if isinstance(answer, KeyboardInterrupt):
-            raise answer
-        return answer
-
-    stage.says(call("fetch", {"order": "one"}), "Done.")
-    agent = stage.agent(Tool.of(hands.fetch, approve="always"), approve=approve)
-    with pytest.raises(KeyboardInterrupt):
-        agent.turn("go")
-    assert agent.resume().text == "Done."
-    assert hands.done == ["one"]
-
-
-def test_something_new_said_while_a_call_waits(stage: Stage, hands: Hands) -> None:
-    stage.says(Reply(call("fetch", {"order": "one"}), call("archive", {"text": "noted"})))
-    agent = stage.agent(Tool.of(hands.fetch, approve="always"))
-    agent.turn("go")
-    assert stage.says("As you like.").agent
-    assert agent.turn("never mind").text == "As you like."
-    *_, answered, said = stage.requests[-1]["messages"]
-    assert results(answered["content"])[0] == (UNAPPROVED, True)
-    assert said["content"][0]["text"] == "never mind"
-    assert hands.done == []
-    assert [fact.text for fact in agent.memory.newest_facts()] == ["noted"]
 
 
 # ---- replies that cannot be used

@@ -19,7 +19,7 @@ from agents.tools import Tool
 from pager.replies import CUT_CALL
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
-from tests.support.stage import Said, Stage, stage_in, until
+from tests.support.stage import Said, Stage, last, stage_in, until
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
@@ -128,6 +128,23 @@ def test_something_said_into_a_paused_turn_waits_until_it_went_on(stage: Stage, 
     assert stage.last[0]["text"] == "and the weather?"
 
 
+def test_a_stop_before_a_paused_reply_went_on_says_that_nothing_was_taken(stage: Stage) -> None:
+    stage.says(Reply("One moment.", stop_reason="pause_turn"), http_error(400, "no"), http_error(529), "Hats are in.")
+    agent = stage.agent(look)
+    with pytest.raises(ModelFailed):
+        agent.turn("what is in?")
+    events = agent.stream("and the weather?")
+    until(events, StreamLost)
+    agent.stop()
+    stopped = last(events)
+    assert stopped.reason == "cancelled"
+    assert "was not taken" in stopped.text
+    assert agent.resume().text == "Hats are in."
+    assert stage.says("Warm.").agent
+    assert agent.turn("and the weather?").text == "Warm."
+    assert said(stage).count("and the weather?") == 1
+
+
 # ---- what is no finished reply
 
 
@@ -159,6 +176,15 @@ def test_an_outage_is_waited_out_with_growing_pauses(stage: Stage, status: int) 
     agent = stage.says(*5 * [http_error(status)], "Back.").agent(patience=patience)
     assert agent.turn("go").text == "Back."
     assert waits == [1, 2, 4, 5, 5]
+
+
+def test_a_connection_that_is_lost_again_and_again_is_an_outage_too(stage: Stage) -> None:
+    waits: list[float] = []
+    agent = stage.says(*2 * [truncate(after=0.6), disconnect(after=0.6)], "Back.").agent(
+        patience=Patience(100, wait=waits.append)
+    )
+    assert agent.turn("go").text == "Back."
+    assert waits == [1, 2, 4, 8]
 
 
 def test_what_the_provider_asks_for_is_waited(stage: Stage) -> None:

@@ -140,3 +140,12 @@ def said_to(stage: Stage) -> list[str]:
     """The texts of people in the last request."""
     messages = [message for message in stage.requests[-1]["messages"] if message["role"] == "user"]
     return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
+
+
+def results(content: list[Any]) -> list[tuple[str, bool]]:
+    """The texts of the results of a message, and whether each is an error."""
+    return [
+        ("".join(inner["text"] for inner in block.get("content", [])), block.get("is_error", False))
+        for block in content
+        if block["type"] == "tool_result"
+    ]
