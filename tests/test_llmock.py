@@ -161,3 +161,12 @@ def test_what_no_retry_can_mend_is_not_retried(mock: LLMock, agent: Agent, statu
     assert [each.status for each in mock.requests] == [status]
     assert agent.memory.turn_is_open
     mock.assert_resilient(strict=True)
+
+
+def test_a_server_that_cannot_count_is_asked_once(mock: LLMock) -> None:
+    model = AnthropicModel("m", base_url=mock.base_url("anthropic"))
+    asked = {"max_tokens": 10, "messages": [{"role": "user", "content": "hello"}]}
+    assert [model.count_tokens(asked), model.count_tokens(asked)] == [None, None]
+    assert model.max_input_tokens() is None
+    model.close()
+    assert [each.path for each in mock.requests].count("/anthropic/v1/messages/count_tokens") == 1

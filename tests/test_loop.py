@@ -246,6 +246,7 @@ def test_results_may_be_blocks_nothing_or_data(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("raw", ['{"order": "on', '["one"]', '"one"'])
+@pytest.mark.filterwarnings("error")
 def test_input_that_is_no_json_object_is_answered_and_never_run(stage: Stage, hands: Hands, raw: str) -> None:
     whole, torn = call("fetch", {"order": "one"}), {**call("fetch", {}), "raw_json": raw}
     stage.says(Reply(thinking("hm"), whole, torn, whole), "Again, then.")
