@@ -104,7 +104,7 @@ class Loop:
             if not self._memory.turn_is_open:
                 stop_reason = CUT  # too many cut replies in a row: these calls were the last of the turn
                 break
-            if stopped := self.why_stop():
+            if stopped := self._why_stop():
                 yield stopped
                 return
             stop_reason = yield from self._step(kept)
@@ -125,7 +125,7 @@ class Loop:
                 for call in self._memory.open_calls:
                     self._memory.append_result(call.id, PASSED_OVER, is_error=True)
             elif not self._memory.takes_messages:
-                if stopped := self.why_stop():
+                if stopped := self._why_stop():
                     yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
                     return False
                 yield from self._step()
@@ -135,7 +135,7 @@ class Loop:
     def _settle_interrupted(self) -> None:
         self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
-    def why_stop(self) -> Stopped | None:
+    def _why_stop(self) -> Stopped | None:
         """Why no further request may be made now."""
         if self._stopping:
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
@@ -198,7 +198,7 @@ class Loop:
                 yield StreamLost(str(error), pause)
             self._wait(pause)
             attempt, waited = attempt + 1, waited + pause
-            if self.why_stop():
+            if self._why_stop():
                 return None
 
     def _wait(self, seconds: float) -> None:

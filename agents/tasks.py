@@ -154,10 +154,6 @@ class TaskRunner:
             if stopped.reason not in ("answered", "cut"):
                 yield stopped
                 return
-            if stopped := self._loop.why_stop():
-                self._note(stopped.reason)
-                yield stopped
-                return
             nudges = 0 if worked else nudges + 1
             if nudges > NUDGES:
                 yield Stopped("answered", "the agent stopped and did not say that the task is done; resume it.")

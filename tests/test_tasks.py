@@ -81,6 +81,11 @@ def test_an_agent_that_only_talks_is_nudged_a_few_times(stage: Stage) -> None:
     assert said_to(stage).count(NUDGE + TASK) == NUDGES + 1
 
 
+def test_an_agent_that_works_between_its_words_is_nudged_as_often_as_it_takes(stage: Stage) -> None:
+    agent = open_agent(stage.says(*2 * NUDGES * ["I shall.", call("look")], DONE, "Two."))
+    assert run(agent).reason == "done"
+
+
 def test_a_long_task_is_repeated_by_its_beginning_and_its_page(stage: Stage) -> None:
     long = f"{TASK} " + "Look well. " * NUDGE_CHARACTERS
     agent = open_agent(stage.says("I shall.", DONE, "Two."), window=200_000)
