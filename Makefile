@@ -17,7 +17,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory lock clean
+.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory bench-agent lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,9 @@ format: install  ## put the code into the form that lint wants, as far as that g
 
 bench-memory: install  ## how fast the memory is, and how well it finds
 	$(BIN)/python -m tests.bench.bench_memory
+
+bench-agent: install  ## what the agent adds to a call, a prompt and a start
+	$(BIN)/python -m tests.bench.bench_agent
 
 # Hashes of every platform's files, no index address. Pins stay where they are unless pyproject.toml moves them;
 # `make lock LOCK_FLAGS=--upgrade` moves all. The second lock holds only what the first does not.

@@ -38,7 +38,7 @@ from pager.reading import Reading, takes_turns
 from pager.recall import Recall
 from pager.summary import Summarize
 from pager.tiers import Tiers
-from pager.types import BlockSpec, Json, Problem, Request, Usage
+from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
 
 INTERRUPTED = (
     "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
@@ -202,6 +202,13 @@ class Memory(Tiers):
         """The provider answered "prompt is too long": learn from it; the next request is smaller."""
         said = _TOKENS_SAID.search(error_text)
         self._prompt.overflowed(int(said.group(1)) if said else None)
+
+    @property
+    def open_calls(self) -> list[Call]:
+        """Tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
+        with self._turns:
+            last = self._prompt.view.last
+            return super().open_calls if last is not None and last.open_calls else []
 
     @property
     def turn_is_open(self) -> bool:

@@ -1,0 +1,79 @@
+"""A Messages API that thinks of nothing: one fixed answer, its usage guessed from the length.
+
+It runs in a process of its own, so that what it costs is not on the agent's account. The first line of its output is
+its address; it ends with its input.
+
+    with QuickServer() as server: server.base_url
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+from agents.rehearsal.serving import MessagesServer, Sending, model_record
+from agents.rehearsal.wire import ApiError, Json
+
+ANSWER = (
+    "That sounds like a good plan. The train at nine gets you there before noon, and the hotel keeps a room until "
+    "six. Shall I also look for a way back on Sunday evening?"
+)
+CHARACTERS_PER_TOKEN = 4.2
+
+
+class Quick:
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def create(self, params: Json) -> Sending:
+        usage = {"input_tokens": self.count_tokens(params), "output_tokens": 40}
+        return Sending(
+            {
+                "id": f"msg_{next(self._numbers)}", "type": "message", "role": "assistant", "model": params["model"],
+                "content": [{"type": "text", "text": ANSWER}], "stop_reason": "end_turn", "stop_sequence": None,
+                "usage": usage,
+            }
+        )  # fmt: skip
+
+    def count_tokens(self, params: Json) -> int:
+        parts = (params.get("tools") or [], params.get("system") or [], params["messages"])
+        return int(sum(map(_characters, parts)) / CHARACTERS_PER_TOKEN)
+
+    def model(self, model_id: str) -> Json:
+        return model_record(model_id, max_input_tokens=200_000, max_tokens=32_000)
+
+    def control(self, command: str, body: Json) -> Json:
+        raise ApiError(404, f"Not found: POST /control/{command}")
+
+
+def _characters(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(_characters, value.values()))
+    if isinstance(value, list):
+        return sum(map(_characters, value))
+    return len(value) if isinstance(value, str) else 0
+
+
+class QuickServer:
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.quick_server"], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.base_url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process as process:  # closes its stdin, which ends it, and waits
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+if __name__ == "__main__":
+    with MessagesServer(Quick()) as server:
+        print(server.base_url, flush=True)
+        sys.stdin.read()
