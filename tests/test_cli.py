@@ -133,6 +133,7 @@ def test_the_home_is_named_by_option_before_or_behind_or_by_the_environment(here
     assert here("--home", other, "check", "alice").code == 0
 
 
+@pytest.mark.slow
 def test_the_home_is_the_data_directory_of_the_user_otherwise(tmp_path: Path) -> None:
     Memory.open(tmp_path / "selfpager" / "alice", embedder=None).close()
     done = selfpager("check", "alice", XDG_DATA_HOME=str(tmp_path))
@@ -154,6 +155,7 @@ def test_a_name_that_leads_elsewhere_is_refused(here: Here) -> None:
         assert "cannot be an agent's name" in done.err
 
 
+@pytest.mark.slow
 def test_whoever_reads_along_may_stop_reading(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -165,12 +167,14 @@ def test_whoever_reads_along_may_stop_reading(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_the_command_and_the_module_are_the_same(tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("selfpager")
     done = subprocess.run([command, "schema"], capture_output=True, text=True, check=True, env=environment())
     assert done.stdout == selfpager("schema").out
 
 
+@pytest.mark.slow
 def test_help_and_schema_load_nothing_heavy(tmp_path: Path) -> None:
     for arguments in (["--help"], ["schema"], ["validate", str(write_agent(tmp_path))], ["show", "x"]):
         code = (

@@ -13,6 +13,7 @@ from agents.cli.main import COMMANDS
 from pager import Memory
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pager import StorageError
 from tests.support import HandClock
 from tests.support.cli import selfpager, write_agent
 
+pytestmark = pytest.mark.slow
 CORE = "core: {blocks: {human: {description: who you talk to}}}\n"
 
 
@@ -39,7 +40,6 @@ def alice(rehearsal: Rehearsal, tmp_path: Path) -> Person:
     return Person(tmp_path)
 
 
-@pytest.mark.slow
 def test_who_am_i_is_known_after_a_restart_of_the_process(tmp_path: Path) -> None:
     file, home = write_agent(tmp_path, CORE), tmp_path / "home"
     assert selfpager("chat", file, "--home", home, said="My name is Alice.\n").code == 0
@@ -48,7 +48,6 @@ def test_who_am_i_is_known_after_a_restart_of_the_process(tmp_path: Path) -> Non
     assert "Alice" in asked.out
 
 
-@pytest.mark.slow
 def test_without_core_the_archive_knows_it(tmp_path: Path) -> None:
     file, home = write_agent(tmp_path), tmp_path / "home"
     assert selfpager("chat", file, "--home", home, said="My name is Alice.\n").code == 0
@@ -140,7 +139,6 @@ def damage(file: Path, how: str) -> bytes:
     return bytes(raw)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["overwritten", "cut", "emptied", "zeros"])
 def test_a_damaged_state_is_told_never_reset_and_there_is_a_way_back(
     rehearsal: Rehearsal, tmp_path: Path, alice: Person, how: str
