@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agents.tools import Tool
+from agents.tools import Output, Tool
 from pager import markup, tokens
 from pager.clock import Clock
 from pager.errors import Refused
@@ -85,7 +85,7 @@ class MemoryTools:
             return "Nothing was said that fits. Try other words, or search_archive."
         return self._bounded([f"{hit.page_id} {markup.stamp(hit.at)} {hit.who}: {hit.text}" for hit in hits])
 
-    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> str:
+    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> Output:
         """Read a page (f12, s45, x3) verbatim, from a character offset on.
 
         Args:
@@ -96,7 +96,8 @@ class MemoryTools:
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
         on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
-        return f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
+        text = f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
+        return [{"type": "text", "text": text}, *page.media] if page.media else text
 
     def page_out(
         self, page_id: str | None = None, block: str | None = None, text: str | None = None, key: str | None = None,

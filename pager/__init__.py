@@ -38,7 +38,7 @@ from pager.types import (
 
 __all__ = [
     "Block", "BlockSpec", "Call", "CallsOpen", "ChromaEmbedder", "Clock", "Embedder", "EmbedderUnavailable", "Fact",
-    "Hit", "InUse", "IndexUnavailable", "Limits", "Memory", "Movement", "NewerFile", "NotFound", "PageText", "PagerError", "Prefetch",
-    "Problem", "Reading", "Refused", "Request", "Setup", "Stay", "StorageError", "SystemClock", "Usage", "VectorIndex",
-    "WindowTooSmall", "leave", "waiting",
+    "Hit", "InUse", "IndexUnavailable", "Limits", "Memory", "Movement", "NewerFile", "NotFound", "PageText",
+    "PagerError", "Prefetch", "Problem", "Reading", "Refused", "Request", "Setup", "Stay", "StorageError",
+    "SystemClock", "Usage", "VectorIndex", "WindowTooSmall", "leave", "waiting",
 ]  # fmt: skip

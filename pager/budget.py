@@ -8,7 +8,7 @@ lets an open step or the last one leave, and never parts a step from the one tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pager.limits import Limits
@@ -146,11 +146,6 @@ def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) ->
         cut[part.part] = level
         total -= part.tokens - part.at_most(level)
     return cut, total
-
-
-def unscaled(planned: Plan, scale: float) -> Plan:
-    """A plan made of sizes that were taken `scale` times larger, in tokens as they are counted."""
-    return replace(planned, spill={part: int(level / scale) for part, level in planned.spill.items()})
 
 
 def least(part: PartSize) -> int:

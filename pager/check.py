@@ -25,7 +25,7 @@ def check(store: Store, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
         return damage  # what a damaged file says about anything else is worth nothing
     found = [Problem(law, text) for law, text in store.upkeep.audit()]
     found += _words(store, fix=fix)
-    found += _core(store)
+    found += _core(store, fix=fix)
     found += _last_request(store)
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
@@ -40,18 +40,16 @@ def _words(store: Store, *, fix: bool) -> list[Problem]:
     return [Problem("words", text, fix) for text in missing]
 
 
-def _core(store: Store) -> list[Problem]:
+def _core(store: Store, *, fix: bool) -> list[Problem]:
     found: list[Problem] = []
-    blocks = store.core.blocks()
-    for block in blocks:
-        if block.used_tokens != tokens.total(block.value):
+    for block in store.core.blocks():
+        used = tokens.total(block.value)
+        if block.used_tokens != used:
             found.append(
-                Problem("core", f"{block.name} says it holds {block.used_tokens} tokens and holds another number")
+                Problem("core", f"{block.name} says it holds {block.used_tokens} tokens and holds {used}", fix)
             )
-        if block.used_tokens > block.limit_tokens:
-            found.append(
-                Problem("law 11", f"the block {block.name} holds {block.used_tokens} of {block.limit_tokens} tokens")
-            )
+            if fix:
+                store.core.recount(block.version, used)
     return found
 
 

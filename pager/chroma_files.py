@@ -60,6 +60,7 @@ class IndexDirectory:
 
     def load(self) -> State | None:
         """The committed state, or None when there is none, or none that makes sense."""
+        self._clear_the_place()
         try:
             read = json.loads(self._state.read_bytes())
             state = State(**read)
@@ -72,6 +73,13 @@ class IndexDirectory:
         if state.format != FORMAT or not GENERATION.fullmatch(state.live):
             return None
         return state
+
+    def _clear_the_place(self) -> None:
+        """What stands where ours should be, and is of another kind, is worthless: the index is made from pager.db."""
+        if not self.root.is_dir():
+            self.root.unlink(missing_ok=True)
+        elif self._state.is_dir():
+            shutil.rmtree(self._state)
 
     def commit(self, state: State, *, durable: bool) -> None:
         """Replaces state.json. `durable` survives a power cut; without it only the death of the process,

@@ -13,7 +13,7 @@ A moment without a time zone is read in the clock's zone. A date alone means tha
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pager.errors import Refused
 
@@ -25,6 +25,7 @@ EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | date | str
 
 
+@runtime_checkable
 class Clock(Protocol):
     """Where `now` comes from; its zone is where dates without one are read."""
 

@@ -10,8 +10,11 @@ would stand in every later request. Pure.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 from pager.errors import Refused
@@ -20,6 +23,7 @@ USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
 RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference")
 NEVER_IN_REPLIES = frozenset({"tool_result", "image"})
 DEEPEST = 100
+LONGEST_NAME = 200
 _LONGEST_NUMBER_BITS = 1024
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # block -> type of its source -> the texts it needs
@@ -57,6 +61,37 @@ def whole_number(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise Refused(f"{name} is {value!r:.100}; give a whole number.")
     return value
+
+
+def name_of_actor(value: Any) -> str:
+    """Who asks, for the ledger."""
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
+        raise Refused(f"actor is {value!r:.100}; give a name, such as 'person' or 'agent'.")
+    return value
+
+
+def path_of(value: Any, what: str) -> Path:
+    """A path that a file system can take."""
+    path = str(cast("Any", value)) if isinstance(value, str | os.PathLike) else ""
+    with suppress(ValueError):
+        if path and b"\0" not in os.fsencode(path):
+            return Path(path)
+    raise Refused(f"{what} is {value!r:.100}; give a path.")
+
+
+def check_tools(tools: Any) -> None:
+    """Refuse definitions that the Messages API never accepts."""
+    if not isinstance(tools, list | tuple):
+        raise Refused(f"tools is {tools!r:.100}; give a list of tool definitions.")
+    check_json(tools, "tools")
+    names: set[str] = set()
+    for index, tool in enumerate(cast("Sequence[Any]", tools)):
+        name = cast("Mapping[str, Any]", tool).get("name") if isinstance(tool, Mapping) else None
+        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+            raise Refused(f"tool {index} is {tool!r:.100}; give a dict with a name of a-z, A-Z, 0-9, _ and -.")
+        if name in names:
+            raise Refused(f"two tools are called {name!r}; give each a name of its own.")
+        names.add(name)
 
 
 # content

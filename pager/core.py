@@ -13,7 +13,7 @@ from pathlib import Path
 from pager import markup, tokens
 from pager.blocks import clean
 from pager.clock import Clock
-from pager.content import text_of_person, text_or_none, whole_number
+from pager.content import path_of, text_of_person, text_or_none, whole_number
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.store import Store
@@ -145,7 +145,8 @@ class Core:
         found = self._store.core.block(name)
         known = found[0] if found and not found[0].retired else None
         owned = spec.read_only or spec.file is not None
-        file = str(Path(spec.file).absolute()) if spec.file else None  # the next process may work somewhere else
+        # Absolute: the next process may work somewhere else.
+        file = str(path_of(spec.file, f"file of the core block {name!r}").absolute()) if spec.file else None
         value = _read(name, file) if file else spec.value
         if known and not owned:
             value = known.value

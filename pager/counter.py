@@ -19,6 +19,7 @@ import math
 from operator import mul
 from typing import Any, NamedTuple
 
+from pager.errors import StorageError
 from pager.tokens import Counts
 
 KINDS = len(Counts._fields)
@@ -27,6 +28,10 @@ START = tuple(ratio / 10 for ratio in PESSIMISTIC)
 SPREAD = (0.3, 0.8, 0.8, 0.4, 0.4)  # how far below them the true ratios may be: which kind a surprise is blamed on
 START_WEIGHT = 5.0
 FORGET = 0.98
+MEDIA = KINDS - 1
+MOSTLY = 0.3  # from this share on a surprise is blamed on images and documents
+# What is known of an image's size holds; that others, which nobody saw, were smaller than thought says nothing of it.
+BOUNDS = ((0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.9, 4.0))
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
 MESSAGE_OVERHEAD = Counts(code=3)
@@ -47,9 +52,11 @@ class Counter:
     def __init__(self, state: str | None = None) -> None:
         known: dict[str, Any] = json.loads(state) if state else {}
         self._seen: int = known.get("seen", 0)
-        self._shortfall: float = known.get("shortfall", 0.05**2)
+        self._shortfalls: list[float] = known.get("shortfalls") or [0.05**2, 0.05**2]  # of text, of media
         self._products: list[list[float]] = known.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
         self._targets: list[float] = known.get("targets") or [0.0] * KINDS
+        if {len(row) for row in (*self._products, self._products, self._targets)} != {KINDS}:
+            raise StorageError("the learned ratios in pager.db have another shape. Restore a backup of its directory.")
         self.ratios: tuple[float, ...] = START
         self._doubt: list[list[float]] = []
         self._fit()
@@ -58,7 +65,7 @@ class Counter:
         return json.dumps(
             {
                 "seen": self._seen,
-                "shortfall": self._shortfall,
+                "shortfalls": self._shortfalls,
                 "products": self._products,
                 "targets": self._targets,
             }
@@ -75,7 +82,9 @@ class Counter:
             max(0.0, sum(x * sum(map(mul, row, counts)) for x, row in zip(counts, self._doubt, strict=True)))
         )
         worst = sum(max(ratio, start) * x for ratio, start, x in zip(self.ratios, START, counts, strict=True))
-        margin = tokens * (0.02 + 2.5 * math.sqrt(self._shortfall)) + min(2 * unsure, worst - tokens)
+        media = self.ratios[MEDIA] * counts.media
+        of_text, of_media = (0.02 + 2.5 * math.sqrt(seen) for seen in self._shortfalls)
+        margin = of_text * (tokens - media) + of_media * media + min(2 * unsure, worst - tokens)
         return Estimate(math.ceil(tokens), math.ceil(margin))
 
     def tokens(self, counts: Counts) -> int:
@@ -88,8 +97,9 @@ class Counter:
             return
         if self._seen:
             expected = max(LEAST_TELLING, self.estimate(counts).tokens)
-            error = max(0.0, (true_tokens - expected) / expected)
-            self._shortfall = 0.9 * self._shortfall + 0.1 * error * error
+            error = min(1.0, max(0.0, (true_tokens - expected) / expected))
+            by = int(self.ratios[MEDIA] * counts.media > MOSTLY * expected)
+            self._shortfalls[by] = 0.9 * self._shortfalls[by] + 0.1 * error * error
         weight = 1.0 / total
         for i, x in enumerate(counts):
             self._targets[i] = FORGET * self._targets[i] + weight * x * true_tokens
@@ -107,9 +117,13 @@ class Counter:
             for i, row in enumerate(self._products)
         ]
         right = [target + known * start for target, known, start in zip(self._targets, prior, START, strict=True)]
-        self.ratios = tuple(min(4.0, max(0.3, ratio)) for ratio in _solve(matrix, right))
+        self.ratios = tuple(map(_within, _solve(matrix, right), BOUNDS))
         unit = [[START_WEIGHT if i == j else 0.0 for j in range(KINDS)] for i in range(KINDS)]
         self._doubt = [_solve(matrix, column) for column in unit]
+
+
+def _within(ratio: float, bounds: tuple[float, float]) -> float:
+    return min(bounds[1], max(bounds[0], ratio))
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:

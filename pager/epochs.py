@@ -8,7 +8,7 @@ says. A draft changes nothing: it can be measured, thrown away and drafted again
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pager import blocks, digest, markup, sizing, summary, tokens, window
@@ -28,6 +28,11 @@ from pager.view import View
 SPILLABLE = frozenset({"text", "tool_result", "tool_use", "image", "document"})
 TELLS_KEPT = 4  # messages told in the middle of a turn that survive beside its request
 TOOLS_OVERHEAD = Counts(code=200)
+NO_TOOL: Json = {
+    "name": "no_tool",
+    "description": "There are no tools any more. This one does nothing.",
+    "input_schema": {"type": "object", "properties": {}},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +80,18 @@ class Epochs:
         self._core = core
         self._pages = pages
         self.setup = setup
-        tools_text = blocks.dump(list(setup.tools))
-        self._tools_counts = tokens.count(tools_text) + TOOLS_OVERHEAD if setup.tools else Counts()
+        self._tools_counts = tokens.count(blocks.dump(list(setup.tools) or [NO_TOOL])) + TOOLS_OVERHEAD
         self._system_counts = tokens.count(setup.system_text())
 
     @property
     def fixed_counts(self) -> Counts:
         """Tools and instructions, which no eviction makes smaller."""
-        return self._tools_counts + self._system_counts
+        return self._system_counts + (self._tools_counts if self._tools else Counts())
+
+    @property
+    def _tools(self) -> list[Json]:
+        """The program's tools. Without any, calls of earlier days still need a definition to be valid."""
+        return list(self.setup.tools) or ([NO_TOOL] if self._store.conversation.has_calls() else [])
 
     def why_renew(self, view: View, limits: Limits) -> str:
         """Why the present epoch cannot go on; empty when it can."""
@@ -91,7 +100,7 @@ class Epochs:
         if not view.epoch_lives:
             return "the last epoch was ended"
         known, wanted = view.epoch, self.setup
-        if known.tools != list(wanted.tools):
+        if known.tools != self._tools:
             return "the tools changed"
         if known.system[0]["text"] != wanted.system_text():
             return "the instructions changed"
@@ -100,12 +109,8 @@ class Epochs:
 
     # what the budget needs to know
 
-    def sizes(self, view: View, now: int, limits: Limits, counter: Counter, renew: str, scale: float) -> Sizes:
-        """Sizes as a new epoch would have them, times `scale`; what it comes to is measured when it is drafted."""
-
-        def tokens_of(counts: Counts) -> int:
-            return int(counter.tokens(counts) * scale)
-
+    def sizes(self, view: View, now: int, limits: Limits, counter: Counter, renew: str) -> Sizes:
+        """Sizes as a new epoch would have them; what it comes to is measured when it is drafted."""
         pinned = sum((self._pinned_counts()), Counts())
         fixed = self.fixed_counts + tokens.count(self._core.rendered()) + pinned
         digest_room = limits.of_usable(DIGEST_SHARE)
@@ -115,7 +120,7 @@ class Epochs:
         steps = [
             StepSize(
                 step.id,
-                [_part_size(part, tokens_of, whole=step.id == unsent) for part in step.parts],
+                [_part_size(part, counter, whole=step.id == unsent) for part in step.parts],
                 not step.open_calls,  # one that paused and is not the last has gone on
                 step.continues,
                 any(step.id == request.id for request in requests),
@@ -123,7 +128,7 @@ class Epochs:
             for step in [*gone, *view.steps]
         ]
         noticed = bool(view.epoch and view.epoch.noticed)
-        return Sizes(int(now * scale), tokens_of(fixed) + digest_room, steps, noticed, renew)
+        return Sizes(now, counter.tokens(fixed) + digest_room, steps, noticed, renew)
 
     def _requests(self, view: View) -> list[Step]:
         """What the open turn was asked for: the request, and the newest messages told in its middle."""
@@ -170,8 +175,9 @@ class Epochs:
             {"type": "text", "text": self.setup.system_text(), "cache_control": mark},
             {"type": "text", "text": core, "cache_control": mark},
         ]
-        sizes = {"tools": self._tools_counts, "instructions": self._system_counts, "core": tokens.count(core)}
-        return Epoch(number, 0, list(self.setup.tools), system, [], [], {}, sizes, reason)
+        tools = self.fixed_counts - self._system_counts
+        sizes = {"tools": tools, "instructions": self._system_counts, "core": tokens.count(core)}
+        return Epoch(number, 0, self._tools, system, [], [], {}, sizes, reason)
 
     def _fresh_step(self, step: Step, draft: Draft, plan: Plan, counter: Counter, *, whole: bool) -> Step:
         """The step as the new epoch carries it, with every change of form noted in the draft."""
@@ -197,6 +203,8 @@ class Epochs:
             source = {**source, "id": part.form["id"]}
         form = sizing.spill(source, f"x{part.id}", limit, counter)
         counts = sizing.count(form)
+        if counter.tokens(counts) >= counter.tokens(part.counts):
+            return part  # what says that it is not shown would be longer
         draft.spilled.append((part.id, counter.tokens(counts)))
         return replace(part, form=form, counts=counts)
 
@@ -305,9 +313,9 @@ def _only_for_the_moment(part: Part, *, whole: bool) -> bool:
     return thinking or part.kind in ("notice", "update") or (part.kind == "recalled" and not whole)
 
 
-def _part_size(part: Part, tokens_of: Callable[[Counts], int], *, whole: bool) -> PartSize:
+def _part_size(part: Part, counter: Counter, *, whole: bool) -> PartSize:
     if part.form is None or _only_for_the_moment(part, whole=whole):
         return PartSize(part.id, 0, spillable=False)
     spillable = part.kind == "said" and part.form.get("type") in SPILLABLE
     only_media = part.counts.media > 0 and part.counts.total - part.counts.media <= FLOOR_TOKENS
-    return PartSize(part.id, tokens_of(part.counts), spillable, divisible=not only_media)
+    return PartSize(part.id, counter.tokens(part.counts), spillable, divisible=not only_media)

@@ -7,13 +7,20 @@ machine or the files.
 
 from __future__ import annotations
 
+LONGEST = 3000
+
 
 class PagerError(Exception):
     """Whatever selfpager raises on purpose."""
 
 
 class Refused(PagerError):
-    """A rule or a limit says no; nothing was changed."""
+    """A rule or a limit says no; nothing was changed. Models read it, too: a text that quotes a large value shows its
+    beginning and its end."""
+
+    def __init__(self, text: str = "") -> None:
+        long = len(text) > LONGEST
+        super().__init__(f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}" if long else text)
 
 
 class NotFound(Refused):

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from pager.blocks import clean, dump
 from pager.clock import Clock, to_micros
+from pager.content import path_of
 from pager.errors import Refused, StorageError
 from pager.ledger import Ledger
 from pager.store import Store
@@ -39,7 +40,7 @@ _numbers = count()  # an id is never given twice, also while the clock stands st
 def leave(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
     """Leave a command for the owner of the agent in `directory`; its id."""
     _validate(kind, arguments)
-    folder = Path(directory) / FOLDER
+    folder = path_of(directory, "the agent's directory") / FOLDER
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
     at = to_micros(clock.now())
     try:
@@ -63,7 +64,7 @@ def waiting(directory: str | Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for path in _files(Path(directory)):
         try:
-            found.append({**json.loads(path.read_text(encoding="utf-8")), "id": path.stem})
+            found.append({**json.loads(path.read_text(encoding="utf-8")), "id": _printable(path.stem)})
         except (OSError, ValueError, TypeError, RecursionError):
             continue  # taken meanwhile, or not ours: `Inbox.take` sets it aside
     return found
@@ -96,6 +97,11 @@ def _fits(name: str, value: Any) -> bool:
     return isinstance(value, str) or (value is None and name in ("key", "name", "valid_from"))
 
 
+def _printable(name: str) -> str:
+    """A file's name, also when its bytes are no text."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 class Inbox:
     """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
 
@@ -123,12 +129,13 @@ class Inbox:
 
     def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
         """The file goes when its effect is committed, which in a caller's transaction is later."""
-        fresh = self._store.journal.command(path.stem) is None
+        name = _printable(path.stem)
+        fresh = self._store.journal.command(name) is None
         if fresh:
             with self._store.transaction():
                 outcome = self._outcome(kind, arguments, apply)
-                self._store.journal.take_command(path.stem, to_micros(self._clock.now()), kind, outcome)
-                self._ledger.write("command", reason=outcome, actor="person", kind=kind, command=path.stem)
+                self._store.journal.take_command(name, to_micros(self._clock.now()), kind, outcome)
+                self._ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
         self._store.after_commit(lambda: path.unlink(missing_ok=True))
         return fresh
 
@@ -150,5 +157,5 @@ class Inbox:
         except OSError:
             return  # it stays and harms nobody; the next step tries again
         self._ledger.write(
-            "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=path.name
+            "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=_printable(path.name)
         )

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from pager.errors import PagerError
 
@@ -68,6 +68,7 @@ class VectorSource(Protocol):
         ...
 
 
+@runtime_checkable
 class VectorIndex(Protocol):
     """A cache of the source's vectors that finds the nearest ones. What needs it open opens it."""
 

@@ -77,6 +77,11 @@ class Limits:
     def of_usable(self, share: float) -> int:
         return int(self.usable_tokens * share)
 
+    def tightened(self, factor: float) -> Limits:
+        """The same as if the window held `factor` times less, for a prompt that is so much larger than thought."""
+        usable = min(self.usable_tokens, int(self.usable_tokens / factor))
+        return replace(self, limit_tokens=self.max_output_tokens + usable)
+
     def fitted(self, fixed_tokens: int) -> Limits:
         """The same with max_part lowered until two parts fit beside the fixed parts and a full core."""
         room = self.usable_tokens - fixed_tokens - self.core_tokens

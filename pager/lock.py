@@ -30,7 +30,11 @@ class AgentLock:
         except BlockingIOError:
             os.close(self._file)
             raise InUse(self._who()) from None
-        self._say(clock)
+        try:
+            self._say(clock)
+        except BaseException:
+            self.release()
+            raise
 
     def _say(self, clock: Clock) -> None:
         owner = {

@@ -85,12 +85,14 @@ def request_opening(step: int, at: datetime) -> str:
     return f'<request page_id="s{step}" at="{stamp(at)}">The request you are working on follows.</request>'
 
 
-def spilled(head: str, tail: str, page_id: str, length: int, offset: int) -> str:
-    """A part that is too large: its ends, and where in the page to read on. Only the id, when there is no room."""
+def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds: str = "") -> str:
+    """A part that is too large: its ends, and where in the page to read on. Only the id, when there is no room. `holds`
+    names what is no text."""
+    more = f' holds="{holds}"' if holds else ""
     if not head and not tail:
-        return f'<spilled page_id="{page_id}" characters="{length}"/>'
+        return f'<spilled page_id="{page_id}" characters="{length}"{more}/>'
     return (
-        f'{head}\n<spilled page_id="{page_id}" characters="{length}">The middle is not shown: '
+        f'{head}\n<spilled page_id="{page_id}" characters="{length}"{more}>The middle is not shown: '
         f"read on with the page id and offset {offset}.</spilled>\n{tail}"
     )
 

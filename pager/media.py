@@ -15,11 +15,10 @@ from typing import cast
 from pager.types import Json
 
 PIXELS_PER_TOKEN = 750
-LONGEST_SIDE = 2576
 LARGE_IMAGE_TOKENS = 4784  # the most that any model so far makes of one image
 PAGE_TOKENS = 2500
 BYTES_PER_HIDDEN_PAGE = 20_000
-UNSEEN_DOCUMENT_PAGES = 2  # by address or file id: the provider's own count says what it really was
+UNSEEN_DOCUMENT_PAGES = 2  # by address or file id: where the provider counts, it is asked
 _PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
@@ -49,8 +48,7 @@ def _image(data: bytes) -> int:
     if size is None:
         return LARGE_IMAGE_TOKENS
     width, height = size
-    shrink = min(1.0, LONGEST_SIDE / max(width, height, 1))
-    return max(16, min(LARGE_IMAGE_TOKENS, int(width * height * shrink * shrink) // PIXELS_PER_TOKEN))
+    return max(16, min(LARGE_IMAGE_TOKENS, width * height // PIXELS_PER_TOKEN))
 
 
 def _dimensions(data: bytes) -> tuple[int, int] | None:

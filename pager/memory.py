@@ -17,12 +17,12 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pager import blocks, check, inbox, purging, replies, tokens
 from pager.archival import Archival
 from pager.clock import Clock, Moment, SystemClock
-from pager.content import check_json, check_user, text_of_person, text_or_none
+from pager.content import check_tools, check_user, path_of, text_of_person, text_or_none
 from pager.conversation import Content, Conversation
 from pager.core import Core
 from pager.epochs import Epochs, Setup
@@ -38,6 +38,7 @@ from pager.reading import Reading, takes_turns
 from pager.recall import Recall
 from pager.summary import Summarize
 from pager.tiers import Tiers
+from pager.turns import tell
 from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
 
 INTERRUPTED = (
@@ -47,13 +48,14 @@ _TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
 
 
 def _check_opening(
-    instructions: Any, tools: Any, core: Any, model: Any, thinking: Any, cache_ttl: Any, embedder: Any
+    instructions: Any, tools: Any, core: Any, model: Any, thinking: Any, cache_ttl: Any, embedder: Any, **others: Any
 ) -> None:  # fmt: skip
     for name, value in (("instructions", instructions), ("model", model), ("thinking", thinking)):
         text_of_person(value, name)
-    if not isinstance(tools, list | tuple):
-        raise Refused(f"tools is {tools!r:.100}; give a list of tool definitions.")
-    check_json(tools, "tools")
+    check_tools(tools)
+    for name, (value, kind, what) in others.items():
+        if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
+            raise Refused(f"{name} is {value!r:.100}; give {what}, or leave it out.")
     if core is not None and not isinstance(core, Mapping):
         raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
     if cache_ttl not in (None, "5m", "1h"):
@@ -93,9 +95,14 @@ class Memory(Tiers):
     ) -> Self:  # fmt: skip
         """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay. `summarize`
         may write the digest at an eviction."""
+        _check_opening(
+            instructions, tools, core, model, thinking, cache_ttl, embedder, limits=(limits, Limits, "Limits"),
+            prefetch=(prefetch, Prefetch, "a Prefetch"), count_tokens=(count_tokens, callable, "a function"),
+            summarize=(summarize, callable, "a function"), index=(index, VectorIndex, "a VectorIndex"),
+            clock=(clock, Clock, "a Clock"),
+        )  # fmt: skip
         clock = clock or SystemClock()
-        _check_opening(instructions, tools, core, model, thinking, cache_ttl, embedder)
-        opened = open_directory(Path(directory), clock)
+        opened = open_directory(path_of(directory, "the directory"), clock)
         try:
             setup = Setup(instructions, list(blocks.clean(list(tools))), model, thinking, cache_ttl)
             memory = cls(
@@ -104,10 +111,12 @@ class Memory(Tiers):
             )  # fmt: skip
             memory._prompt.summarize = summarize
             memory._start(core)
-        except BaseException:
+        except BaseException as error:
             opened.store.close()
             if opened.lock:
                 opened.lock.release()
+            if isinstance(error, Exception):
+                tell(error)
             raise
         return memory
 
@@ -115,7 +124,7 @@ class Memory(Tiers):
     def read(directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Reading:
         """A reader, for as many processes as like; the writer goes on meanwhile."""
         clock = clock or SystemClock()
-        opened = open_for_reading(Path(directory), clock)
+        opened = open_for_reading(path_of(directory, "the directory"), clock)
         store, ledger, limits = opened.store, Ledger(opened.store, clock), Limits.for_window()
         prompt = Prompt(store, ledger, limits, None)
         pages = Pages(store, clock, ledger, lambda: limits, lambda: prompt.counter)
@@ -183,7 +192,9 @@ class Memory(Tiers):
     @takes_turns
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
         """After a crash: calls that had begun are answered as interrupted, but for tools that may run again."""
-        again, answered = set(rerun), list[str]()
+        if not isinstance(rerun, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise Refused(f"rerun is {rerun!r:.100}; give the names of tools.")
+        again, answered = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}, list[str]()
         for call in self.open_calls:
             if call.begun and call.name not in again:
                 with self._store.transaction():
@@ -200,7 +211,7 @@ class Memory(Tiers):
     @takes_turns
     def overflowed(self, error_text: str = "") -> None:
         """The provider answered "prompt is too long": learn from it; the next request is smaller."""
-        said = _TOKENS_SAID.search(error_text)
+        said = _TOKENS_SAID.search(text_of_person(error_text, "the error's text"))
         self._prompt.overflowed(int(said.group(1)) if said else None)
 
     @property
@@ -227,10 +238,15 @@ class Memory(Tiers):
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
-        with self._turns, self._store.transaction():
+        with self._turns.lock:
+            sent = self._prompt.sent
             self._within += 1
             try:
-                yield
+                with self._store.transaction():
+                    yield
+            except BaseException:
+                self._prompt.sent = sent  # a request that was made in here was never made
+                raise
             finally:
                 self._within -= 1
 

@@ -39,6 +39,11 @@ def open_directory(directory: Path, clock: Clock) -> Opened:
         raise StorageError(
             f"{directory} cannot be made ({error.strerror}). Choose a directory that you may write."
         ) from None
+    if (directory / CHROMA).exists() and not (directory / DATABASE).exists():
+        raise StorageError(
+            f"{directory} holds an index and no {DATABASE}: the memory itself is gone. Restore a backup of the "
+            "directory, or remove it to begin anew."
+        )
     lock = AgentLock(directory / LOCK, clock)
     try:
         return Opened(directory, SqliteStore(directory / DATABASE, clock.zone), lock)
@@ -58,7 +63,11 @@ def make_private(directory: Path) -> None:
 
 def open_for_reading(directory: Path, clock: Clock) -> Opened:
     path = directory / DATABASE
-    if not path.is_file():
+    try:
+        known = path.is_file()
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be read ({error.strerror}). Give another directory.") from None
+    if not known:
         raise NotFound(f"there is no memory in {directory}; Memory.open makes one.")
     return Opened(directory, SqliteStore(path, clock.zone, read_only=True), None)
 

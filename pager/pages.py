@@ -18,7 +18,7 @@ from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.limits import PINNED_SHARE, Limits
 from pager.store import Store
-from pager.types import PageText, Pin, read_page_id
+from pager.types import Json, PageText, Pin, read_page_id
 
 PAGED_OUT = "paged out"
 WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
@@ -70,6 +70,12 @@ class Pages:
         said = (b for b in self._store.conversation.originals(number) if b.get("type") not in blocks.THINKING)
         return "\n".join(blocks.text_of(block) for block in said)
 
+    def _media(self, page_id: str) -> list[Json]:
+        kind, number = read_page_id(page_id)
+        row = self._store.conversation.original(number) if kind == "x" else None
+        held = [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
+        return [item for block in held for item in blocks.media_in(block)]
+
     def piece(self, pin: Pin) -> str:
         return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
 
@@ -82,8 +88,9 @@ class Pages:
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)
         here = PageText(
-            page_id, piece, offset, end if end < len(text) else None, len(text), self._where(page_id, offset)
-        )
+            page_id, piece, offset, end if end < len(text) else None, len(text), self._where(page_id, offset),
+            () if offset else tuple(self._media(page_id)),
+        )  # fmt: skip
         with self._store.transaction():
             size = self._counter().tokens(tokens.count(piece))
             step = self._store.conversation.last_step()

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pager import markup, tokens
 from pager.archival import Archival
+from pager.content import whole_number
+from pager.errors import Refused
 from pager.types import Hit
 
 QUERY_CHARS = 2000  # a longer message is searched by its beginning
@@ -17,6 +19,11 @@ class Prefetch:
 
     k: int = 0
     budget_tokens: int = 400
+
+    def __post_init__(self) -> None:
+        for name in ("k", "budget_tokens"):
+            if whole_number(getattr(self, name), f"{name} of prefetch") < 0:
+                raise Refused(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
     def choose(self, text: str, archival: Archival) -> list[Hit]:
         if self.k < 1 or not text.strip():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pager import blocks, budget, markup, replies, tokens, window
+from pager import budget, markup, replies, tokens, window
 from pager.budget import Plan
 from pager.conversation import Conversation
 from pager.counter import Counter
@@ -46,7 +46,7 @@ class Prompt:
         self.count_tokens = count_tokens
         self.summarize: Summarize | None = None
         self._view: View | None = None
-        self._sent: Answered | None = None  # the request that waits for its reply
+        self.sent: Answered | None = None  # the request that waits for its reply
         self._noted: Limits | None = None
         self._too_long = 0.0  # how much larger the prompt is than thought, when the provider refused it; else 0
 
@@ -58,8 +58,8 @@ class Prompt:
         if self._view is None:
             self._view = View.load(self._store)
             epoch = self._view.epoch
-            if self._sent and epoch and epoch.id == self._sent.epoch:
-                self._view.sent_part = max(self._view.sent_part, self._sent.through_part)
+            if self.sent and epoch and epoch.id == self.sent.epoch:
+                self._view.sent_part = max(self._view.sent_part, self.sent.through_part)
         return self._view
 
     def forget_view(self) -> None:
@@ -89,7 +89,7 @@ class Prompt:
         size = view.size(self.counter)
         through = view.last_part
         view.sent_part = through
-        self._sent = Answered(0, view.epoch.id, through, mark, self.epochs.setup.model, size.tokens, None)
+        self.sent = Answered(0, view.epoch.id, through, mark, self.epochs.setup.model, size.tokens, None)
         params = window.render(view.epoch, messages, mark, view.epoch.settings["max_output_tokens"])
         step = self._store.conversation.last_step() + 1
         return Request(params, view.epoch.id, step, size.tokens, size.margin, self._parts(view))
@@ -131,7 +131,7 @@ class Prompt:
         noticed = bool(view.epoch and view.epoch.noticed)
         now = view.size(self.counter).tokens
         if budget.needs_sizes(now, self.limits, noticed=noticed, renew=why):
-            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, 1.0), self.limits)
+            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why), self.limits)
             if plan.action == "renew":
                 self._renew(view, why or budget.EVICT, now, unannounced=plan.unannounced)
                 return
@@ -172,10 +172,12 @@ class Prompt:
         """Open one new epoch, drafted smaller until it surely fits; the last draft is as small as can be."""
         usable = self.limits.usable_tokens
         best: Draft | None = None
+        true = 0
         for attempt in range(ATTEMPTS):
             scale = scale if attempt < ATTEMPTS - 1 else SMALLEST
-            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why, scale), self.limits)
-            draft = self.epochs.draft(view, budget.unscaled(plan, scale), self.limits, self.counter)
+            sizes = self.epochs.sizes(view, now, self.limits, self.counter, why)
+            plan = budget.plan(sizes, self.limits.tightened(scale))
+            draft = self.epochs.draft(view, plan, self.limits, self.counter)
             fresh = draft.view()
             size = fresh.size(self.counter)
             true, counted = self._true_size(fresh)
@@ -191,7 +193,7 @@ class Prompt:
             # A count was learned from: the next sizes know of it, and only what they still miss is for the scale.
             scale = max(1.1 * scale, true / max(1, min(self.counter.tokens(fresh.counts()), usable)))
         if best is None:
-            raise WindowTooSmall(self._what_cannot_be_smaller(view, why))
+            raise WindowTooSmall(self._what_cannot_be_smaller(view, why, true))
         self._open(view, best, why, now, unannounced=unannounced)
 
     def _summarized(self, view: View, draft: Draft, fresh: View) -> tuple[Draft, View]:
@@ -214,23 +216,26 @@ class Prompt:
         self.epochs.open(view, draft, self.counter, reason)
         self._too_long = 0.0
 
-    def _what_cannot_be_smaller(self, view: View, why: str) -> str:
-        sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why, 1.0)
+    def _what_cannot_be_smaller(self, view: View, why: str, least: int) -> str:
+        sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why)
         last = sum(budget.least(part) for part in sizes.steps[-1].parts) if sizes.steps else 0
         return (
             f"the prompt cannot be brought under the {self.limits.usable_tokens} usable tokens of a window of "
-            f"{self.limits.limit_tokens}: instructions, tools, core, digest and pinned pages take {sizes.fixed}, "
-            f"the last step {last}, with all of it spilled "
-            f"that can be. Take a larger window, or shorten core and instructions."
+            f"{self.limits.limit_tokens}: at its smallest it has up to {least}. Instructions, tools, core, digest and "
+            f"pinned pages take about {sizes.fixed} of them, the last step {last}, with all of it spilled that can be. "
+            "Take a larger window, shorten core and instructions, or page out what is pinned."
         )
 
     # how large it really is
 
     def _true_size(self, view: View) -> tuple[int, bool]:
-        """The estimate while it is sure enough; else what the provider counts (True), or a bound from the bytes."""
-        size = view.size(self.counter)
-        sure = self.counter.learned or view.base_tokens is not None
-        if sure and size.safe <= self.limits.usable_tokens:
+        """The estimate where even one token for each byte would fit; else what the provider counts (True). Where none
+        counts: the estimate of what was learned, or a bound for what is new."""
+        size, usable = view.size(self.counter), self.limits.usable_tokens
+        base, new = view.base_tokens, view.unmeasured()
+        media = 2 * view.counts_not_measured().media  # how large it really is only the provider knows
+        most = (base or 0) + media + sum(map(tokens.upper_bound, new))
+        if most <= usable and not (media and self.count_tokens):
             return size.tokens, False
         assert view.epoch is not None
         if self.count_tokens is not None:
@@ -240,23 +245,18 @@ class Prompt:
                 self.counter.learn(view.counts(), counted)
                 view.base_tokens, view.base_part, view.base_is_exact = counted, view.last_part, True
                 return counted, True
-        return max(size.safe, self._byte_bound(view)), False
-
-    def _byte_bound(self, view: View) -> int:
-        assert view.epoch is not None
-        fixed = [blocks.dump(view.epoch.tools), *(str(block["text"]) for block in view.epoch.system)]
-        said = [blocks.countable(block) for message in view.messages().messages for block in message["content"]]
-        seen = 2 * view.counts().media  # of images and documents nobody knows more than their size
-        return sum(tokens.byte_bound(text) for text in fixed + said) + seen
+        if base is None and self.counter.learned and size.safe <= usable:
+            return size.tokens, False
+        return max(size.tokens, (base or 0) + media + sum(map(tokens.byte_bound, new))), False
 
     # the reply
 
     def take_sent(self) -> Answered:
         """What the reply that is being appended answers."""
-        if self._sent is None:
+        if self.sent is None:
             self.request()
-        assert self._sent is not None
-        return self._sent
+        assert self.sent is not None
+        return self.sent
 
     def learn(self, usage: Usage | None) -> Usage | None:
         """Learn from a response; a usage that cannot be true (a server that does not count) is None."""
@@ -283,7 +283,7 @@ class Prompt:
             step = self.conversation.append_reply(
                 replace(reply, usage=usage), replace(sent, model=reply.model or sent.model)
             )
-        self._sent = None
+        self.sent = None
         if reply.stop_reason == "model_context_window_exceeded":
             self._too_long = 1.0
         return step.id, list(step.open_calls)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from pager import digest, markup, sizing, words
+from pager import digest, markup, sizing, tokens, words
 from pager.blocks import THINKING, dump, text_block, text_of
 from pager.embedder import EmbedderUnavailable
 from pager.ledger import Ledger
@@ -137,6 +137,8 @@ def purge(
                 store.upkeep.drop_vector(row)  # it was made from the text that is gone
                 owe_vector(store)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
+        for block in store.core.blocks():
+            store.core.recount(block.version, tokens.total(block.value))
         for each in map(str, gone):
             store.prompt.unpin(each)
             store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")

@@ -11,20 +11,21 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from functools import wraps
 from pathlib import Path
-from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.archival import Archival
 from pager.clock import Clock, Moment, to_micros
+from pager.content import name_of_actor, path_of, whole_number
 from pager.core import Core
 from pager.counter import Counter
-from pager.errors import NotFound
+from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
 from pager.limits import Limits, read_noted
 from pager.pages import Pages
 from pager.prompt import LIMITS_NOTE, rebuild
 from pager.recall import Recall
 from pager.store import Store
+from pager.turns import Turns
 from pager.types import Block, Call, Fact, FactCounts, FactUse, Hit, Json, Movement, Stay, read_page_id
 from pager.view import View
 
@@ -46,7 +47,7 @@ class Reading:
         self._archival = archival
         self._recall = recall
         self._pages = pages
-        self._turns = RLock()
+        self._turns = Turns()
 
     @property
     def zone(self) -> tzinfo:
@@ -61,7 +62,7 @@ class Reading:
     @contextmanager
     def at_one_moment(self) -> Generator[None]:
         """Everything read inside is of one moment, whatever another process commits meanwhile. Keep it short."""
-        with self._turns, self._store.transaction():
+        with self._turns.lock, self._store.transaction():
             yield
 
     def revision(self) -> int:
@@ -78,6 +79,8 @@ class Reading:
 
     def core_ordinal(self, block: Block) -> int:
         """The how manieth version of its block this is, from 1."""
+        if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise Refused(f"{block!r:.100} is no block; give one that `core` or `core_versions` gave.")
         with self._turns:
             return self._store.core.count_versions(block.name, block.version)
 
@@ -105,7 +108,7 @@ class Reading:
 
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
         with self._turns:
-            return self._store.archive.newest(limit, before)
+            return self._store.archive.newest(whole_number(limit, "limit"), before)
 
     def last_fact(self, at: str) -> int:
         """The number of the newest fact that was stored before step `at` was written; 0 for none."""
@@ -119,12 +122,12 @@ class Reading:
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
         """What searches and page_in brought back most often."""
         with self._turns:
-            return self._store.archive.most_used(limit)
+            return self._store.archive.most_used(whole_number(limit, "limit"))
 
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
         """The oldest facts without an end that nothing ever brought back."""
         with self._turns:
-            return self._store.archive.never_used(limit)
+            return self._store.archive.never_used(whole_number(limit, "limit"))
 
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
@@ -168,6 +171,11 @@ class Reading:
         at: str | None = None,
     ) -> list[Movement]:  # fmt: skip
         """Movements in order, of one page or of some events; with `limit` the newest, with `at` before that step."""
+        if not isinstance(events, list | tuple | set | frozenset):
+            raise Refused(f"events is {events!r:.100}; give a list of texts.")
+        for name, value in (("after", after), ("limit", limit)):
+            if value is not None:
+                whole_number(value, name)
         with self._turns:
             return self._store.journal.movements(
                 page=page, events=events, after=after, limit=limit, before_step=_moment(at)
@@ -205,8 +213,9 @@ class Reading:
 
     def export(self, file: str | Path) -> None:
         """A consistent copy of the database, also while it is in use."""
+        path = path_of(file, "the file to export to")
         with self._turns:
-            self._store.upkeep.copy_to(Path(file))
+            self._store.upkeep.copy_to(path)
 
     def close(self) -> None:
         self._store.close()
@@ -231,11 +240,13 @@ def _moment(at: str | None) -> int | None:
 
 
 def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """One call at a time, whichever thread it comes from."""
+    """One call at a time, whichever thread it comes from, by an actor that has a name."""
 
     @wraps(method)
     def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._turns:
+            if "actor" in kwargs:
+                name_of_actor(kwargs["actor"])
             return method(self, *args, **kwargs)
 
     return in_turn

@@ -47,6 +47,8 @@ class Recall:
 
     def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
         """All of them or, when one is wrong, none; the error says which."""
+        if not isinstance(turns, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise Refused(f"the turns are {turns!r:.100}; give dicts with role and text, one for each turn.")
         numbers: list[int] = []
         with self._store.transaction():
             for index, turn in enumerate(turns):

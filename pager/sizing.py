@@ -13,6 +13,7 @@ from pager.counter import MESSAGE_OVERHEAD, Counter
 from pager.tokens import Counts
 from pager.types import Json
 
+MEDIA_PARTS = 4  # an image cannot be read on in pieces, so it may have the room of several parts
 SURELY_TOO_LARGE = 8  # times the limit: such a text is not even counted
 PREVIEW_SHARE = 0.5  # of max_part_tokens: what stays of a part that was spilled
 HEAD_SHARE = 0.75  # of a preview: people put what matters first
@@ -27,14 +28,14 @@ def count(block: Json) -> Counts:
 
 def too_large(block: Json, limit_tokens: int, counter: Counter) -> bool:
     """Whether a block has more than `limit_tokens`; says so quickly also for one of many megabytes."""
-    if any(media.tokens(item) > limit_tokens for item in blocks.media_in(block)):
+    if any(media.tokens(item) > MEDIA_PARTS * limit_tokens for item in blocks.media_in(block)):
         return True
     text = blocks.countable(block)
     if len(text) * 4 <= limit_tokens:
         return False
     if tokens.exceeds(text, SURELY_TOO_LARGE * limit_tokens):
         return True
-    return counter.tokens(count(block)) > limit_tokens
+    return counter.tokens(tokens.count(text)) > limit_tokens
 
 
 def spill(block: Json, page_id: str, limit_tokens: int, counter: Counter) -> Json:
@@ -56,21 +57,21 @@ def tokens_of_bare_id(page_id: str, counter: Counter) -> int:
 def _ends(block: Json, text: str, page_id: str, plain_tokens: int) -> Json:
     if block.get("type") == "tool_use":
         return _ends_of_strings(block, text, page_id, plain_tokens)
-    more = any(True for _ in blocks.media_in(block))  # what an image shows is in no text
-    return blocks.shortened(block, lambda whole: _ends_of(whole, page_id, plain_tokens, len, more=more))
+    holds = " and ".join(sorted({str(item["type"]) for item in blocks.media_in(block)}))  # what no text shows
+    return blocks.shortened(block, lambda whole: _ends_of(whole, page_id, plain_tokens, len, holds=holds))
 
 
-def _ends_of(text: str, page_id: str, plain_tokens: int, offset: Callable[[str], int], *, more: bool = False) -> str:
-    """Head and tail of a text; `offset` says where in the page its head ends. `more` than the text is left out."""
-    bare = markup.spilled("", "", page_id, len(text), 0)
+def _ends_of(text: str, page_id: str, plain_tokens: int, offset: Callable[[str], int], *, holds: str = "") -> str:
+    """Head and tail of a text; `offset` says where in the page its head ends. What else it `holds` is left out."""
+    bare = markup.spilled("", "", page_id, len(text), 0, holds)
     room = plain_tokens - 45  # the words around it
     if room < 8:
         return bare
     head = tokens.head(text, int(room * HEAD_SHARE))
     tail = tokens.tail(text[len(head) :], room - int(room * HEAD_SHARE))
     if len(head) + len(tail) >= len(text):
-        return f"{markup.disarm(text)}\n{bare}".lstrip("\n") if more else markup.disarm(text)
-    return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, len(text), offset(head))
+        return f"{markup.disarm(text)}\n{bare}".lstrip("\n") if holds else markup.disarm(text)
+    return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, len(text), offset(head), holds)
 
 
 def _ends_of_strings(block: Json, page: str, page_id: str, plain_tokens: int) -> Json:

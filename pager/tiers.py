@@ -89,7 +89,7 @@ class Tiers(Reading):
         """A page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
         last = self._prompt.view.last
         holder = last.id if actor == "agent" and last and last.open_calls else None
-        return self._pages.page_in(page_id, pin=pin, offset=offset, actor=actor, holder=holder)
+        return self._pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
 
     @takes_turns
     def page_out(self, page_id: str, *, actor: str = "person") -> None:

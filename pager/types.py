@@ -132,7 +132,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What `page_in` reads: `text` from `offset`, and where to read on (None at the end)."""
+    """What `page_in` reads: `text` from `offset`, and where to read on (None at the end); from the beginning also the
+    images and documents of the page, as blocks."""
 
     page_id: str
     text: str
@@ -140,6 +141,7 @@ class PageText:
     next_offset: int | None
     length: int
     where: str = ""
+    media: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,25 @@ class View:
         self._seal()
         return self._since + _counts([part for part in self.steps[-1].parts if part.id > self.base_part])
 
+    def unmeasured(self) -> list[str]:
+        """The texts that no response and no count has covered yet: those behind the base, or all."""
+        texts: list[str] = []
+        if self.base_tokens is None and self.epoch:
+            texts = [blocks.dump(self.epoch.tools), *(str(block["text"]) for block in self.epoch.system)]
+            texts += map(blocks.countable, self.epoch.preamble)
+        since = self.base_part if self.base_tokens is not None else 0
+        for step in reversed(self.steps):
+            new = [blocks.countable(part.form) for part in step.parts if part.form and part.id > since]
+            if not new and since:
+                break
+            texts += new
+        return texts
+
+    def counts_not_measured(self) -> Counts:
+        """Of what no response and no count has covered yet."""
+        since = self.counts_since_base()
+        return self.counts() if since is None else since
+
     def fixed(self) -> Counts:
         total = Counts()
         for counts in self.epoch.sizes.values() if self.epoch else ():

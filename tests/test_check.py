@@ -31,8 +31,6 @@ DAMAGE = [
     ("law 10", "an interval ends before it begins", "UPDATE residency SET until_step = -1 WHERE page = 's1'"),
     ("law 10", "twice in the same way", "INSERT INTO residency (page, how, from_step) VALUES ('f2', 'pinned', 9)"),
     ("law 10", "cannot be made again", "UPDATE parts SET block = 'no' WHERE id = 1"),
-    ("core", "human says it holds", "UPDATE blocks SET used_tokens = 7 WHERE value <> ''"),
-    ("law 11", "the block human holds", "UPDATE blocks SET limit_tokens = 1 WHERE value <> ''"),
     ("pager.db", "refers to nothing", "PRAGMA foreign_keys = OFF; DELETE FROM steps WHERE id = 1"),
 ]  # fmt: skip
 
@@ -70,6 +68,18 @@ def test_damage_is_found_and_named_by_its_law(talk: Talk, law: str, words: str, 
     found = [(problem.where, problem.text) for problem in talk.memory.check()]
     assert [text for where, text in found if where == law and words in text], found
     assert [(problem.where, problem.text) for problem in talk.memory.check(fix=True) if not problem.fixed] == found
+
+
+def test_sizes_of_core_blocks_are_counted_again(talk: Talk) -> None:
+    damage(talk, "UPDATE blocks SET used_tokens = 7 WHERE value <> ''")
+    assert [problem.text for problem in talk.memory.check()] == ["human says it holds 7 tokens and holds 5"]
+    assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
+    assert not talk.memory.check()
+
+
+def test_a_block_whose_limit_was_lowered_is_no_damage(talk: Talk) -> None:
+    talk.reopen(core={"human": BlockSpec(limit_tokens=1)})
+    assert not talk.memory.check()
 
 
 def test_every_audit_has_a_case_above() -> None:

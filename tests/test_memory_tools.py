@@ -69,11 +69,14 @@ def test_a_page_is_read_from_an_offset_on(tools: MemoryTools, memory: Memory) ->
     text = " ".join(f"word{number}" for number in range(4_000))
     fact = memory.archive(text)
     first = tools.page_in(fact.id)
+    assert isinstance(first, str)
     head, _, body = first.partition("\n")
     offset = int(head.rpartition("offset ")[2].rstrip(":"))
     assert text.startswith(body)
     assert head == f"{fact.id}, characters 0 to {offset} of {len(text)}; read on with offset {offset}:"
-    assert text[offset:].startswith(tools.page_in(fact.id, offset=offset).partition("\n")[2])
+    further = tools.page_in(fact.id, offset=offset)
+    assert isinstance(further, str)
+    assert text[offset:].startswith(further.partition("\n")[2])
 
 
 def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFound, PageText, Refused, tokens
 from pager.types import read_page_id
-from tests.standin import call, thinking
+from tests.standin import Standin, call, thinking
 from tests.support import Talk
+from tests.support.messages import image
 
 LONG = " ".join(f"word{number} and so on, über {number * 37};" for number in range(900))
 TEXTS = st.text(min_size=1, max_size=400).flatmap(
@@ -361,3 +362,26 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
                 memory.move_out(block, text)
         assert [each.id for each in memory.newest_facts()] == [fact.id]
         assert memory.core()[0].value == "lives in Porto"
+
+
+def test_an_image_stays_while_it_fits_and_is_paged_in_as_it_came(tmp_path: Path) -> None:
+    """It cannot be shown in part, so it may be larger than a part."""
+    talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=20_000, ratios={"media": 1.0}))
+    shown = image(1_500)
+    talk.memory.append_user([{"type": "text", "text": "look"}, shown])
+    talk.reply("a harbour")
+    assert talk.memory.limits.max_part_tokens < 3_000
+    assert "image" in str(talk.last)
+    talk.fill(20_000)
+    page = talk.memory.page_in("s1")
+    assert (page.text, page.media) == ("look\n", (shown,))
+    assert talk.memory.page_in("s1", offset=1).media == ()
+
+
+def test_of_an_image_that_the_window_cannot_hold_the_id_says_what_it_is(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=5_000)
+    shown = image(2_500)
+    talk.memory.append_user([{"type": "text", "text": "look"}, shown])
+    assert '<spilled page_id="x2" characters="0" holds="image"/>' in talk.text
+    assert talk.memory.page_in("x2").media == (shown,)
+    talk.reply("I cannot see it")

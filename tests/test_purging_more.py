@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import BlockSpec, NotFound, Refused
+from pager import BlockSpec, NotFound, Refused, tokens
 from pager.inbox import leave
 from tests.support import Talk
 from tests.support.secret import MARKS, SECRET, assert_gone, forms, marks_in
@@ -80,6 +80,15 @@ def test_key_tags_and_reason_of_a_purged_fact_leave_the_ledger(tmp_path: Path) -
     talk.memory.purge(fact.id)
     assert_gone(talk, fact.id)
     assert "forget" in [row.event for row in talk.memory.ledger(page=fact.id)]
+
+
+def test_a_core_block_that_quoted_it_is_counted_again(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, core={"human": BlockSpec(limit_tokens=100)})
+    fact = talk.memory.archive(SECRET)
+    talk.memory.core_append("human", f"Note: {SECRET} (important)")
+    talk.memory.purge(fact.id)
+    assert talk.memory.core()[0].used_tokens == tokens.total(talk.memory.core()[0].value)
+    assert not talk.memory.check()
 
 
 def test_a_short_text_is_gone_from_the_core_block_it_was_moved_out_of(tmp_path: Path) -> None:

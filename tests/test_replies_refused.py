@@ -162,11 +162,11 @@ def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path)
 
 def test_a_pause_outlives_a_window_in_which_nothing_fits(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
-    paused = talk.ask("news? " * 30, Reply.pause("news"))
-    talk.reopen(model="larger", count_tokens=lambda _: 8_001)
+    paused = talk.ask("news?", Reply.pause("news"))
+    talk.reopen(instructions="Be long. " * 700, count_tokens=lambda _: 8_001)
     with pytest.raises(WindowTooSmall):
         talk.memory.request()
-    talk.reopen(model="m", count_tokens=None)
+    talk.reopen(instructions="Be brief.", count_tokens=None)
     assert talk.memory.ledger(page=paused) == []
     talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
     goes_on(talk)

@@ -70,6 +70,10 @@ class ConversationTable:
         sql = "SELECT * FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id DESC LIMIT ?"
         return self._db.rows(sql, (turn, limit))
 
+    def has_calls(self) -> bool:
+        """Whether a tool was ever called in this conversation."""
+        return self._db.row("SELECT 1 FROM calls LIMIT 1") is not None
+
     def refused_turns(self, turns: Sequence[int]) -> set[int]:
         """Those of these turns that the model refused."""
         known = f"kind <> 'record' AND turn IN ({','.join(map(str, turns))})"

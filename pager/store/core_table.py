@@ -63,6 +63,9 @@ class CoreTable:
         rows = self._db.rows(sql, {"through": FOREVER})
         return [self._block(row) for row in rows]
 
+    def recount(self, version: int, used_tokens: int) -> None:
+        self._db.run("UPDATE blocks SET used_tokens = ? WHERE id = ?", (used_tokens, version))
+
     def seen(self) -> None:
         self._db.run("UPDATE blocks SET unseen = 0 WHERE unseen = 1")
 

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pager.errors import NewerFile, StorageError
+from pager.errors import NewerFile, Refused, StorageError
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 Row = sqlite3.Row
@@ -30,6 +30,10 @@ class _Explained:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError) and "binding parameter" in str(error):
+            raise Refused(f"a value has a type that cannot be stored ({error}); give a text or a number.") from error
+        if isinstance(error, UnicodeDecodeError):
+            error = sqlite3.DatabaseError(f"SQLITE_CORRUPT: {error}")
         if isinstance(error, sqlite3.Error):
             raise StorageError(self._explain(error)) from error
 
@@ -143,7 +147,8 @@ class Database:
             return (
                 f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it for reading."
             )
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        lost = ("no such table", "no such column", "already exists", "SQLITE_CORRUPT", "decode to UTF-8")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(words in str(error) for words in lost):
             return f"{self.path} is damaged ({error}). It was left as it is: restore a backup of its directory."
         if name.startswith("SQLITE_BUSY"):
             return f"{self.path} is locked by another program ({error}). Close it and try again."

@@ -214,10 +214,13 @@ class UpkeepTable:
 
     def copy_to(self, file: Path) -> None:
         """A copy of what is committed, on disk when this returns."""
-        if file.exists():
-            raise StorageError(f"{file} exists already; choose another name.")
         try:
             file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
+        except FileExistsError:
+            raise StorageError(f"{file} exists already; choose another name.") from None
+        except OSError as error:
+            raise StorageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
+        try:
             self._db.run("VACUUM INTO ?", (str(file),))
             with file.open("r+b") as copy:
                 os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into

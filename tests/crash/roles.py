@@ -15,7 +15,7 @@ from tests.crash.commit_points import CommitPoints
 from tests.crash.index_life import _forked_probe as forked_probe
 from tests.crash.load import database, open_memory
 from tests.support.clock import HandClock
-from tests.support.embedders import Words
+from tests.support.embedders import Words, vector
 
 NOBODY = 65_534
 
@@ -136,7 +136,7 @@ def look_for_all(directory: str, newest: int) -> None:
         meaning = memory._archival.meaning
         assert meaning is not None
         facts = memory.newest_facts(100_000)
-        lost = [fact.id for fact in facts[:newest] if meaning.near(meaning.embed(fact.text), 1)[0][0] != fact.number]
+        lost = [fact.id for fact in facts[:newest] if meaning.near(vector(meaning, fact.text), 1)[0][0] != fact.number]
         say("facts", len(facts), lost)
         assert [fact.text for fact in reversed(facts)] == [fact_text(number) for number in range(1, len(facts) + 1)]
         assert memory.check() == []

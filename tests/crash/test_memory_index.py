@@ -17,7 +17,7 @@ from pager.meaning import BATCH
 from tests.crash.children import Nursery
 from tests.crash.roles import fact_text as text
 from tests.support.clock import HandClock
-from tests.support.embedders import Broken, Words
+from tests.support.embedders import Broken, Words, vector
 
 pytestmark = pytest.mark.slow
 
@@ -46,13 +46,13 @@ def lost(memory: Memory, facts: int) -> list[str]:
     """Facts that are not the nearest in meaning to their own text."""
     nearest = memory._archival.meaning
     assert nearest is not None
-    return [f"f{each}" for each in range(1, facts + 1) if nearest.near(nearest.embed(text(each)), 1)[0][0] != each]
+    return [f"f{each}" for each in range(1, facts + 1) if nearest.near(vector(nearest, text(each)), 1)[0][0] != each]
 
 
 def twice(memory: Memory) -> list[int]:
     nearest = memory._archival.meaning
     assert nearest is not None
-    found = [number for number, _ in nearest.near(nearest.embed("fact"), 10 * FACTS)]
+    found = [number for number, _ in nearest.near(vector(nearest, "fact"), 10 * FACTS)]
     return [number for number in set(found) if found.count(number) > 1]
 
 

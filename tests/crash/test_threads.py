@@ -17,6 +17,7 @@ from pager import Memory, StorageError
 from pager.meaning import BATCH
 from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply, Standin, call
+from tests.support.embedders import vector
 
 THREADS, ROUNDS = 8, 20
 
@@ -234,7 +235,7 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         assert nearest is not None
         facts = memory.newest_facts(10_000)
         assert len(facts) == THREADS * each
-        assert [fact.id for fact in facts if nearest.near(nearest.embed(fact.text), 1)[0][0] != fact.number] == []
+        assert [fact.id for fact in facts if nearest.near(vector(nearest, fact.text), 1)[0][0] != fact.number] == []
         assert memory.check() == []
 
 

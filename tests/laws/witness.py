@@ -23,11 +23,13 @@ _ATTRIBUTES = r'((?: [a-z_]+="[^"<]*")*)'
 WHOLE = re.compile(rf"<(core_update|recalled|notice|digest|pinned|request){_ATTRIBUTES}>(.*)</\1>", re.DOTALL)
 BLOCK = re.compile(rf"<block{_ATTRIBUTES}>\n(.*?)\n</block>\n?", re.DOTALL)
 SPILLED = re.compile(
-    r'(.*)\n<spilled page_id="(x\d+)" characters="(\d+)">The middle is not shown: '
+    r'(.*)\n<spilled page_id="(x\d+)" characters="(\d+)"(?: holds="[a-z ]+")?>The middle is not shown: '
     r"read on with the page id and offset (\d+)\.</spilled>\n(.*)",
     re.DOTALL,
 )
-BARE = re.compile(r'(?:(.*)\n)?<spilled page_id="(x\d+)" characters="(\d+)"/>', re.DOTALL)  # a text, then an image
+BARE = re.compile(
+    r'(?:(.*)\n)?<spilled page_id="(x\d+)" characters="(\d+)"(?: holds="[a-z ]+")?/>', re.DOTALL
+)  # a text, then an image
 NO_TEXT = "(no text)"
 
 

@@ -29,7 +29,8 @@ NOTHING: Counts = (0, 0, 0, 0, 0, 0)
 
 # A word with a letter beyond ASCII, or a run in another script; never looked for twice in the same letters.
 _OTHER = re.compile(r"(?<![A-Za-z])[A-Za-z]*[^\x00-\x7f][A-Za-z\u0080-\U0010ffff]*")
-_NO_LETTERS = re.compile(r"[^A-Za-z]+")
+_APOSTROPHE = re.compile(r"(?<=[A-Za-z])'(?=[A-Za-z])")  # as in "don't": of a word, and no code
+_NO_LETTERS = re.compile(r"[^A-Za-z']+")
 _DIGITS = re.compile(r"[0-9]{1,3}")
 _NO_CODE = re.compile(r"[A-Za-z0-9 ]+")
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -42,7 +43,9 @@ PAGE_TOKENS = 2_200
 @lru_cache(maxsize=20_000)
 def count_text(text: str) -> Counts:
     ascii_part = _OTHER.sub(" ", text)
-    words = tokens.total(_NO_LETTERS.sub(" ", ascii_part).strip())
+    marked = _APOSTROPHE.sub("\0", ascii_part)
+    words = tokens.total(_NO_LETTERS.sub(" ", marked.replace("'", " ").replace("\0", "'")).strip())
+    ascii_part = _APOSTROPHE.sub("", ascii_part)
     digits = len(_DIGITS.findall(ascii_part))
     other = tokens.total(" ".join(_OTHER.findall(text)))
     code = tokens.total(_NO_CODE.sub(" ", ascii_part).strip(" "))

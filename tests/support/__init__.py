@@ -6,7 +6,7 @@ talk.memory, talk.standin, talk.watch
 """
 
 from tests.support.clock import HandClock
-from tests.support.embedders import Broken, Careless, Letters, Words
+from tests.support.embedders import Broken, Careless, Letters, Words, vector
 from tests.support.talk import TOOLS, Talk, database_of
 
-__all__ = ["TOOLS", "Broken", "Careless", "HandClock", "Letters", "Talk", "Words", "database_of"]
+__all__ = ["TOOLS", "Broken", "Careless", "HandClock", "Letters", "Talk", "Words", "database_of", "vector"]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import EmbedderUnavailable
+from pager.meaning import Meaning
 
 
 class Words:
@@ -70,3 +71,10 @@ class Careless(Words):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._change(super().embed(texts))
+
+
+def vector(meaning: Meaning, text: str) -> NDArray[np.float32]:
+    """What a text means, from an embedder that works."""
+    found = meaning.embed(text)
+    assert found is not None
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 from typing import Any
 
 from pager.types import Json
@@ -34,3 +36,10 @@ def texts(messages: list[Json], role: str = "assistant") -> list[str]:
 
 def kinds(messages: list[Json], role: str = "assistant") -> list[str]:
     return [block["type"] for block in said_by(messages, role)]
+
+
+def image(side: int) -> Json:
+    """A square image, of which only the size is real."""
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    data = base64.b64encode(header).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
