@@ -29,6 +29,7 @@ from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, Pro
 from agents.tools import Output, Tool, ToolFailed
 from pager.errors import Refused, StorageError
 from pager.memory import Memory
+from pager.replies import WINDOW_END
 from pager.types import Call, Usage
 
 log = logging.getLogger("selfpager")
@@ -44,7 +45,7 @@ CUT = "max_tokens"
 HOW_IT_ENDED = {
     "refusal": Stopped("refused", "the model refused; the request and the refusal are out of its view."),
     CUT: Stopped("cut", "the reply was cut at max_output_tokens."),
-    "model_context_window_exceeded": Stopped("cut", "the reply was cut at the end of the window."),
+    WINDOW_END: Stopped("cut", "the reply was cut at the end of the window."),
 }
 PAGING_EVENTS = frozenset(
     {"archive", "supersede", "forget", "core", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill",
@@ -167,8 +168,14 @@ class Loop:
                 yield StreamLost(str(error), pause)
                 self._wait(pause)
             else:
+                if self._is_asked_again(reply.message):
+                    yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return str(reply.message["stop_reason"])
+
+    def _is_asked_again(self, message: Json) -> bool:
+        """Whether a reply that the window cut off has left, and the turn waits for another one."""
+        return message["stop_reason"] == WINDOW_END and self._memory.turn_is_open and not self._memory.open_calls
 
     def _keep(self, reply: FinishedReply, kept: Callable[[], object]) -> tuple[str, Usage | None, float | None]:
         """Commit a reply, together with what would be forgotten in a crash: that the input of a call is only a part."""

@@ -142,7 +142,8 @@ class Conversation:
             if not carried.drop:
                 self._store.prompt.enter(f"s{number}", "step", number)
             else:
-                table.end_turn(last.id)
+                if carried.ends_turn:
+                    table.end_turn(last.id)
                 self._drop(step, carried)
         self._show(step, carried)
         view.rest_on(answered)
@@ -168,7 +169,7 @@ class Conversation:
             view.steps.append(step)
         elif carried.drop_request:
             view.replace_steps([kept for kept in view.steps if kept.turn != step.turn])
-        if carried.drop and view.steps:
+        if carried.drop and carried.ends_turn and view.steps:
             view.steps[-1].ends_turn = True
 
     def _append_reply_parts(self, step: Step, reply: replies.Reply, carried: replies.Carried) -> None:
@@ -187,7 +188,8 @@ class Conversation:
         if not carried.drop_request:
             if step.continues:
                 self.abandon_pause(carried.drop)  # nothing but what goes on may stand behind a paused reply
-                self._store.conversation.end_turn(self._present.view.steps[-1].id)
+                if carried.ends_turn:
+                    self._store.conversation.end_turn(self._present.view.steps[-1].id)
             return
         dropped = [resident for resident in self._present.view.steps if resident.turn == step.turn]
         for resident in dropped:

@@ -84,7 +84,7 @@ class Counter:
         worst = sum(max(ratio, start) * x for ratio, start, x in zip(self.ratios, START, counts, strict=True))
         media = self.ratios[MEDIA] * counts.media
         of_text, of_media = (0.02 + 2.5 * math.sqrt(seen) for seen in self._shortfalls)
-        margin = of_text * (tokens - media) + of_media * media + min(2 * unsure, worst - tokens)
+        margin = of_text * (tokens - media) + of_media * media + min(3 * unsure, worst - tokens)
         return Estimate(math.ceil(tokens), math.ceil(margin))
 
     def tokens(self, counts: Counts) -> int:

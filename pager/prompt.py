@@ -25,6 +25,8 @@ from pager.types import Answered, Json, Request, Usage
 from pager.view import View, answered_by
 
 ATTEMPTS = 5
+AROUND_BLOCK = 16  # tokens that a block may cost beside its text
+AROUND_TOOLS = 400  # and what a provider writes around the tools
 SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
 LIMITS_NOTE = "limits"
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
@@ -233,8 +235,9 @@ class Prompt:
         counts: the estimate of what was learned, or a bound for what is new."""
         size, usable = view.size(self.counter), self.limits.usable_tokens
         base, new = view.base_tokens, view.unmeasured()
+        around = AROUND_BLOCK * len(new) + (0 if base else AROUND_TOOLS)
         media = 2 * view.counts_not_measured().media  # how large it really is only the provider knows
-        most = (base or 0) + media + sum(map(tokens.upper_bound, new))
+        most = (base or 0) + media + around + sum(map(tokens.upper_bound, new))
         if most <= usable and not (media and self.count_tokens):
             return size.tokens, False
         assert view.epoch is not None

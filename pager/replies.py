@@ -18,7 +18,8 @@ from pager.errors import Refused
 from pager.markup import NO_TEXT
 from pager.types import Json, Usage
 
-CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
+WINDOW_END = "model_context_window_exceeded"
+CUT_STOPS = frozenset({"max_tokens", WINDOW_END})
 CUT_CALL = "This call was cut off at the output limit and was not run. Make it again, shorter or in pieces."
 CUT_REPLIES_END_TURN = 3
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -85,11 +86,13 @@ def carry(reply: Reply, *, taken: Callable[[str], bool], step_hint: int, cuts_be
         forms = [text_block(NO_TEXT) if thought and not index else None for index in range(len(forms))]
     empty = all(form is None for form in forms)
     paused = reply.stop_reason == "pause_turn" and not empty
-    drop = "refusal" if refused else "empty reply" if empty else ""
+    too_often = cuts_before + 1 >= CUT_REPLIES_END_TURN
+    # What the window's end cut off is asked for again, with more room.
+    again = reply.stop_reason == WINDOW_END and not (call_ids or empty or too_often)
+    drop = "refusal" if refused else "empty reply" if empty else "cut at the end of the window" if again else ""
     if drop:
         call_ids, cut = {}, None
-    too_often = cut is not None and cuts_before + 1 >= CUT_REPLIES_END_TURN
-    ends = bool(drop) or too_often or (not call_ids and not paused)
+    ends = not again and (bool(drop) or (cut is not None and too_often) or (not call_ids and not paused))
     return Carried(forms, call_ids, cut, drop, refused, ends, paused)
 
 

@@ -193,15 +193,31 @@ def _plain(content: list[Json]) -> list[Json]:
 # a window that is exceeded
 
 
-def test_window_exceeded_evicts_before_the_next_request(tmp_path: Path) -> None:
+def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     talk.fill(1_000)
     before = talk.last and talk.last.epoch
-    talk.ask("go on", Reply.window_exceeded("I was about"))
-    talk.ask("yes?", "to say it.")
+    cut = talk.ask("go on", Reply.window_exceeded("I was about"))
+    assert talk.memory.turn_is_open
+    talk.reply("It is said.")
+    assert not talk.memory.turn_is_open
     assert talk.last
     assert talk.last.epoch != before
+    assert talk.memory.page(cut) == "I was about"
+    assert "I was about" not in str(talk.last)
     goes_on(talk)
+
+
+def test_three_replies_that_the_window_cut_off_end_the_turn(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=6_000)
+    talk.memory.append_user("go on")
+    for _ in range(2):
+        talk.reply(Reply.window_exceeded("I was about"))
+        assert talk.memory.turn_is_open
+        talk.reopen()
+    talk.reply(Reply.window_exceeded("I was about"))
+    assert not talk.memory.turn_is_open
+    assert "I was about" in str(goes_on(talk))
 
 
 def test_a_prompt_that_was_too_long_is_made_smaller_until_it_fits(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 Json = dict[str, Any]
 THINKING = ("thinking", "redacted_thinking")
-CUT_STOPS = ("max_tokens", "model_context_window_exceeded")
+WINDOW_END = "model_context_window_exceeded"
+CUT_STOPS = ("max_tokens", WINDOW_END)
 
 
 class FakeClock:
@@ -148,18 +149,20 @@ class Plain:
         step = PlainStep("assistant", self.turn, cleaned(blocks), stop=stop)
         thought = any(block["type"] in THINKING for block in blocks)
         carried = [block for block in blocks if not blank(block) and block["type"] not in THINKING]
-        step.dropped = stop == "refusal" or (not carried and not thought)
+        calls = [block for block in blocks if block["type"] == "tool_use"]
+        again = stop == WINDOW_END and not calls and bool(carried or thought) and self.cuts < 2
+        step.dropped = stop == "refusal" or (not carried and not thought) or again
         if stop == "refusal":
             for other in self.steps.values():
                 other.dropped = other.dropped or (other.turn == self.turn and other.kind != "record")
         elif step.dropped:
             self.abandon_pause()
         self.steps[page] = step
-        calls = [] if step.dropped else [block for block in blocks if block["type"] == "tool_use"]
+        calls = [] if step.dropped else calls
         cut = stop in CUT_STOPS and bool(calls) and blocks[-1]["type"] == "tool_use"
-        self.cuts = self.cuts + 1 if cut else 0
+        self.cuts = self.cuts + 1 if cut or again else 0
         self.paused = stop == "pause_turn" and not step.dropped
-        if step.dropped or self.cuts == 3 or not (calls or self.paused):
+        if not again and (step.dropped or self.cuts == 3 or not (calls or self.paused)):
             self.turn = 0
         return page
 
