@@ -157,6 +157,8 @@ class Archival:
             raise Refused(f"limit is {limit}; ask for at least 1.")
         tags = _checked_tags(tags)
         at = to_micros(self._moment(as_of))
+        if not self._store.archive.newest(1):
+            return []  # a young agent looks nowhere, and loads no embedder
         asked, wanted = words(query), max(CANDIDATES, limit)
         rankings = {
             "words": self._store.archive.match(asked, wanted, at, tags) if asked else [],
@@ -174,8 +176,8 @@ class Archival:
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
     def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        if self.meaning is None or not query.strip() or not self._store.archive.newest(1):
-            return []  # the question of a young agent loads no embedder
+        if self.meaning is None or not query.strip():
+            return []
         vector = self.meaning.embed(query)
         if vector is None:
             return []

@@ -81,7 +81,8 @@ class Epochs:
         self._pages = pages
         self.setup = setup
         self._tools_counts = tokens.count(blocks.dump(list(setup.tools) or [NO_TOOL])) + TOOLS_OVERHEAD
-        self._system_counts = tokens.count(setup.system_text())
+        self._system_text = setup.system_text()
+        self._system_counts = tokens.count(self._system_text)
 
     @property
     def fixed_counts(self) -> Counts:
@@ -102,7 +103,7 @@ class Epochs:
         known, wanted = view.epoch, self.setup
         if known.tools != self._tools:
             return "the tools changed"
-        if known.system[0]["text"] != wanted.system_text():
+        if known.system[0]["text"] != self._system_text:
             return "the instructions changed"
         changed = [name for name, value in wanted.settings(limits).items() if known.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
@@ -172,7 +173,7 @@ class Epochs:
         mark = window.cache_mark(self.setup.cache_ttl)
         core = self._core.rendered()
         system = [
-            {"type": "text", "text": self.setup.system_text(), "cache_control": mark},
+            {"type": "text", "text": self._system_text, "cache_control": mark},
             {"type": "text", "text": core, "cache_control": mark},
         ]
         tools = self.fixed_counts - self._system_counts
