@@ -7,9 +7,19 @@
 Choose with `pytest --hypothesis-profile=hunt`. `make test` takes ci, plain `pytest` takes default.
 """
 
-import signal
+from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.support.hands import Hands
+    from tests.support.stage import Stage
 
 # Examples write files and sync them: their duration tells about the disk, not about the code.
 _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,3 +35,20 @@ def pytest_configure() -> None:
     tests that interrupt a child would wait for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Agents on the strict stand-in: in the end all that was scripted was said, and no request was refused."""
+    from tests.support.stage import stage_in  # tests of the memory alone load no agent
+
+    with stage_in(tmp_path) as stage:
+        yield stage
+    stage.assert_over()
+
+
+@pytest.fixture
+def hands() -> Hands:
+    from tests.support.hands import Hands
+
+    return Hands()

@@ -16,6 +16,7 @@ from agents.config_sections import EmbedderConfig, FunctionTool, LimitsConfig, S
 from pager import tokens
 from pager.errors import PagerError, Refused
 from pager.limits import Limits
+from tests.support.places import paths, put
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
 
@@ -469,19 +470,6 @@ NOT_YET: dict[str, Any] = {
     "recall": {"digest": {"summarize": {"model": "m"}}},
     "tools": [{"mcp": {"command": ["a"], "env": {"A": "b"}}}, {"mcp": {"url": "http://x"}}],
 }
-
-
-def paths(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, item in items for found in paths(item, (*path, key)))]
-
-
-def put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], new)
-    return copy
 
 
 mutants = st.sampled_from([SHAPE, NOT_YET]).flatmap(

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,8 @@ from agents.tools import Tool
 from pager import StorageError
 from pager.types import Json
 from tests.standin import Reply, Standin, call, thinking
+from tests.support.hands import Hands
 from tests.support.stage import Stage, results, stage_in, until
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-class Hands:
-    """Tools, and what they did."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def fetch(self, order: str) -> str:
-        """Fetch an order."""
-        self.done.append(order)
-        return f"order {order} is on its way"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands()
 
 
 def test_parallel_calls_run_in_order_and_are_answered_together(stage: Stage, hands: Hands) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,31 +10,8 @@ from agents.events import ApprovalNeeded
 from agents.loop import DENIED, UNAPPROVED
 from agents.tools import Tool
 from tests.standin import Reply, call
-from tests.support.stage import Stage, results, stage_in
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-class Hands:
-    """Tools, and what they did."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def fetch(self, order: str) -> str:
-        """Fetch an order."""
-        self.done.append(order)
-        return f"order {order} is on its way"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands()
+from tests.support.hands import Hands
+from tests.support.stage import Stage, results
 
 
 def test_approved_and_denied(stage: Stage, hands: Hands) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,10 @@ from agents.tools import Tool
 from pager.replies import CUT_CALL
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
+from tests.support.hands import look
 from tests.support.stage import Said, Stage, last, stage_in, until
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-def look(at: str = "sea") -> str:
-    """Look at something."""
-    return f"the {at} is calm"
 
 
 def said(stage: Stage) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,8 @@ from pager import Refused
 from pager.memory import INTERRUPTED
 from pager.types import Call
 from tests.standin import Reply, call, thinking
+from tests.support.hands import look
 from tests.support.stage import Stage, stage_in, until
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-def look(at: str = "sea") -> str:
-    """Look at something."""
-    return f"the {at} is calm"
 
 
 def said(stage: Stage) -> str:

@@ -13,6 +13,7 @@ from agents import yaml_file
 from agents.config import AgentConfig, ConfigError, load
 from agents.schema import json_schema, rendered
 from agents.tree import plain
+from tests.support.places import paths, put
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SCHEMA = json_schema()
@@ -34,19 +35,6 @@ EVERYTHING: dict[str, Any] = {
     "limits": {"max_steps": 5, "max_usd": 1.0, "max_minutes": 0.5},
     "prices": {"input": 1.0, "output": 2, "cache_read": 0, "cache_write": 0.5},
 }
-
-
-def paths(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, item in items for found in paths(item, (*path, key)))]
-
-
-def put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], new)
-    return copy
 
 
 def sections() -> dict[str, dict[str, Any]]:

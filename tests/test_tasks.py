@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,34 +20,8 @@ from pager import Refused
 from pager.types import Json
 from tests.standin import Reply, call, thinking
 from tests.support import HandClock
+from tests.support.hats import DONE, TASK, look, open_agent, resume, run
 from tests.support.stage import Stage, last, said_to, stage_in, until
-
-TASK = "Count the hats in the box."
-DONE = call("task_done", {"summary": "two hats"})
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-def look() -> str:
-    """Look into the box."""
-    return "a red one, a blue one"
-
-
-def open_agent(stage: Stage, *functions: Callable[..., Any] | Tool, **options: Any) -> Agent:
-    return stage.agent(look, *functions, task=True, **options)
-
-
-def run(agent: Agent, text: str = TASK) -> Stopped:
-    return last(agent.tasks().start(text))
-
-
-def resume(agent: Agent) -> Stopped:
-    return last(agent.tasks().resume())
 
 
 def task_of(agent: Agent) -> tasks.Task:

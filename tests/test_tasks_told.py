@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agents.agent import Agent
-from agents.events import Replied, Stopped, StreamLost, Text
+from agents.events import Replied, StreamLost, Text
 from agents.meter import RunLimits
 from agents.rehearsal.script import http_error
-from agents.tools import Tool
 from pager import inbox
 from pager.types import Json
 from tests.standin import Reply, call
-from tests.support.stage import Stage, last, said_to, stage_in, until
-
-TASK = "Count the hats in the box."
-DONE = call("task_done", {"summary": "two hats"})
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with stage_in(tmp_path) as stage:
-        yield stage
-    stage.assert_over()
-
-
-def look() -> str:
-    """Look into the box."""
-    return "a red one, a blue one"
-
-
-def open_agent(stage: Stage, *functions: Callable[..., Any] | Tool, **options: Any) -> Agent:
-    return stage.agent(look, *functions, task=True, **options)
-
-
-def run(agent: Agent, text: str = TASK) -> Stopped:
-    return last(agent.tasks().start(text))
-
-
-def resume(agent: Agent) -> Stopped:
-    return last(agent.tasks().resume())
+from tests.support.hats import DONE, TASK, open_agent, resume, run
+from tests.support.stage import Stage, last, said_to, until
 
 
 def tell(agent: Agent, stage: Stage, text: str) -> None:
