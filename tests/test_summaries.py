@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +15,10 @@ from agents.summaries import Summarizer
 from pager.summary import SummaryAsk
 from tests.standin import Reply
 from tests.support.clock import HandClock
-from tests.support.stage import Stage, stage_in
+from tests.support.stage import Stage
 
 Json = dict[str, Any]
 PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Generator[Stage]:
-    with stage_in(tmp_path) as made:
-        yield made
 
 
 def agent_at(stage: Stage, **summarize: Any) -> Agent:

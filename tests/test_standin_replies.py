@@ -1,0 +1,175 @@
+"""The stand-in: odd replies, prompts that only grow, and the tables behind it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Required, get_origin, get_type_hints
+
+import anthropic.types as sdk
+import pytest
+from anthropic.types.message_count_tokens_params import MessageCountTokensParams
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from pydantic import TypeAdapter
+
+from tests.standin import (
+    GrowthWatch,
+    Reply,
+    call,
+)
+from tests.standin.params import COUNT, CREATE, CUSTOM_TOOL
+from tests.standin.shapes import BLOCKS
+from tests.support.params import (
+    MARK,
+    TOOL,
+    Params,
+    assistant,
+    request,
+    result,
+    standin,
+    text,
+    thought,
+    use,
+    user,
+)
+
+# ---- odd replies
+
+
+@pytest.mark.parametrize(
+    ("reply", "kinds", "stop_reason"),
+    [
+        (Reply.empty(), [], "end_turn"),
+        (Reply.blank(), ["text"], "end_turn"),
+        (Reply.only_thinking(), ["thinking"], "end_turn"),
+        (Reply.cut_text("I was ab"), ["text"], "max_tokens"),
+        (Reply.cut_call("look", {"at": "s"}, "Let me"), ["text", "tool_use"], "max_tokens"),
+        (Reply.refusal(), [], "refusal"),
+        (Reply.refusal("I can"), ["text"], "refusal"),
+        (Reply.pause("hats"), ["server_tool_use"], "pause_turn"),
+        (Reply.window_exceeded("I was"), ["text"], "model_context_window_exceeded"),
+        (Reply.stopped_by("END", "x"), ["text"], "stop_sequence"),
+    ],
+)
+def test_odd_replies(reply: Reply, kinds: list[str], stop_reason: str) -> None:
+    message = standin().create(request(user("x")), reply)
+    sdk.Message.model_validate(message)
+    assert [block["type"] for block in message["content"]] == kinds
+    assert message["stop_reason"] == stop_reason
+    assert (message["stop_details"] is not None) == (stop_reason == "refusal")
+    assert message["stop_sequence"] == ("END" if stop_reason == "stop_sequence" else None)
+    assert message["usage"]["output_tokens"] > 0
+
+
+def test_ids_are_unique_unless_asked_otherwise() -> None:
+    api = standin()
+    ids = [
+        block["id"]
+        for turn in range(3)
+        for block in api.create(request(user(f"x {turn // 2}")), Reply(call("look"), call("look")))["content"]
+    ]
+    assert len(set(ids)) == 6
+    twice = Reply.same_ids(call("look"), call("look"))
+    message = standin(duplicate_ids=True).create(request(user("x")), twice)
+    assert [block["id"] for block in message["content"]] == ["call_0", "call_0"]
+    with pytest.raises(ValueError, match="duplicate_ids"):
+        api.create(request(user("x")), twice)
+    with pytest.raises(ValueError, match="is taken"):
+        api.create(request(user("x"), assistant(use()), user(result())), Reply(call("look", call_id="toolu_1")))
+    with pytest.raises(ValueError, match="no reply stops for"):
+        Reply("x", stop_reason="tired")
+    with pytest.raises(ValueError, match="never for pause_turn"):
+        Reply(call("look"), stop_reason="pause_turn")
+
+
+# ---- law 3
+
+
+def test_the_watch_lets_a_prompt_grow_and_marks_move() -> None:
+    watch = GrowthWatch()
+    watch.see(request(user(text(cache_control=MARK))), 1)
+    watch.see(request(user(text()), assistant("y"), user(text("z", cache_control=MARK))), 1)
+    watch.see(request(user("digest"), system="new"), 2)
+    watch.see(request(user("digest"), user("more"), system="new"), 2)
+
+
+@pytest.mark.parametrize(
+    ("later", "what"),
+    [
+        (request(user("x"), assistant("y"), user("changed")), "messages.2 of 3 changed"),
+        (request(user("x!"), assistant("y"), user("z"), user("more")), "messages.0 of 3 changed"),
+        (request(user("x"), assistant("y")), "3 messages became 2"),
+        (request(user("x"), assistant("y"), user("z", "added")), "messages.2 of 3 changed"),
+        (request(user("x"), assistant("y"), {"role": "user", "content": "z"}), "messages.2 of 3 changed"),
+        (request(user("x"), assistant("y"), user({"text": "z", "type": "text"})), "messages.2 of 3 changed"),
+        (request(user("x"), assistant("y"), user("z"), system="s"), "system changed"),
+        (request(user("x"), assistant("y"), user("z"), tools=[TOOL]), "tools changed"),
+    ],
+)
+def test_the_watch_sees_every_change(later: Params, what: str) -> None:
+    watch = GrowthWatch()
+    watch.see(request(user("x"), assistant("y"), user("z")), 1)
+    with pytest.raises(AssertionError, match=what):
+        watch.see(later, 1)
+
+
+def test_a_refused_tail_may_go_once_and_epochs_do_not_come_back() -> None:
+    watch = GrowthWatch()
+    watch.see(request(user("x"), assistant("y"), user("bad")), 1)
+    watch.forget_tail(1)
+    watch.see(request(user("x"), assistant("y"), user("good")), 1)
+    with pytest.raises(AssertionError, match=r"messages\.2 of 3 changed"):
+        watch.see(request(user("x"), assistant("y"), user("better")), 1)
+    watch.forget_tail(1)
+    with pytest.raises(AssertionError, match=r"messages\.1 of 3 changed"):
+        watch.see(request(user("x"), assistant("?"), user("better")), 1)
+    watch.forget_tail()
+    watch.see(request(user("x"), user("shorter")), 1)
+    watch.see(request(user("x")), 2)
+    with pytest.raises(AssertionError, match="had ended and is back"):
+        watch.see(request(user("x")), 1)
+
+
+# ---- the tables, and how fast it is
+
+
+def fields(param: Any) -> dict[str, bool]:
+    """The fields of one of the SDK's types, and whether they are required."""
+    hints = get_type_hints(param, include_extras=True)
+    return {name: get_origin(hint) is Required for name, hint in hints.items()}
+
+
+def test_the_tables_are_the_sdks_own_types() -> None:
+    tables = {
+        "".join(word.capitalize() for word in name.split("_")) + "BlockParam": shape for name, shape in BLOCKS.items()
+    }
+    for name, shape in (*tables.items(), ("ToolParam", CUSTOM_TOOL)):
+        assert {**dict.fromkeys(shape.needs, True), **dict.fromkeys(shape.may, False)} == fields(getattr(sdk, name)), (
+            name
+        )
+    for shape, param in ((CREATE, MessageCreateParamsNonStreaming), (COUNT, MessageCountTokensParams)):
+        expected = fields(param)
+        del expected["workspace_id"]  # sent as a header
+        assert {**dict.fromkeys(shape.needs, True), **dict.fromkeys(shape.may, False)} == expected
+
+
+def test_what_it_accepts_the_sdks_types_accept_too() -> None:
+    api = standin()
+    thought(api, thinking={"type": "adaptive"}, system=[text(cache_control=MARK)])
+    oracle = TypeAdapter(MessageCreateParamsNonStreaming)
+    for params in api.requests:
+        checked: Any = oracle.validate_python(params)
+        assert [len(list(message["content"])) for message in checked["messages"]]
+
+
+def test_a_thousand_messages_that_were_seen_before_cost_milliseconds() -> None:
+    api = standin(limit_tokens=1_000_000)
+    conversation = [turn for i in range(500) for turn in (user(f"question {i}"), assistant(f"answer {i}"))]
+    api.create(request(*conversation, user("and?")))
+    best = 1.0
+    for each in range(5):
+        params = json.loads(json.dumps(request(*conversation, user("and?"), assistant("so"), user(f"{each}?"))))
+        start = time.perf_counter()
+        api.create(params)
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.1, best  # about 6 ms on a quiet machine
