@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.standin import Reply, Standin, thinking
+from tests.standin import Rejected, Reply, Standin, thinking
 
 Params = dict[str, Any]
 TOOL: Params = {
