@@ -302,12 +302,13 @@ def test_an_index_that_cannot_be_opened_is_left_in_peace_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, vectors = [0.0], source()
-    (tmp_path / "index").write_text("a file in its place")
-    index = ChromaIndex(tmp_path / "index", vectors, retry_after_s=60, monotonic=lambda: now[0])
+    above = tmp_path / "above"
+    above.write_text("a file where its directory should be")
+    index = ChromaIndex(above / "index", vectors, retry_after_s=60, monotonic=lambda: now[0])
     for _ in range(2):
         with pytest.raises(IndexUnavailable, match="could not open the index"):
             index.query(unit_vectors(1)[0], 3)
-        (tmp_path / "index").unlink(missing_ok=True)
+        above.unlink(missing_ok=True)
         now[0] += 59
     now[0] += 1
     assert_complete(index, vectors)
