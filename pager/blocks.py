@@ -83,6 +83,7 @@ def text_of(block: Json) -> str:
     if kind == "document":
         source = cast(Json, block.get("source") or {})
         body = str(source.get("data", "")) if source.get("type") == "text" else ""
+        body = body or "\n".join(filter(None, map(text_of, _inside(block))))
         return "\n".join(filter(None, (str(block.get("title") or ""), str(block.get("context") or ""), body)))
     if kind == "image":
         return ""
@@ -100,9 +101,16 @@ def countable(block: Json) -> str:
         return f"{block.get('thinking', '')}{block.get('signature', '')}"
     if kind == "tool_use":
         return f"{block.get('name', '')} {dump(block.get('input', {}))}"
-    if is_media(block):
-        return "".join(str(block.get(name) or "") for name in ("title", "context"))
-    return dump(block)
+    if kind == "document" and (is_media(block) or _inside(block)):
+        about = "".join(str(block.get(name) or "") for name in ("title", "context"))
+        return about + "\n".join(map(countable, _inside(block)))
+    return "" if is_media(block) else dump(block)
+
+
+def _inside(block: Json) -> list[Json]:
+    """The blocks of a document that is made of blocks."""
+    source = cast(Json, block.get("source") or {})
+    return as_blocks(source.get("content") or []) if source.get("type") == "content" else []
 
 
 def is_media(block: Json) -> bool:
@@ -118,6 +126,9 @@ def media_in(block: Json) -> Iterator[Json]:
         yield block
     elif block.get("type") == "tool_result":
         for inner in result_content(block):
+            yield from media_in(inner)
+    elif block.get("type") == "document":
+        for inner in _inside(block):
             yield from media_in(inner)
 
 

@@ -227,10 +227,10 @@ class Conversation:
         return in_preamble or told or any(movement.step >= turn for movement in moved)
 
     def _cuts_before(self, turn: int) -> int:
-        """How many replies in a row, just now, were cut in a tool call; also when they were evicted meanwhile."""
+        """How many replies in a row, just now, were cut or paused; also when they have left the prompt meanwhile."""
         count = 0
         for row in self._store.conversation.newest_of_turn(turn, replies.CUT_REPLIES_END_TURN):
-            if row["kind"] != "assistant" or row["stop_reason"] not in replies.CUT_STOPS:
+            if row["kind"] != "assistant" or row["stop_reason"] not in (*replies.CUT_STOPS, "pause_turn"):
                 break
             count += 1
         return count

@@ -117,12 +117,13 @@ class Epochs:
         digest_room = limits.of_usable(DIGEST_SHARE)
         requests = self._requests(view)
         unsent = view.steps[-1].id if view.last_is_unsent else None
+        answered = self._store.prompt.last_answered() or 0
         gone = [step for step in requests if step.id not in {known.id for known in view.steps}]
         steps = [
             StepSize(
                 step.id,
                 [_part_size(part, counter, whole=step.id == unsent) for part in step.parts],
-                not step.open_calls,  # one that paused and is not the last has gone on
+                not step.open_calls and not _unseen(step, answered),  # one that paused and is not the last has gone on
                 step.continues,
                 any(step.id == request.id for request in requests),
             )
@@ -242,7 +243,9 @@ class Epochs:
         earlier = digest.read(view.epoch.digest) if view.epoch else []
         asked = summary.ask(earlier, draft.leaving, int(room / max(1.0, counter.ratios[0])) - 60, zone)
         try:
-            words = summarize(asked)
+            words = summarize(asked) if asked.limit_tokens > 0 else ""
+            if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- somebody else's
+                raise TypeError(f"the summary is {words!r:.100}, no text")
         except Exception as error:  # noqa: BLE001 - anybody's code and a network: the built digest stands, told below
             self._ledger.write("digest", reason=f"no summary, the built digest stands: {error or type(error).__name__}")
             return draft
@@ -306,6 +309,12 @@ class Epochs:
         for stay in self._store.prompt.resident():
             if stay.how == "request" and int(stay.page_id[1:]) not in requests:
                 self._store.prompt.leave(stay.page_id, "request", step, "its turn is over")
+
+
+def _unseen(step: Step, answered: int) -> bool:
+    """Whether the model has not answered to it yet: tool results with a message told behind them, and that message."""
+    results = step.id == answered and any(part.slot == "result" for part in step.parts)
+    return results or (step.kind == "user" and step.id > answered)
 
 
 def _only_for_the_moment(part: Part, *, whole: bool) -> bool:

@@ -7,6 +7,7 @@ is found in it, but neither the index nor the tail learns of it before the commi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
 BATCH = 256  # vectors that wait in SQLite until the index takes them; fewer than that need no index at all
 COMPACT_AT = 4000  # entries that the next process would have to replay
 OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
@@ -68,6 +70,7 @@ class Meaning:
         self._embedder = embedder
         self._index = index
         self._index_open = False
+        self._embedder_is_known = False  # that what is committed was made by this one
         self._told: set[str] = set()
         self._tail_ids: list[int] = []
         self._tail_rows: list[Vectors] = []
@@ -93,10 +96,12 @@ class Meaning:
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
         wanted = (len(texts), self._embedder.dimension)
-        if rows.shape != wanted or not np.isfinite(rows).all():
+        if rows.shape != wanted or not math.isfinite(rows.sum()):
             raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        if abs(squares - 1).max(initial=0) < NEARLY_UNIT:
+            return rows
+        return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
     def store(self, fact: int, vector: Vectors) -> None:
         """In the caller's transaction. The index follows at a search: whoever stores does not wait for it."""
@@ -105,8 +110,11 @@ class Meaning:
 
     def _check_embedder(self) -> None:
         """Vectors of another embedder are worthless beside these: they are dropped, and made again as time allows."""
+        if self._embedder_is_known:
+            return
         known = self._store.journal.get("embedder")
         if known == self._embedder.fingerprint:
+            self._store.after_commit(self._know_embedder)
             return
         if known is not None:
             self._ledger.write("embedder", reason=f"{known} -> {self._embedder.fingerprint}: facts are embedded anew")
@@ -114,6 +122,9 @@ class Meaning:
             self._tail_after = -1
         self._store.journal.put("embedder", self._embedder.fingerprint)
         owe_vector(self._store)
+
+    def _know_embedder(self) -> None:
+        self._embedder_is_known = True
 
     def catch_up(self, limit: int = 1024) -> int:
         """Embed facts that have no vector yet (a failed or another embedder); how many."""

@@ -135,6 +135,10 @@ class Pages:
         self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool, why: str = "to stay in view"
     ) -> None:
         text = self.text(page_id)[offset : offset + length]
+        if not text.strip():
+            raise Refused(
+                f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in when needed."
+            )
         size = self._counter().tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
         limit = self._limits().of_usable(PINNED_SHARE)

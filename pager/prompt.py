@@ -7,6 +7,7 @@ own count or a bound from the bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,8 +26,8 @@ from pager.types import Answered, Json, Request, Usage
 from pager.view import View, answered_by
 
 ATTEMPTS = 5
-AROUND_BLOCK = 16  # tokens that a block may cost beside its text
-AROUND_TOOLS = 400  # and what a provider writes around the tools
+AROUND_BLOCK = 12  # tokens that a block may cost beside its text
+AROUND_TOOLS = 300  # and what a provider writes around the tools
 SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
 LIMITS_NOTE = "limits"
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
@@ -73,6 +74,9 @@ class Prompt:
         self.counter = Counter(self._store.journal.tokenizer(self.epochs.setup.model))
         fixed = self.counter.tokens(self.epochs.fixed_counts)
         self.limits = self._asked.fitted(fixed)
+        last = self._store.conversation.last_live()
+        if last and last["stop_reason"] == replies.WINDOW_END and not last["ends_turn"]:
+            self._too_long = 1.0  # the reply before the process ended reached the window's end
 
     # the next request
 
@@ -187,7 +191,7 @@ class Prompt:
                 draft, fresh = self._summarized(view, draft, fresh)
                 self._open(view, draft, why, now, unannounced=unannounced)
                 if fresh.base_tokens is not None:
-                    view.base_tokens, view.base_part = fresh.base_tokens, fresh.base_part
+                    view.counted(fresh.base_tokens)
                 return
             best = None if counted else draft if size.safe <= usable else best
             if plan.shortage:
@@ -243,14 +247,25 @@ class Prompt:
         assert view.epoch is not None
         if self.count_tokens is not None:
             params = window.render(view.epoch, view.messages(), None, view.epoch.settings["max_output_tokens"])
-            counted = self.count_tokens(params)
+            counted = self._counted(params)
             if counted is not None:
                 self.counter.learn(view.counts(), counted)
-                view.base_tokens, view.base_part, view.base_is_exact = counted, view.last_part, True
+                view.counted(counted)
                 return counted, True
-        if base is None and self.counter.learned and size.safe <= usable:
+        if self.counter.learned and size.safe <= usable:
             return size.tokens, False
-        return max(size.tokens, (base or 0) + media + sum(map(tokens.byte_bound, new))), False
+        return max(size.tokens, (base or 0) + media + around + sum(map(tokens.byte_bound, new))), False
+
+    def _counted(self, params: Json) -> int | None:
+        """What the provider says, if it says a number. The function is somebody else's: its errors are told."""
+        assert self.count_tokens is not None
+        try:
+            counted = self.count_tokens(params)
+        except Exception as error:  # noqa: BLE001 - told, and the request goes on with a bound
+            self._ledger.write("error", reason=f"count_tokens failed: {error or type(error).__name__}")
+            return None
+        right = isinstance(counted, int) and not isinstance(counted, bool) and counted > 0
+        return counted if right else None
 
     # the reply
 
@@ -267,7 +282,9 @@ class Prompt:
         if usage is None:
             return None
         all_counts = view.counts()
-        if not all_counts.total / 5 <= usage.whole_input <= all_counts.total * 8:
+        text = all_counts.total - all_counts.media
+        most = math.inf if all_counts.media else text * 8  # what documents hold nobody knew
+        if not text / 5 <= usage.whole_input <= most:
             return None
         since = view.counts_since_base()
         before = self.counter.state()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from pager import digest, markup, sizing, tokens, words
-from pager.blocks import THINKING, dump, text_block, text_of
+from pager.blocks import THINKING, dump, media_in, text_block, text_of
 from pager.embedder import EmbedderUnavailable
 from pager.ledger import Ledger
 from pager.meaning import Meaning, owe_vector
@@ -38,9 +38,12 @@ ADDRESSES = frozenset({"block", "page_id", "offset", "valid_from"})  # of a comm
 class Eraser:
     """Replaces texts, and what was derived from them, in plain strings and inside JSON."""
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: list[str], media: Collection[str] = ()) -> None:
+        self._media = set(media)  # what images and documents are made of, or their addresses
         plain = {form for text in texts for form in (text, markup.disarm(text))}
-        derived = {form for text in plain for form in (text, text.strip(), digest.first_words(text))}
+        derived = {
+            form for text in plain for form in (text, text.strip(), " ".join(text.split()), digest.first_words(text))
+        }
         derived |= {markup.disarm(text) for text in derived}
         derived -= ROLES
         copies = {text for text in derived if len(text) >= COPY_CHARS}
@@ -91,12 +94,23 @@ class Eraser:
         if not isinstance(value, Mapping):
             return value
         items = cast("Mapping[str, Any]", value).items()
+        if self._media and not self._media.isdisjoint(_made_of(cast("Json", value))):
+            return text_block(PURGED)
         if in_input:
             return {self.plain(key): self._walk(item, in_input=True) for key, item in items}
         block = {key: item if key in GRAMMAR else self._walk(item, in_input=key == "input") for key, item in items}
         if block.get("type") in THINKING and block != value:
             block["signature"] = ""  # it may carry what was thought; this block is never sent again
         return block
+
+
+def _made_of(block: Json) -> list[str]:
+    """The data or the address of an image or a document."""
+    source = block.get("source")
+    if block.get("type") not in ("image", "document") or not isinstance(source, Mapping):
+        return []
+    known = cast("Mapping[str, Any]", source)
+    return [text for name in ("data", "url", "file_id") if isinstance(text := known.get(name), str)]
 
 
 def _as_repr(text: str, quote: str) -> str:
@@ -113,7 +127,10 @@ def purge(
     """
     page = read_page_id(page_id)
     pages.text(str(page))  # refuses what does not exist or is purged already
-    eraser = Eraser(_texts(store, page.kind, page.number))
+    said = _said(store, page.kind, page.number)
+    eraser = Eraser(
+        _texts(store, page.kind, page.number), [made for b in said for m in media_in(b) for made in _made_of(m)]
+    )
     files = _clean_files(inbox, eraser, since) if inbox else set[str]()
     with store.transaction():
         store.journal.put("purging", str(page))
@@ -219,10 +236,15 @@ def _texts(store: Store, kind: str, number: int) -> list[str]:
     if kind == "f":
         fact = store.archive.fact(number)
         return [fact.text] if fact else []
+    return [text for block in _said(store, kind, number) if (text := text_of(block))]
+
+
+def _said(store: Store, kind: str, number: int) -> list[Json]:
+    """The blocks of a step or of a part, as they came."""
     if kind == "x":
         row = store.conversation.original(number)
-        return [text_of(json.loads(row["block"]))] if row else []
-    return [text for _, block in store.upkeep.parts_in(number) if (text := text_of(json.loads(block)))]
+        return [json.loads(row["block"])] if row else []
+    return [json.loads(block) for _, block in store.upkeep.parts_in(number)] if kind == "s" else []
 
 
 def _remove_page(store: Store, kind: str, number: int) -> None:

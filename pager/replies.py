@@ -86,14 +86,24 @@ def carry(reply: Reply, *, taken: Callable[[str], bool], step_hint: int, cuts_be
         forms = [text_block(NO_TEXT) if thought and not index else None for index in range(len(forms))]
     empty = all(form is None for form in forms)
     paused = reply.stop_reason == "pause_turn" and not empty
+    odd_pause = paused and (forms != list(reply.blocks) or _ends_loosely(reply.blocks[-1]))
+    paused = paused and not odd_pause
     too_often = cuts_before + 1 >= CUT_REPLIES_END_TURN
     # What the window's end cut off is asked for again, with more room.
     again = reply.stop_reason == WINDOW_END and not (call_ids or empty or too_often)
     drop = "refusal" if refused else "empty reply" if empty else "cut at the end of the window" if again else ""
+    if odd_pause:  # it has to go back as it came, and that would be refused: the model answers anew
+        drop, again = "a pause that cannot be sent back", not too_often
     if drop:
         call_ids, cut = {}, None
     ends = not again and (bool(drop) or (cut is not None and too_often) or (not call_ids and not paused))
     return Carried(forms, call_ids, cut, drop, refused, ends, paused)
+
+
+def _ends_loosely(block: Json) -> bool:
+    """Whether a message that ends with this block cannot end a request."""
+    text = block.get("text")
+    return block.get("type") in THINKING or (isinstance(text, str) and text != text.rstrip())
 
 
 def _calls(

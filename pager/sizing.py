@@ -64,6 +64,8 @@ def _ends(block: Json, text: str, page_id: str, plain_tokens: int) -> Json:
 def _ends_of(text: str, page_id: str, plain_tokens: int, offset: Callable[[str], int], *, holds: str = "") -> str:
     """Head and tail of a text; `offset` says where in the page its head ends. What else it `holds` is left out."""
     bare = markup.spilled("", "", page_id, len(text), 0, holds)
+    if not text:
+        return bare
     room = plain_tokens - 45  # the words around it
     if room < 8:
         return bare

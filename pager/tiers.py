@@ -47,7 +47,7 @@ class Tiers(Reading):
         fact = self._archival.archive(
             text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
         )
-        return replace(fact, look_around=partial(self._in_turn, fact.look_around))
+        return replace(fact, look_around=partial(self._in_turn, fact.look_around)) if neighbours else fact
 
     @takes_turns
     def _in_turn(self, look: Callable[[], tuple[Hit, ...]]) -> tuple[Hit, ...]:

@@ -83,6 +83,12 @@ class View:
         self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
         self._since = Counts()  # whatever is sealed came before this reply
 
+    def counted(self, tokens: int) -> None:
+        """All of it, as it stands, has that many tokens."""
+        self._seal()
+        self.base_tokens, self.base_part, self.base_is_exact = tokens, self.last_part, True
+        self._since = Counts()
+
     @property
     def last(self) -> Step | None:
         return self.steps[-1] if self.steps else None

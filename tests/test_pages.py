@@ -385,3 +385,35 @@ def test_of_an_image_that_the_window_cannot_hold_the_id_says_what_it_is(tmp_path
     assert '<spilled page_id="x2" characters="0" holds="image"/>' in talk.text
     assert talk.memory.page_in("x2").media == (shown,)
     talk.reply("I cannot see it")
+
+
+def test_an_image_cannot_be_pinned(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.memory.append_user([image(1_000)])
+    with pytest.raises(Refused, match="only text can be pinned"):
+        talk.memory.page_in("x1", pin=True)
+
+
+@pytest.mark.parametrize("inside", ["words and words " * 6_000, [{"type": "text", "text": "words and words " * 6_000}]])
+def test_a_document_made_of_blocks_is_read_searched_and_spilled_like_a_text(tmp_path: Path, inside: object) -> None:
+    talk = Talk(tmp_path, window=20_000)
+    document = {"type": "document", "source": {"type": "content", "content": inside}, "title": "The hats"}
+    talk.memory.append_user([document])
+    talk.reply("I see")
+    assert 'page_id="x1"' in str(talk.last)
+    assert "words and words" in talk.memory.page("x1")
+    assert [hit.page_id for hit in talk.memory.search_recall("hats words")] == ["s1"]
+
+
+def test_an_image_inside_of_a_document_is_media_and_no_text(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    shown = image(1_000)
+    document = {"type": "document", "source": {"type": "content", "content": [text("a chart"), shown]}}
+    talk.memory.append_user([document])
+    talk.reply("I see")
+    assert talk.memory.page("s1") == "a chart"
+    assert talk.memory.page_in("s1").media == (shown,) or talk.memory.page_in("s1").where
+
+
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}

@@ -9,7 +9,9 @@ import pytest
 
 from pager import BlockSpec, NotFound, Refused, tokens
 from pager.inbox import leave
+from tests.standin import call
 from tests.support import Talk
+from tests.support.messages import image
 from tests.support.secret import MARKS, SECRET, assert_gone, forms, marks_in
 
 QUOTES = f'It\'s "{MARKS[0]}"\n\\ é'
@@ -140,3 +142,27 @@ def test_a_purge_within_a_transaction_does_nothing(tmp_path: Path) -> None:
     assert talk.memory.take_inbox() == 1
     talk.memory.purge(fact.id)
     assert_gone(talk, fact.id)
+
+
+def test_an_image_is_gone_wherever_it_was_shown(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    shown = image(1_234)
+    data = shown["source"]["data"].encode()
+    talk.ask([{"type": "text", "text": "look"}, shown], "a harbour")
+    talk.ask([{"type": "text", "text": "again"}, shown], "the same")
+    talk.ask("show it", call("weather", {}))
+    talk.memory.append_result(talk.memory.open_calls[0].id, [shown], memory_tool=True)
+    talk.reply("there")
+    talk.memory.purge("s1")
+    talk.ask("and now?", "gone")
+    talk.memory.close()
+    assert data not in b"".join(file.read_bytes() for file in tmp_path.glob("pager.db*"))
+
+
+def test_a_fact_of_two_lines_is_gone_from_the_summary_that_quoted_it(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=6_000, summarize=lambda ask: f"They said {SECRET}\nand more.")
+    fact = talk.memory.archive(f"{SECRET}\nand more")
+    talk.fill(8_000)
+    talk.memory.purge(fact.id)
+    talk.memory.close()
+    assert not marks_in(tmp_path)

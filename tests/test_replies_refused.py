@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,6 +159,41 @@ def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path)
     talk.reply("Still none.")
     assert [move.event for move in talk.memory.ledger(page=huge)] == ["drop"]
     goes_on(talk)
+
+
+@pytest.mark.parametrize(
+    "blocks", [(thinking("hm"),), (thinking("hm"), " "), ("Wait.", " "), ("I will search now ",), ("Wait.\n",)]
+)
+def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(tmp_path: Path, blocks: tuple[Any, ...]) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("hello", "hello")
+    paused = talk.ask("news?", Reply(*blocks, stop_reason="pause_turn"))
+    assert talk.memory.turn_is_open
+    talk.reopen()
+    talk.reply("No news.")
+    assert [move.event for move in talk.memory.ledger(page=paused)] == ["drop"]
+    goes_on(talk)
+
+
+def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.memory.append_user("news?")
+    for _ in range(3):
+        assert talk.memory.turn_is_open
+        talk.reply(Reply(thinking("hm"), stop_reason="pause_turn"))
+    assert not talk.memory.turn_is_open
+    talk.ask("and now?", "No news.")
+
+
+def test_room_is_made_for_a_cut_reply_in_the_next_process_too(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=6_000)
+    talk.fill(2_000)
+    talk.ask("go on", Reply.window_exceeded("I was about"))
+    before = talk.last and talk.last.epoch
+    talk.reopen()
+    talk.reply("It is said.")
+    assert talk.last
+    assert talk.last.epoch != before
 
 
 def test_a_pause_outlives_a_window_in_which_nothing_fits(tmp_path: Path) -> None:

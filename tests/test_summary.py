@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.talk import Talk
 class Writer:
     """A model that writes summaries: what it answers, or the error that it raises."""
 
-    def __init__(self, answer: str | Exception = "They went on.") -> None:
+    def __init__(self, answer: Any = "They went on.") -> None:
         self.answer = answer
         self.asked: list[SummaryAsk] = []
 
@@ -63,8 +64,8 @@ def test_however_much_it_writes_the_digest_keeps_its_room(tmp_path: Path, length
     assert talk.standin.tokenizer.text(digest_of(talk)) <= 0.05 * talk.memory.limits.usable_tokens
 
 
-@pytest.mark.parametrize("answer", [OSError("the model is down"), ValueError("too long"), "", " \n"])
-def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: str | Exception) -> None:
+@pytest.mark.parametrize("answer", [OSError("the model is down"), ValueError("too long"), "", " \n", None, 5, b"words"])
+def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: Any) -> None:
     written, built = (
         Talk(tmp_path / name, window=6_000, summarize=writer) for name, writer in (("a", Writer(answer)), ("b", None))
     )
@@ -73,6 +74,8 @@ def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: str | Exc
     one, other = (re.sub(r"\d\d:\d\d", "", digest_of(talk)) for talk in (written, built))  # the clock moves when asked
     assert one == other
     why = str(answer) if isinstance(answer, Exception) else "the model gave no words"
+    if not isinstance(answer, str | Exception):
+        why = f"the summary is {answer!r}, no text"
     reasons = {row.reason for row in written.memory.ledger(events=["digest"])}
     assert reasons == {f"no summary, the built digest stands: {why}"}
 

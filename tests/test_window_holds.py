@@ -155,6 +155,18 @@ def test_before_anything_is_learned_a_bound_from_the_bytes_holds(tmp_path: Path,
         standin.create({"model": "m", **memory.request().params}, Reply("hm"))
 
 
+def test_what_blocks_cost_beside_their_text_is_in_the_bound(tmp_path: Path) -> None:
+    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
+    talk = Talk(tmp_path, window=8_000, standin=standin)
+    talk.memory.append_user("look everywhere")
+    for number in range(6):
+        reply = talk.send(Reply(*[call("weather", {})] * 50))
+        talk.memory.append_assistant({**reply, "usage": None})
+        for each in talk.memory.open_calls:
+            talk.memory.append_result(each.id, str(number))
+    talk.reply("done")
+
+
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 11])
 def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves(tmp_path: Path, count: int) -> None:
     standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
@@ -177,6 +189,54 @@ def test_the_margin_covers_a_tokenizer_that_wavers(tmp_path: Path, count: int) -
     talk.reopen(instructions="Be long.")
     talk.memory.append_user(blocks_of("we went on and on and on " * 60, count))
     talk.reply("hm")
+
+
+def test_a_usage_far_from_the_estimate_is_believed_of_documents(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=200_000)
+    report = {"type": "document", "source": {"type": "url", "url": "https://example.org/report.pdf"}}
+    talk.memory.append_user([{"type": "text", "text": "summarize"}, report])
+    reply = talk.send(Reply("a report"))
+    talk.memory.append_assistant({**reply, "usage": {"input_tokens": 160_000, "output_tokens": 5}})
+    talk.memory.append_user("and?")
+    assert talk.memory.request().tokens > 160_000
+
+
+def test_what_was_counted_is_not_counted_again(tmp_path: Path) -> None:
+    standin = Standin(limit_tokens=10_000)
+    talk = Talk(tmp_path, window=10_000, standin=standin)
+    talk.reopen(count_tokens=lambda params: standin.count_tokens({"model": "m", **_countable(params)}))
+    talk.fill(3_000)
+    talk.ask("look", *[call("weather", {"city": str(number)}) for number in range(4)])
+    for each in talk.memory.open_calls:
+        talk.memory.append_result(each.id, "it rains and it pours " * 60)
+    talk.memory.append_user("one more thing")
+    sizes = [talk.memory.request() for _ in range(3)]
+    true = standin.count_tokens({"model": "m", **_countable(sizes[-1].params)})
+    assert {size.epoch for size in sizes} == {sizes[0].epoch}
+    assert all(abs(size.tokens - true) <= 0.02 * true for size in sizes)
+
+
+def test_results_that_the_model_has_not_seen_do_not_leave_for_a_message_behind_them(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=10_000)
+    talk.fill(4_000)
+    talk.ask("look", *[call("weather", {"city": str(number)}) for number in range(4)])
+    for number, each in enumerate(talk.memory.open_calls):
+        talk.memory.append_result(each.id, f"result {number}: " + "it rains and it pours " * 80)
+    talk.memory.append_user("one more thing")
+    assert all(f"result {number}" in talk.text for number in range(4))
+    talk.reply("I see")
+
+
+@pytest.mark.parametrize("said", [0, -5, True, "many", None, ZeroDivisionError("no")])
+def test_a_count_that_is_none_or_fails_is_done_without(tmp_path: Path, said: Any) -> None:
+    def counted(_: Json) -> Any:
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    talk = Talk(tmp_path, window=6_000, count_tokens=counted)
+    talk.fill(6_000)
+    assert bool(talk.memory.ledger(events=["error"])) == isinstance(said, Exception)
 
 
 def _countable(params: Json) -> Json:

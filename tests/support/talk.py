@@ -53,7 +53,7 @@ class Talk:
         self.watch.see(params, request.epoch)
         return message
 
-    def ask(self, text: str, *blocks: Json | str | Reply) -> str:
+    def ask(self, text: str | list[Json], *blocks: Json | str | Reply) -> str:
         self.memory.append_user(text)
         return self.reply(*blocks)
 
