@@ -110,8 +110,11 @@ class Epochs:
 
     # what the budget needs to know
 
-    def sizes(self, view: View, now: int, limits: Limits, counter: Counter, renew: str) -> Sizes:
-        """Sizes as a new epoch would have them; what it comes to is measured when it is drafted."""
+    def sizes(
+        self, view: View, now: int, limits: Limits, counter: Counter, renew: str, *, unseen_stay: bool = True
+    ) -> Sizes:
+        """Sizes as a new epoch would have them; what it comes to is measured when it is drafted. What the model has
+        not seen yet stays, unless it cannot."""
         pinned = sum((self._pinned_counts()), Counts())
         fixed = self.fixed_counts + tokens.count(self._core.rendered()) + pinned
         digest_room = limits.of_usable(DIGEST_SHARE)
@@ -123,7 +126,8 @@ class Epochs:
             StepSize(
                 step.id,
                 [_part_size(part, counter, whole=step.id == unsent) for part in step.parts],
-                not step.open_calls and not _unseen(step, answered),  # one that paused and is not the last has gone on
+                not step.open_calls
+                and not (unseen_stay and _unseen(step, answered)),  # one that paused and is not the last has gone on
                 step.continues,
                 any(step.id == request.id for request in requests),
             )

@@ -27,6 +27,7 @@ from pager.view import View, answered_by
 
 ATTEMPTS = 5
 AROUND_BLOCK = 12  # tokens that a block may cost beside its text
+AROUND_REPLIED = 32  # or one of a reply beside the output that it was billed as
 AROUND_TOOLS = 300  # and what a provider writes around the tools
 SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
 LIMITS_NOTE = "limits"
@@ -183,6 +184,9 @@ class Prompt:
             scale = scale if attempt < ATTEMPTS - 1 else SMALLEST
             sizes = self.epochs.sizes(view, now, self.limits, self.counter, why)
             plan = budget.plan(sizes, self.limits.tightened(scale))
+            if plan.shortage:
+                sizes = self.epochs.sizes(view, now, self.limits, self.counter, why, unseen_stay=False)
+                plan = budget.plan(sizes, self.limits.tightened(scale))
             draft = self.epochs.draft(view, plan, self.limits, self.counter)
             fresh = draft.view()
             size = fresh.size(self.counter)
@@ -239,7 +243,7 @@ class Prompt:
         counts: the estimate of what was learned, or a bound for what is new."""
         size, usable = view.size(self.counter), self.limits.usable_tokens
         base, new = view.base_tokens, view.unmeasured()
-        around = AROUND_BLOCK * len(new) + (0 if base else AROUND_TOOLS)
+        around = AROUND_BLOCK * len(new) + AROUND_REPLIED * view.base_blocks + (0 if base else AROUND_TOOLS)
         media = 2 * view.counts_not_measured().media  # how large it really is only the provider knows
         most = (base or 0) + media + around + sum(map(tokens.upper_bound, new))
         if most <= usable and not (media and self.count_tokens):

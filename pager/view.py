@@ -30,6 +30,7 @@ class View:
     base_tokens: int | None = None  # what the prompt up to base_part is, as the last response said
     base_part: int = 0
     base_is_exact: bool = True  # nothing is learned from what comes behind a bound
+    base_blocks: int = 0  # blocks of the reply in the base, of which only what they cost as output is known
     sent_part: int = 0  # parts up to here have been sent: they stay as they are
     _sealed: window.Messages = field(default_factory=window.Messages)
     _sealed_steps: int = 0
@@ -69,7 +70,7 @@ class View:
         """From here on only what comes after this request and its reply has to be estimated."""
         self.answered = answered
         self.sent_part = answered.through_part
-        self.base_tokens, self.base_part = None, 0
+        self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
         self._since = self._counts  # without a base every part has to be estimated
         near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
         held = {part.id for step in near for part in step.parts}
@@ -81,12 +82,14 @@ class View:
         self.base_part = max((part.id for part in in_reply), default=answered.through_part)
         # Thinking costs more tokens than it shows, and what is not carried costs none: then it is only a bound.
         self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
+        self.base_blocks = len(in_reply)
         self._since = Counts()  # whatever is sealed came before this reply
 
     def counted(self, tokens: int) -> None:
         """All of it, as it stands, has that many tokens."""
         self._seal()
         self.base_tokens, self.base_part, self.base_is_exact = tokens, self.last_part, True
+        self.base_blocks = 0
         self._since = Counts()
 
     @property
