@@ -107,6 +107,7 @@ class Agent:
 
     def resume_stream(self) -> Generator[Event]:
         with self._turn():
+            self.meter.start()
             yield from self._loop.run()
 
     def resume(self) -> Turn:

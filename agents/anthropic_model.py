@@ -19,9 +19,15 @@ from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooL
 if TYPE_CHECKING:
     from anthropic import Anthropic
 
-RETRIES = 2
+RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
+MESSAGE_CHARS = 500
+HINTS = {
+    401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
+    403: " Check what the key may do.",
+    404: " Check model.id and model.base_url.",
+}
 WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
@@ -83,7 +89,8 @@ class AnthropicModel:
     @property
     def _client(self) -> Anthropic:
         if self._made is None:
-            self._made = self._make()
+            with _credentials_told():
+                self._made = self._make()
         return self._made
 
     def close(self) -> None:
@@ -133,6 +140,8 @@ class AnthropicModel:
 
         try:
             return self._client.models.retrieve(self._name).max_input_tokens
+        except TypeError as error:
+            raise _about_credentials(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError):
             return None
 
@@ -149,13 +158,25 @@ def _told_apart() -> Generator[None]:
         raise _explained(error) from error
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
-        raise ModelAway(f"the connection to the model was lost: {error or type(error).__name__}") from error
+        what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
+        raise ModelAway(f"the connection to the model was lost: {what}") from error
     except anthropic.AnthropicError as error:
         raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
     except TypeError as error:
         raise _about_credentials(error) from error
     except (ValueError, LookupError, RuntimeError) as error:  # the SDK's, of events that make no sense
         raise UnreadableReply(f"the reply could not be read: {error}") from error
+
+
+@contextmanager
+def _credentials_told() -> Generator[None]:
+    """A client that cannot be made lacks a setting: a key, a region, a project."""
+    import anthropic
+
+    try:
+        yield
+    except (ValueError, TypeError, anthropic.AnthropicError) as error:
+        raise ModelFailed(f"the model's client cannot be made: {error} Check the settings and credentials.") from error
 
 
 def _about_credentials(error: TypeError) -> Exception:
@@ -167,12 +188,21 @@ def _about_credentials(error: TypeError) -> Exception:
 
 def _explained(error: Any) -> Exception:
     """What an HTTP status means for the caller."""
-    text = str(error.message)
+    text = _said(error)
     if error.status_code in (400, 413) and any(words in text.lower() for words in TOO_LONG):
         return PromptTooLong(text)
     if error.status_code in WORTH_WAITING or _type(error.body) in TYPES_WORTH_WAITING:
         return ModelAway(f"the provider answered {error.status_code}: {text}", _retry_after(error))
-    return ModelFailed(f"the provider refused the request ({error.status_code}): {text}")
+    hint = HINTS.get(error.status_code, "")
+    return ModelFailed(f"the provider refused the request ({error.status_code}): {text}{hint}")
+
+
+def _said(error: Any) -> str:
+    """The provider's own words, without what is around them."""
+    body = error.body
+    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
+    words = cast(Json, inner).get("message") if isinstance(inner, Mapping) else None
+    return " ".join(str(words or error.message).split())[:MESSAGE_CHARS]
 
 
 def _type(body: Any) -> str:

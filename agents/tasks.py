@@ -37,7 +37,7 @@ with the page id of their message (search_recall shows it), and go on. When the 
 class Task:
     text: str
     step: str = ""  # where it was asked for
-    state: Literal["open", "done"] = "open"
+    state: Literal["open", "done", "dropped"] = "open"
     summary: str = ""
     steps: int = 0
     usd: float = 0.0
@@ -121,9 +121,11 @@ class TaskRunner:
             task = current(self._memory)
             if task is None:
                 raise Refused("there is no task to resume; start one with its text.")
+            if task.state == "dropped":
+                raise Refused(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
             self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds)
             if task.state == "done" and not self._memory.turn_is_open:
-                yield Stopped("done", task.summary or f"the task was {task.stopped}.")
+                yield Stopped("done", task.summary)
                 return
             yield from self._go_on()
 
@@ -131,7 +133,7 @@ class TaskRunner:
         """End an open task without finishing it."""
         task = current(self._memory)
         if task and task.state == "open":
-            keep(self._memory, replace(task, state="done", stopped="dropped"))
+            keep(self._memory, replace(task, state="dropped", stopped="dropped"))
 
     def _go_on(self) -> Generator[Event]:
         nudges = 0

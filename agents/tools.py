@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
@@ -128,10 +129,23 @@ def load(reference: str, folder: Path, **options: Any) -> Tool:
         raise ToolError(f"the tool {reference!r} cannot be imported: {error}. Is its package installed?") from error
     except Exception as error:
         raise ToolError(f"the tool {reference!r} cannot be imported: {type(error).__name__}: {error}") from error
+    _refuse_another(module, module_name, folder)
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ToolError(f"{module_name} has no function {function_name!r}.")
     return Tool.of(function, **options)
+
+
+def _refuse_another(module: ModuleType, name: str, folder: Path) -> None:
+    """Python knows a module by its name: of two beside two YAML files it would run the first one's code for both."""
+    beside = folder / name.partition(".")[0]
+    if not (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        return
+    loaded = Path(getattr(module, "__file__", None) or "").resolve()
+    if not loaded.is_relative_to(folder.resolve()):
+        raise ToolError(
+            f"{name} beside the YAML file cannot be used: {loaded} has that name already. Rename one of them."
+        )
 
 
 def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> tuple[type[BaseModel], Json]:

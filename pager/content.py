@@ -9,6 +9,7 @@ would stand in every later request. Pure.
 
 from __future__ import annotations
 
+import binascii
 import math
 import os
 import re
@@ -37,6 +38,13 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "search_result": ("source", "title"),
     "container_upload": ("file_id",),
     "tool_reference": ("tool_name",),
+}
+_CITED = ("type", "source", "title", "citations")
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "text": ("type", "text", "citations"),
+    "image": ("type", "source"),
+    "document": (*_CITED, "context"),
+    "search_result": (*_CITED, "content"),
 }
 _ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
 
@@ -166,6 +174,7 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
     if kind not in types:
         way = " Tool results are given with append_result." if kind == "tool_result" else ""
         raise Refused(f"{where} is of the type {kind!r:.100}; it may be {', '.join(types)}.{way}")
+    _refuse_unknown(block, _KEYS.get(kind, block.keys()), where)
     for name in _TEXTS.get(kind, ()):
         _need_text(block, name, kind, where)
     if kind in _SOURCES:
@@ -183,10 +192,28 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     given = cast("Mapping[str, Any]", source)
     for name in known[form]:
         _need_text(given, name, kind, f"the source of {where}")
+    _refuse_unknown(given, {"type", "media_type", "content", *known[form]}, f"the source of {where}")
+    if form == "base64":
+        _check_base64(given["data"], f"the source of {where}")
     if form == "content" and not isinstance(given.get("content"), str):
         _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
     for name in ("title", "context"):
         text_or_none(block.get(name), f"{name} of {where}")
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    unknown = sorted(set(map(str, given)) - {"cache_control", *known})
+    if unknown:
+        raise Refused(f"{where} has {', '.join(unknown)[:100]}, which the Messages API does not know; leave it out.")
+
+
+def _check_base64(data: str, where: str) -> None:
+    try:
+        right = bool(binascii.a2b_base64(data, strict_mode=True))
+    except (binascii.Error, ValueError):
+        right = False
+    if not right:
+        raise Refused(f"{where} has data that is no base64; give the file's bytes in base64.")
 
 
 def _check_inner(content: Any, types: Collection[str], where: str) -> None:

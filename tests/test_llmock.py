@@ -80,11 +80,11 @@ def test_quotas_are_waited_for(mock: LLMock, agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 529])
-def test_an_outage_longer_than_the_sdk_waits(mock: LLMock, agent: Agent, status: int) -> None:
-    mock.fail(status, times=5, retry_after=0.02).reply(ANSWER)
+def test_an_outage_is_waited_out_by_the_loop(mock: LLMock, agent: Agent, status: int) -> None:
+    mock.fail(status, times=2, retry_after=0.02).reply(ANSWER)
     events = list(agent.stream("what is in the box?"))
-    assert [each.status for each in mock.requests] == [*5 * [status], 200]
-    assert sum(isinstance(event, StreamLost) for event in events) == 1  # what the SDK retries nobody needs to hear
+    assert [each.status for each in mock.requests] == [status, status, 200]
+    assert sum(isinstance(event, StreamLost) for event in events) == 2
     assert said_by(agent) == ["what is in the box?", ANSWER]
     mock.assert_resilient()
 

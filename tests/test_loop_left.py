@@ -219,8 +219,7 @@ def test_threads_take_turns(stage: Stage) -> None:
 def test_limits_hold_for_each_turn(stage: Stage) -> None:
     agent = stage.says(call("look"), call("look"), call("look"), "Fine.").agent(look, limits=RunLimits(max_steps=2))
     assert agent.turn("go").stopped.reason == "steps"
-    assert agent.resume().stopped.reason == "steps"
-    assert agent.turn("go on").text == "Fine."
+    assert agent.resume().text == "Fine."
 
 
 def test_dollars(stage: Stage) -> None:

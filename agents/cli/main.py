@@ -7,6 +7,7 @@ resumes. Errors go to stderr in a sentence; `--debug` shows where they came from
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 import traceback
 
@@ -85,6 +86,9 @@ def cli() -> None:
 
 def main() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # half a character ends no conversation
     sys.exit(run(sys.argv[1:]))
 
 

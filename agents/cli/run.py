@@ -13,7 +13,8 @@ from agents.cli.common import FAILED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, progress, stopped_gently
 from agents.events import Event, Replied, Stopped, ToolStarted
-from agents.loop import Approve, Patience
+from agents.loop import Patience
+from pager.errors import Refused
 from pager.types import Call
 
 OUTAGE_SECONDS = 12 * 3600.0
@@ -46,15 +47,23 @@ def run_command(
     """
     if bool(task) == resume:
         raise click.UsageError("give the task as text, or --resume to go on with the open one.")
+    if resume and new:
+        raise click.UsageError("--new drops the open task, --resume goes on with it; give one of them.")
+    if task is not None and not task.strip():
+        raise click.UsageError("the task is empty; say what is to be done.")
+    if approval is not None and not resume:
+        raise click.UsageError("--approve and --deny answer a call that waits; give them with --resume.")
     printer = Printer(json_lines=json_lines)
+    answers = Answers(approval, printer)
     with Agent.load(
-        file, home=shared.home, as_name=shared.as_name, approve=_answers(approval, printer),
+        file, home=shared.home, as_name=shared.as_name, approve=answers,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
         for remark in agent.remarks:
             printer.note(remark)
         if history_file:
             printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
+        answers.expect([call.id for call in agent.memory.open_calls if call.waiting])
         runner = agent.tasks()
         if new:
             runner.drop()
@@ -65,14 +74,21 @@ def run_command(
         return _report(stopped, agent, printer)
 
 
-def _answers(approval: bool | None, printer: Printer) -> Approve:
-    """`--approve` and `--deny` answer the one call that waits; later ones are asked at the terminal."""
-    left = [approval] if approval is not None else []
+class Answers:
+    """`--approve` and `--deny` answer the call that a person was told of; any other is asked for at the terminal."""
 
-    def answer(call: Call) -> bool | None:
-        return left.pop() if left else printer.ask(call)
+    def __init__(self, approval: bool | None, printer: Printer) -> None:
+        self._approval = approval
+        self._printer = printer
+        self._waiting: list[str] = []
 
-    return answer
+    def expect(self, waiting: list[str]) -> None:
+        if self._approval is not None and not waiting:
+            raise Refused("no call waits for approval; resume without --approve and --deny.")
+        self._waiting = waiting[:1]
+
+    def __call__(self, call: Call) -> bool | None:
+        return self._approval if call.id in self._waiting else self._printer.ask(call)
 
 
 def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> Generator[Event]:

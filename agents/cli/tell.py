@@ -20,6 +20,8 @@ from pager.clock import SystemClock
 @click.pass_obj
 def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
     """Leave TEXT for the agent NAME. It takes it at its next step, or when it is next started."""
+    if not text.strip():
+        raise click.UsageError("the message is empty; say something.")
     name, directory = shared.existing(name)
     arguments = {"text": text, **({"name": speaker} if speaker else {})}
     command = inbox.leave(directory, "message", arguments, SystemClock())

@@ -102,6 +102,14 @@ class PlainFacts(dict[str, PlainFact]):
         return {page for page, fact in self.items() if fact.true_at(moment)}
 
 
+def cannot_go_back(blocks: list[Json]) -> bool:
+    """Whether a paused reply may not be the end of a request as it came."""
+    spoken = [block for block in blocks if block["type"] not in THINKING]
+    last = blocks[-1]
+    loose = last["type"] in THINKING or (last["type"] == "text" and last["text"] != last["text"].rstrip())
+    return not spoken or any(map(blank, blocks)) or loose
+
+
 @dataclass
 class Plain:
     """Everything that was acknowledged."""
@@ -150,8 +158,11 @@ class Plain:
         thought = any(block["type"] in THINKING for block in blocks)
         carried = [block for block in blocks if not blank(block) and block["type"] not in THINKING]
         calls = [block for block in blocks if block["type"] == "tool_use"]
-        again = stop == WINDOW_END and not calls and bool(carried or thought) and self.cuts < 2
-        step.dropped = stop == "refusal" or (not carried and not thought) or again
+        empty = not carried and not thought
+        cut_off = stop == WINDOW_END and not calls and not empty and self.cuts < 2
+        odd = stop == "pause_turn" and not empty and cannot_go_back(blocks)
+        again = cut_off or (odd and self.cuts < 2)
+        step.dropped = stop == "refusal" or empty or cut_off or odd
         if stop == "refusal":
             for other in self.steps.values():
                 other.dropped = other.dropped or (other.turn == self.turn and other.kind != "record")
@@ -160,9 +171,9 @@ class Plain:
         self.steps[page] = step
         calls = [] if step.dropped else calls
         cut = stop in CUT_STOPS and bool(calls) and blocks[-1]["type"] == "tool_use"
-        self.cuts = self.cuts + 1 if cut or again else 0
+        self.cuts = self.cuts + 1 if stop in (*CUT_STOPS, "pause_turn") else 0
         self.paused = stop == "pause_turn" and not step.dropped
-        if not again and (step.dropped or self.cuts == 3 or not (calls or self.paused)):
+        if not again and (step.dropped or (cut and self.cuts >= 3) or not (calls or self.paused)):
             self.turn = 0
         return page
 
