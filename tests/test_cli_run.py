@@ -52,10 +52,13 @@ def test_json_is_a_line_for_each_event(place: Shop) -> None:
 
 
 def test_a_task_or_resume_and_not_both(place: Shop) -> None:
-    assert place.run().code == place.run("a task", "--resume").code == 2
+    assert place.run().code == place.run("a task", "--resume").code == place.run(" ").code == 2
+    assert place.run("--resume", "--new").code == place.run("a task", "--approve").code == 2
     nothing = place.run("--resume")
     assert nothing.code == 1
     assert "there is no task to resume" in nothing.err
+    none = place.run("--resume", "--approve")
+    assert (none.code, "no call waits for approval" in none.err) == (1, True)
 
 
 def test_a_limit_is_exit_code_3_and_resume_goes_on_when_it_is_raised(place: Shop) -> None:

@@ -301,3 +301,33 @@ def test_a_stream_that_makes_no_sense_is_asked_again(stage: Stage) -> None:
     events = list(agent.stream("go"))
     assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [1.0]
     assert not any(isinstance(event, ToolStarted) for event in events)
+
+
+def test_a_provider_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once(stage: Stage) -> None:
+    agent = stage.says(http_error(429, retry_after=3_600)).agent(look, patience=Patience(total_seconds=30))
+    with pytest.raises(ModelAway, match="429"):
+        agent.turn("go")
+    assert agent.memory.turn_is_open
+
+
+@pytest.mark.parametrize(("status", "told"), [(401, "model.api_key"), (404, "model.id"), (403, "may do")])
+def test_what_the_provider_refuses_says_where_to_look(stage: Stage, status: int, told: str) -> None:
+    agent = stage.says(http_error(status, "no such thing")).agent(look)
+    with pytest.raises(ModelFailed, match=told) as error:
+        agent.turn("go")
+    assert "{" not in str(error.value)
+
+
+def test_without_a_key_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    model = AnthropicModel("m", base_url="http://example.org:9")
+    with pytest.raises(ModelFailed, match="ANTHROPIC_API_KEY"):
+        model.max_input_tokens()
+    model.close()
+
+
+def test_a_client_without_its_region_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ModelFailed, match="cannot be made"):
+        AnthropicModel("m", provider="bedrock").max_input_tokens()
