@@ -373,7 +373,9 @@ def test_no_two_tools_have_one_name(folder: Path, uses: list[str]) -> None:
 def test_of_two_modules_of_one_name_the_second_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "same_name.py").write_text(f"def f() -> str:\n    return 'from {name}'\n")
+        (tmp_path / name / "same_name.py").write_text(
+            f"def f() -> str:\n    'Says where it is from.'\n    return 'from {name}'\n"
+        )
     assert load("same_name:f", tmp_path / "a").run({}) == "from a"
     with pytest.raises(ToolError, match="has that name already"):
         load("same_name:f", tmp_path / "b")

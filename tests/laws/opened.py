@@ -109,7 +109,8 @@ class Opened(RuleBasedStateMachine):
             INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
         )
         self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
-        self.cache_ttl = None if self.cache_ttl else "1h" if changes & 16 else None
+        if changes & 16:
+            self.cache_ttl = None if self.cache_ttl else "1h"
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
         self.stuck = self.overflowed = False
