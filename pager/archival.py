@@ -48,24 +48,23 @@ class Archival:
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
-            number = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
+            fact = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             if self.meaning and vector is not None:
-                self.meaning.store(number, vector)
+                self.meaning.store(fact.number, vector)
             else:
                 owe_vector(self._store)
             # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
-            self._store.archive.index_words(number, text)
-            fact = self.fact(number)
+            self._store.archive.index_words(fact.number, text)
         if vector is None or self.meaning is None or not neighbours:
             return fact
         # Who only stores does not wait for a search; who looks, searches once.
         search = partial(self.meaning.near, vector, 2 * neighbours + 1)
-        return replace(fact, look_around=cache(lambda: self._neighbours(number, search())[:neighbours]))
+        return replace(fact, look_around=cache(lambda: self._neighbours(fact.number, search())[:neighbours]))
 
     def _store_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,
         stated: bool,
-    ) -> int:  # fmt: skip
+    ) -> Fact:  # fmt: skip
         """The row, and what it does to the other versions of its key: at any moment at most one of them is true."""
         archive, step = self._store.archive, self._store.conversation.last_step()
         others, later = self._timeline(key, start) if key is not None else ([], None)
@@ -96,7 +95,12 @@ class Archival:
             )
         if current is not None:
             self._pages.follow(current.number, number, f"superseded by f{number}")
-        return number
+        # As it would be read back, which takes as long as storing its words.
+        return Fact(
+            number, text, key, tuple(tags), valid_from=start.astimezone(self._clock.zone),
+            valid_until=later and later.valid_from, at=now, actor=actor, step=step,
+            supersedes=current and current.number, superseded_by=later and later.number,
+        )  # fmt: skip
 
     def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
         """The versions of a key that a new one takes time from, and the one that it must end before.

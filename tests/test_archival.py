@@ -107,7 +107,9 @@ def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any
         for act, at in acts:
             facts = memory.fact_versions("home")
             if act == "archive":
-                memory.archive(f"home number {len(facts)}", key="home", valid_from=at)
+                fact = memory.archive(f"home number {len(facts)}", key="home", valid_from=at, tags=["x"])
+                assert fact == memory.fact(fact.id)
+                assert fact.valid_from.tzinfo == memory.fact(fact.id).valid_from.tzinfo
             elif any(fact.forgotten is None for fact in facts):
                 memory.forget(next(fact.id for fact in facts if fact.forgotten is None), "moved")
         facts = memory.fact_versions("home")
