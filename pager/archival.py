@@ -6,7 +6,7 @@ is found with `as_of`. A fact that is stated to have been true only before the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -29,6 +29,9 @@ MOST_TAGGED = 5000  # facts with a tag up to this number are all scored
 TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
 
 
+Look = Callable[[], tuple[Hit, ...]]
+
+
 class Archival:
     def __init__(self, store: Store, clock: Clock, ledger: Ledger, pages: Pages, meaning: Meaning | None) -> None:
         self._store = store
@@ -36,6 +39,7 @@ class Archival:
         self._ledger = ledger
         self._pages = pages
         self.meaning = meaning
+        self.in_turn: Callable[[Look], tuple[Hit, ...]] = lambda look: look()  # how a look that comes later is taken
 
     # writing
 
@@ -58,8 +62,9 @@ class Archival:
         if vector is None or self.meaning is None or not neighbours:
             return fact
         # Who only stores does not wait for a search; who looks, searches once.
-        search = partial(self.meaning.near, vector, 2 * neighbours + 1)
-        return replace(fact, look_around=cache(lambda: self._neighbours(fact.number, search())[:neighbours]))
+        near = partial(self.meaning.near, vector, 2 * neighbours + 1)
+        look = cache(lambda: self.in_turn(lambda: self._neighbours(fact.number, near())[:neighbours]))
+        return replace(fact, look_around=look)
 
     def _store_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,

@@ -71,7 +71,12 @@ def waiting(directory: str | Path) -> list[dict[str, Any]]:
 
 
 def _files(directory: Path) -> list[Path]:
-    return sorted((directory / FOLDER).glob("*.json"))
+    folder = directory / FOLDER
+    try:
+        names = os.listdir(folder)  # asked at every step, and nearly always not there
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names) if name.endswith(".json")]
 
 
 def _validate(kind: Any, arguments: Any) -> None:

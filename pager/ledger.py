@@ -30,7 +30,8 @@ class Ledger:
             return  # who only reads moves nothing
         step = self._store.conversation.last_step() if step is None else step
         now = to_micros(self._clock.now())
-        self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(detail))
+        known = {name: value for name, value in detail.items() if value not in (None, [])}
+        self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(known))
 
     def searched(self, tier: str, query: str, hits: Sequence[Hit], actor: str, **detail: Any) -> None:
         """A search: what was asked and what came back, with each part of its score."""

@@ -96,11 +96,11 @@ class Meaning:
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
         wanted = (len(texts), self._embedder.dimension)
-        if rows.shape != wanted or not math.isfinite(rows.sum()):
-            raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
-        squares = np.einsum("ij,ij->i", rows, rows)
-        if abs(squares - 1).max(initial=0) < NEARLY_UNIT:
+        squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
+        if (abs(squares - 1) < NEARLY_UNIT).all():
             return rows
+        if not np.isfinite(squares).all():
+            raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
     def store(self, fact: int, vector: Vectors) -> None:

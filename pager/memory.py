@@ -79,6 +79,7 @@ class Memory(Tiers):
         pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
         archival = Archival(store, clock, ledger, pages, open_meaning(opened, ledger, embedder, index))
         super().__init__(store, clock, ledger, core, archival, Recall(store, clock, ledger), pages)
+        archival.in_turn = self._in_turn
         self._conversation = Conversation(store, clock, ledger, prompt)
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
         self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)

@@ -6,8 +6,6 @@ Every call takes its turn, commits before it returns, and is in the ledger with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pager import purging, tokens
@@ -44,10 +42,9 @@ class Tiers(Reading):
         actor: str = "person", neighbours: int = 3,
     ) -> Fact:  # fmt: skip
         """Store a fact; one with the same key supersedes the current one. Its `neighbours` are close in meaning."""
-        fact = self._archival.archive(
+        return self._archival.archive(
             text, key=key, tags=tags, valid_from=valid_from, actor=actor, neighbours=neighbours
         )
-        return replace(fact, look_around=partial(self._in_turn, fact.look_around)) if neighbours else fact
 
     @takes_turns
     def _in_turn(self, look: Callable[[], tuple[Hit, ...]]) -> tuple[Hit, ...]:
