@@ -71,12 +71,10 @@ def waiting(directory: str | Path) -> list[dict[str, Any]]:
 
 
 def _files(directory: Path) -> list[Path]:
-    folder = directory / FOLDER
-    try:
-        names = os.listdir(folder)  # asked at every step, and nearly always not there
+    try:  # asked at every step, and nearly always there is none
+        return sorted(path for path in (directory / FOLDER).iterdir() if path.name.endswith(".json"))
     except OSError:
         return []
-    return [folder / name for name in sorted(names) if name.endswith(".json")]
 
 
 def _validate(kind: Any, arguments: Any) -> None:
