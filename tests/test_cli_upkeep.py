@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,16 @@ def test_what_is_damaged_is_not_imported(command: Command, alice: Path, tmp_path
     done = command("import", "alice.db", "--as", "back")
     assert (done.code, done.out) == (1, "")
     assert "damaged" in done.err
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
+
+
+def test_what_breaks_a_law_is_not_imported(command: Command, alice: Path, tmp_path: Path) -> None:
+    assert command("export", "alice", "alice.db").code == 0
+    with closing(sqlite3.connect("alice.db")) as database:
+        database.execute("INSERT INTO residency (page, how, from_step, until_step) VALUES ('s1', 'pinned', 5, 2)")
+        database.commit()
+    done = command("import", "alice.db", "--as", "back")
+    assert (done.code, "ends before it begins" in done.err) == (1, True)
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 

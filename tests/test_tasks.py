@@ -141,6 +141,9 @@ def test_minutes(stage: Stage) -> None:
     assert task_of(agent).seconds >= 2 * 6 * 60
     agent.close()
     clock.set(clock.now() + timedelta(days=1))  # the time between two runs is not spent
+    before = open_agent(stage, clock=clock, limits=RunLimits(max_minutes=10))
+    assert resume(before).reason == "minutes"  # what was spent in the first run is
+    before.close()
     again = open_agent(stage.says(DONE, "Two."), clock=clock, limits=RunLimits(max_minutes=20))
     assert resume(again).reason == "done"
 
