@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents import embedders, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.config import AgentConfig
 from agents.config_sections import FunctionTool, ModelConfig
+from agents.events import Text, Thinking
 from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
-from agents.model import Model
+from agents.model import FinishedReply, Json, Model, ModelFailed
 from agents.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import Tool, ToolError
+from agents.tree import ConfigError, Place, Problem
 from pager.clock import Clock
+from pager.errors import Refused, WindowTooSmall
 from pager.limits import Limits
 from pager.memory import Memory
 from pager.prefetch import Prefetch
@@ -81,6 +86,34 @@ def assemble(
         of_memory.bind(memory)
         of_task.bind(memory)
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
+
+
+class _NoModel:
+    """Stands where a model would, in an agent that is only opened."""
+
+    name = ""
+
+    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        raise ModelFailed("there is no model here.")
+        yield
+
+    def count_tokens(self, params: Json) -> int | None:
+        return None
+
+    def max_input_tokens(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def try_out(config: AgentConfig, file: Path, clock: Clock) -> None:
+    """Open the agent in a directory that is thrown away: what could never load is an error of its file."""
+    with TemporaryDirectory(prefix="selfpager-") as place:
+        try:
+            assemble(config, Path(place) / config.name, clock, task=True, model=_NoModel()).close()
+        except (Refused, WindowTooSmall) as error:
+            raise ConfigError([Problem(Place(file), str(error))]) from error
 
 
 def own_tools(config: AgentConfig) -> list[Tool]:

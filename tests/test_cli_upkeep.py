@@ -117,6 +117,20 @@ def test_validate_imports_the_tools(command: Command) -> None:
         assert "mine has no function 'leap'" in wrong.err
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("instructions: '" + "be brief " * 3_000 + "'", "do not fit"),
+        ("core: {blocks: {human: {value: '" + "who " * 300 + "', limit_tokens: 100}}}", "of 100 tokens"),
+    ],
+)
+def test_what_could_never_load_is_not_valid(command: Command, more: str, told: str) -> None:
+    Path("large.yaml").write_text(f"name: large\nmodel: {{id: m}}\nwindow: {{limit_tokens: 8000}}\n{more}\n")
+    done = command("validate", "large.yaml")
+    assert (done.code, told in done.err) == (2, True)
+    assert done.err.startswith("selfpager: large.yaml: ")
+
+
 def test_every_mistake_is_told_with_its_place(command: Command) -> None:
     Path("x.yaml").write_text("name: x\nmodle: {}\nwindow:\n  limt_tokens: 5\n", encoding="utf-8")
     for each in ("validate", "render", "chat"):
@@ -217,7 +231,7 @@ def test_purge_asks_before(alice: Path, typed: str, code: int, kept: bool) -> No
         asked = terminal.until("[y/N]: ")
         assert "Destroy s1 for good: 'The secret word is zyzzogeton.'" in " ".join(asked.split())
         terminal.type(typed)
-        assert terminal.end()[0] == code
+        assert terminal.end(insist=typed)[0] == code
     assert (b"zyzzogeton" in (alice / DATABASE).read_bytes()) == kept
 
 

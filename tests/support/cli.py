@@ -20,6 +20,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "agents"]
+INSIST_S = 2
 TIMEOUT_S = 120
 # The terminal becomes that of the process, so that its keys send signals; then the process becomes the command.
 OWN_TERMINAL = (
@@ -140,14 +141,18 @@ class Terminal:
         shown, found, self._seen = self._seen.partition(text)
         return shown + found
 
-    def end(self) -> tuple[int, str]:
-        """Its exit code, and the rest of what it showed."""
-        while self._read():
+    def end(self, insist: str = "") -> tuple[int, str]:
+        """Its exit code, and the rest of what it showed. `insist` is typed again when nothing comes of it: Python does
+        not see a Ctrl-C that arrives in the moment before it begins to wait for a line."""
+        while self._read(insist):
             pass
         return self._process.wait(TIMEOUT_S), self._seen
 
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._screen], [], [], TIMEOUT_S)
+    def _read(self, insist: str = "") -> bool:
+        ready, _, _ = select.select([self._screen], [], [], INSIST_S if insist else TIMEOUT_S)
+        if insist and not ready:
+            self.type(insist)
+            return True
         assert ready, f"nothing more for {TIMEOUT_S} s: {self._seen}"
         try:
             data = os.read(self._screen, 65536)
