@@ -139,7 +139,7 @@ def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop
             terminal.until("Hello you.")
             terminal.until("you> ")
             terminal.type(key)
-            assert terminal.end()[0] == 0
+            assert terminal.end(insist=key)[0] == 0
 
 
 def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:
