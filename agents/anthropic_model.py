@@ -1,7 +1,7 @@
 """The Messages API through the anthropic SDK, and its clients for other clouds. The only file that imports it.
 
-The SDK retries what is worth retrying within seconds. What it does not tell is found here: a connection lost in the
-middle of a stream, a stream that ends without a stop reason, tool input that is not JSON.
+What the SDK does not tell is found here: a connection lost in the middle of a stream, a stream that ends without a
+stop reason, tool input that is not JSON. It retries nothing: the loop does.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524
 TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
 
-def make_client(
-    provider: str, *, base_url: str | None, api_key: str | None, retries: int, read_seconds: float | None
-) -> Anthropic:
+def make_client(provider: str, *, base_url: str | None, api_key: str | None, read_seconds: float | None) -> Anthropic:
     """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
     import ssl
 
@@ -42,7 +40,7 @@ def make_client(
     import httpx2
 
     patience = anthropic.DEFAULT_TIMEOUT if read_seconds is None else httpx2.Timeout(read_seconds)
-    options: dict[str, Any] = {"max_retries": retries, "timeout": patience}
+    options: dict[str, Any] = {"max_retries": RETRIES, "timeout": patience}
     address: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if provider == "bedrock":
         from anthropic.lib.bedrock import AnthropicBedrock
@@ -67,17 +65,15 @@ def make_client(
 class AnthropicModel:
     """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second.
 
-    `retries` are the SDK's own, within seconds; after `read_seconds` without a word a stream counts as lost.
+    After `read_seconds` without a word a stream counts as lost.
     """
 
     def __init__(
         self, name: str, *, provider: str = "anthropic", base_url: str | None = None, api_key: str | None = None,
-        thinking: str = "default", retries: int = RETRIES, read_seconds: float | None = None,
+        thinking: str = "default", read_seconds: float | None = None,
     ) -> None:  # fmt: skip
         self._name = name
-        self._make = partial(
-            make_client, provider, base_url=base_url, api_key=api_key, retries=retries, read_seconds=read_seconds
-        )
+        self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
         self._made: Anthropic | None = None
         self._counts = True

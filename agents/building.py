@@ -7,7 +7,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from agents import embedders, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
@@ -111,7 +110,7 @@ def try_out(config: AgentConfig, file: Path, clock: Clock) -> None:
     """Open the agent in a directory that is thrown away: what could never load is an error of its file."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
-            assemble(config, Path(place) / config.name, clock, task=True, model=_NoModel()).close()
+            assemble(config, Path(place) / config.name, clock, model=_NoModel()).close()
         except (Refused, WindowTooSmall) as error:
             raise ConfigError([Problem(Place(file), str(error))]) from error
 
@@ -140,11 +139,11 @@ def own_tools(config: AgentConfig) -> list[Tool]:
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:
     """Another client than the agent's: it is asked once, and not waited for long."""
     by = config.model.model_copy(update={"id": config.recall.summary_model or config.model.id})
-    model = opened.enter_context(closing(make_model(by, retries=0, read_seconds=summaries.SECONDS)))
+    model = opened.enter_context(closing(make_model(by, read_seconds=summaries.SECONDS)))
     return Summarizer(model, meter, limits.usable_tokens)
 
 
-def make_model(chosen: ModelConfig, **patience: Any) -> AnthropicModel:
+def make_model(chosen: ModelConfig, *, read_seconds: float | None = None) -> AnthropicModel:
     base_url = chosen.base_url
     provider = chosen.provider
     if provider == "rehearsal":
@@ -152,7 +151,12 @@ def make_model(chosen: ModelConfig, **patience: Any) -> AnthropicModel:
 
         base_url, provider = server.shared().base_url, "anthropic"
     return AnthropicModel(
-        chosen.id, provider=provider, base_url=base_url, api_key=chosen.api_key, thinking=chosen.thinking, **patience
+        chosen.id,
+        provider=provider,
+        base_url=base_url,
+        api_key=chosen.api_key,
+        thinking=chosen.thinking,
+        read_seconds=read_seconds,
     )
 
 

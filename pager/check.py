@@ -16,8 +16,6 @@ from pager.prompt import rebuild
 from pager.store import Store
 from pager.types import Problem
 
-VECTOR_LENGTH_ERROR = 1e-2
-
 
 def check(store: Store, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
     damage = [Problem("pager.db", text) for text in store.upkeep.damage()]

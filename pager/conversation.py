@@ -215,7 +215,7 @@ class Conversation:
             while kept and kept[-1].paused:
                 self._leave(kept.pop(), step, why)
         view.replace_steps(kept)
-        view.base_tokens, view.base_part = None, 0
+        view.forget_base()
 
     def _only_new_epoch_shows(self, turn: int, dropped: Sequence[Step]) -> bool:
         """Whether the prompt is wrong without these steps of a turn: its request stands in the preamble, or what is now

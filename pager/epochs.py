@@ -115,7 +115,7 @@ class Epochs:
     ) -> Sizes:
         """Sizes as a new epoch would have them; what it comes to is measured when it is drafted. What the model has
         not seen yet stays, unless it cannot."""
-        pinned = sum((self._pinned_counts()), Counts())
+        pinned = sum((tokens.count(block["text"]) for block in self._pinned()), Counts())
         fixed = self.fixed_counts + tokens.count(self._core.rendered()) + pinned
         digest_room = limits.of_usable(DIGEST_SHARE)
         requests = self._requests(view)
@@ -126,8 +126,8 @@ class Epochs:
             StepSize(
                 step.id,
                 [_part_size(part, counter, whole=step.id == unsent) for part in step.parts],
-                not step.open_calls
-                and not (unseen_stay and _unseen(step, answered)),  # one that paused and is not the last has gone on
+                # One that paused and is not the last has gone on.
+                not step.open_calls and not (unseen_stay and _unseen(step, answered)),
                 step.continues,
                 any(step.id == request.id for request in requests),
             )
@@ -148,9 +148,6 @@ class Epochs:
         epoch = view.epoch.id if view.epoch else 0
         loaded = {step.id: step for step in self._store.conversation.load(missing, epoch)} if missing else {}
         return [known.get(step) or loaded[step] for step in ids]
-
-    def _pinned_counts(self) -> list[Counts]:
-        return [tokens.count(block["text"]) for block in self._pinned()]
 
     def _pinned(self) -> list[Json]:
         return [
@@ -251,12 +248,10 @@ class Epochs:
             if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- somebody else's
                 raise TypeError(f"the summary is {words!r:.100}, no text")
         except Exception as error:  # noqa: BLE001 - anybody's code and a network: the built digest stands, told below
-            self._ledger.write("digest", reason=f"no summary, the built digest stands: {error or type(error).__name__}")
-            return draft
+            return self._unchanged(draft, str(error) or type(error).__name__)
         line = summary.line(digest.read(draft.epoch.digest), words, room, counter, zone)
         if line is None:
-            self._ledger.write("digest", reason="no summary, the built digest stands: the model gave no words")
-            return draft
+            return self._unchanged(draft, "the model gave no words")
         text = markup.digest([line.text(zone)])
         counts = tokens.count(text)
         epoch = replace(
@@ -267,6 +262,10 @@ class Epochs:
         )
         self._ledger.write("digest", reason="a model wrote it", tokens=counter.tokens(counts), epoch=epoch.id)
         return replace(draft, epoch=epoch)
+
+    def _unchanged(self, draft: Draft, why: str) -> Draft:
+        self._ledger.write("digest", reason=f"no summary, the built digest stands: {why}")
+        return draft
 
     def _line(self, step: Step) -> digest.Line:
         said = [part.form for part in step.parts if part.kind == "said" and part.form]
@@ -297,7 +296,8 @@ class Epochs:
             )
         fresh = draft.view()
         view.epoch, view.epoch_lives = fresh.epoch, True
-        view.answered, view.base_tokens, view.base_part, view.sent_part = None, None, 0, 0
+        view.answered, view.sent_part = None, 0
+        view.forget_base()
         view.replace_steps(draft.steps)
 
     def _note_leaving(self, view: View, draft: Draft, counter: Counter, why: str, step: int) -> None:

@@ -1,8 +1,8 @@
 """The next request: measured, planned, brought under the window, rendered. And any earlier one, byte for byte.
 
 `request()` appends what the agent has not been told, lets the budget decide, carries the plan out (at most one new
-epoch) and makes sure that what leaves fits: by the estimate and its margin where that is enough, else by the provider's
-own count or a bound from the bytes.
+epoch) and makes sure that what leaves fits: surely by its bytes, else by the provider's own count; where none counts,
+by the estimate and its margin or a bound by kind of text.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ class Prompt:
         try:
             counted = self.count_tokens(params)
         except Exception as error:  # noqa: BLE001 - told, and the request goes on with a bound
-            self._ledger.write("error", reason=f"count_tokens failed: {error or type(error).__name__}")
+            self._ledger.write("error", reason=f"count_tokens failed: {str(error) or type(error).__name__}")
             return None
         right = isinstance(counted, int) and not isinstance(counted, bool) and counted > 0
         return counted if right else None
@@ -319,7 +319,7 @@ class Prompt:
         if tokens_said:
             self.counter.learn(self.view.counts(), tokens_said)
             self._too_long = max(1.0, tokens_said / max(1, self.counter.tokens(self.view.counts())))
-        self.view.base_tokens = None
+        self.view.forget_base()
         self._ledger.write("error", reason="prompt is too long", tokens=tokens_said or 0)
 
 

@@ -70,7 +70,7 @@ class View:
         """From here on only what comes after this request and its reply has to be estimated."""
         self.answered = answered
         self.sent_part = answered.through_part
-        self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
+        self.forget_base()
         self._since = self._counts  # without a base every part has to be estimated
         near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
         held = {part.id for step in near for part in step.parts}
@@ -84,6 +84,10 @@ class View:
         self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
         self.base_blocks = len(in_reply)
         self._since = Counts()  # whatever is sealed came before this reply
+
+    def forget_base(self) -> None:
+        """What is known of an earlier request says nothing of this prompt: every part has to be estimated."""
+        self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
 
     def counted(self, tokens: int) -> None:
         """All of it, as it stands, has that many tokens."""

@@ -64,7 +64,9 @@ def test_however_much_it_writes_the_digest_keeps_its_room(tmp_path: Path, length
     assert talk.standin.tokenizer.text(digest_of(talk)) <= 0.05 * talk.memory.limits.usable_tokens
 
 
-@pytest.mark.parametrize("answer", [OSError("the model is down"), ValueError("too long"), "", " \n", None, 5, b"words"])
+@pytest.mark.parametrize(
+    "answer", [OSError("the model is down"), OSError(), ValueError("too long"), "", " \n", None, 5, b"words"]
+)
 def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: Any) -> None:
     written, built = (
         Talk(tmp_path / name, window=6_000, summarize=writer) for name, writer in (("a", Writer(answer)), ("b", None))
@@ -73,7 +75,7 @@ def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: Any) -> N
         talk.fill(8_000)
     one, other = (re.sub(r"\d\d:\d\d", "", digest_of(talk)) for talk in (written, built))  # the clock moves when asked
     assert one == other
-    why = str(answer) if isinstance(answer, Exception) else "the model gave no words"
+    why = str(answer) or "OSError" if isinstance(answer, Exception) else "the model gave no words"
     if not isinstance(answer, str | Exception):
         why = f"the summary is {answer!r}, no text"
     reasons = {row.reason for row in written.memory.ledger(events=["digest"])}

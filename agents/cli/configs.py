@@ -18,14 +18,12 @@ from agents.cli.terminal import as_json
 @common
 def validate_command(file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
-    from agents import embedders
     from agents.building import own_tools, try_out
     from agents.config import load
     from pager.clock import SystemClock
 
     config = load(file, os.environ)
     tools = [tool.name for tool in own_tools(config)]
-    embedders.chosen(config)
     try_out(config, file, SystemClock())
     told = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
         f", own tools {', '.join(tools)}" if tools else ""

@@ -97,7 +97,7 @@ class Stage:
         return self
 
     def model(self, **options: Any) -> AnthropicModel:
-        made = AnthropicModel("m", base_url=self.base_url, **{"retries": 0, **options})
+        made = AnthropicModel("m", base_url=self.base_url, **options)
         self._opened.callback(made.close)
         return made
 
