@@ -84,6 +84,7 @@ class Loop:
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
         self._seen = max((movement.number for movement in memory.ledger(limit=1)), default=0)
+        self._moved = memory.moved
 
     def stop(self) -> None:
         """Return at the next step. What is on disk goes on from there."""
@@ -134,7 +135,8 @@ class Loop:
         return True
 
     def _settle_interrupted(self) -> None:
-        self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
+        if self._memory.open_calls:
+            self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
     def _why_stop(self) -> Stopped | None:
         """Why no further request may be made now."""
@@ -274,7 +276,9 @@ class Loop:
     # what moved
 
     def _paging(self) -> Generator[Paged]:
+        if self._memory.moved == self._moved:
+            return
+        self._moved = self._memory.moved
         moved = self._memory.ledger(after=self._seen)
-        if moved:
-            self._seen = moved[-1].number
+        self._seen = moved[-1].number if moved else self._seen
         yield from (Paged(movement) for movement in moved if movement.event in PAGING_EVENTS)

@@ -23,6 +23,7 @@ from pager.types import Answered, Json, Part, PartKind, Slot, Step, read_page_id
 from pager.view import View
 
 Content = str | Sequence[Mapping[str, Any]]
+_BROKEN_OFF = replies.CUT_STOPS | {"pause_turn"}
 
 
 class Present(Protocol):
@@ -50,9 +51,8 @@ class Conversation:
         self.refuse_if_open()
         name = clean(text_or_none(name, "name"))
         view, moment = self._present.view, moment_of(at, self._clock)
+        turn = view.last.turn if view.last and not view.last.ends_turn else None
         with self._store.transaction():
-            last = self._store.conversation.last_live()
-            turn = last["turn"] if last and not last["ends_turn"] else None
             number = self._store.conversation.append_step("user", "user", moment, turn=turn, name=name)
             step = Step(number, "user", turn or number, moment, [], [])
             for block in blocks.as_blocks(content) or [blocks.text_block("")]:
@@ -118,9 +118,8 @@ class Conversation:
         view, now = self._present.view, to_micros(self._clock.now())
         last = self._replied_to(request)
         table = self._store.conversation
-        carried = replies.carry(
-            reply, taken=table.call_exists, step_hint=table.last_step() + 1, cuts_before=self._cuts_before(last.turn)
-        )
+        cuts = self._cuts_before(reply, last.turn)
+        carried = replies.carry(reply, taken=table.call_exists, step_hint=last.id + 1, cuts_before=cuts)
         with self._store.transaction():
             number = table.append_step(
                 "assistant", "assistant", now, turn=last.turn, stop_reason=reply.stop_reason,
@@ -226,11 +225,14 @@ class Conversation:
         moved = self._ledger.movements(events=("core", "pin"), limit=1)
         return in_preamble or told or any(movement.step >= turn for movement in moved)
 
-    def _cuts_before(self, turn: int) -> int:
-        """How many replies in a row, just now, were cut or paused; also when they have left the prompt meanwhile."""
+    def _cuts_before(self, reply: replies.Reply, turn: int) -> int:
+        """How many replies in a row were cut or paused before this one, also those that have left the prompt
+        meanwhile. A whole one ends the row."""
         count = 0
+        if reply.stop_reason not in _BROKEN_OFF:
+            return count
         for row in self._store.conversation.newest_of_turn(turn, replies.CUT_REPLIES_END_TURN):
-            if row["kind"] != "assistant" or row["stop_reason"] not in (*replies.CUT_STOPS, "pause_turn"):
+            if row["kind"] != "assistant" or row["stop_reason"] not in _BROKEN_OFF:
                 break
             count += 1
         return count

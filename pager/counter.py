@@ -90,11 +90,11 @@ class Counter:
     def tokens(self, counts: Counts) -> int:
         return math.ceil(sum(map(mul, self.ratios, counts)))
 
-    def learn(self, counts: Counts, true_tokens: int) -> None:
-        """A response said that text of these counts was `true_tokens`. Implausible words are not believed."""
+    def learn(self, counts: Counts, true_tokens: int) -> bool:
+        """A response said that text of these counts was `true_tokens`; whether it is believed, and told anything."""
         total = counts.total
         if total < LEAST_TELLING or not PLAUSIBLE[0] * total <= true_tokens <= PLAUSIBLE[1] * total:
-            return
+            return False
         if self._seen:
             expected = max(LEAST_TELLING, self.estimate(counts).tokens)
             error = min(1.0, max(0.0, (true_tokens - expected) / expected))
@@ -108,6 +108,7 @@ class Counter:
                 row[j] = FORGET * row[j] + weight * x * y
         self._seen += 1
         self._fit()
+        return True
 
     def _fit(self) -> None:
         """Least squares, with the start as what was known before; it weighs less where the truth may be far away."""

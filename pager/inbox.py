@@ -62,7 +62,7 @@ def leave(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock:
 def waiting(directory: str | Path) -> list[dict[str, Any]]:
     """Commands that have not been taken yet, oldest first, with their ids."""
     found: list[dict[str, Any]] = []
-    for path in _files(Path(directory)):
+    for path in _files(Path(directory) / FOLDER):
         try:
             found.append({**json.loads(path.read_text(encoding="utf-8")), "id": _printable(path.stem)})
         except (OSError, ValueError, TypeError, RecursionError):
@@ -70,11 +70,13 @@ def waiting(directory: str | Path) -> list[dict[str, Any]]:
     return found
 
 
-def _files(directory: Path) -> list[Path]:
-    try:  # asked at every step, and nearly always there is none
-        return sorted(path for path in (directory / FOLDER).iterdir() if path.name.endswith(".json"))
+def _files(folder: Path) -> list[Path]:
+    """What lies there. Asked at every step, and nearly always there is nothing."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - the other way takes three times as long
     except OSError:
         return []
+    return sorted(folder / name for name in names if name.endswith(".json"))
 
 
 def _validate(kind: Any, arguments: Any) -> None:
@@ -109,7 +111,7 @@ class Inbox:
     """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
 
     def __init__(self, directory: Path, store: Store, clock: Clock, ledger: Ledger) -> None:
-        self._directory = directory
+        self._folder = directory / FOLDER
         self._store = store
         self._clock = clock
         self._ledger = ledger
@@ -117,7 +119,7 @@ class Inbox:
     def take(self, apply: Apply, *, may_speak: bool) -> int:
         """Carry out what waits, each exactly once; how many took effect now."""
         taken = 0
-        for path in _files(self._directory):
+        for path in _files(self._folder):
             try:
                 command = json.loads(path.read_text(encoding="utf-8"))
                 kind, arguments = command["kind"], command["arguments"]

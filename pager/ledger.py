@@ -20,6 +20,7 @@ class Ledger:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self.written = 0  # lines since it was made, undone ones too: while this stays, the ledger does
 
     def write(
         self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
@@ -30,6 +31,7 @@ class Ledger:
             return  # who only reads moves nothing
         step = self._store.conversation.last_step() if step is None else step
         now = to_micros(self._clock.now())
+        self.written += 1
         known = {name: value for name, value in detail.items() if value not in (None, [])}
         self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(known))
 

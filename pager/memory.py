@@ -236,6 +236,11 @@ class Memory(Tiers):
             last = self._prompt.view.last
             return last is None or last.closed
 
+    @property
+    def moved(self) -> int:
+        """Another number when the ledger has grown since, here: cheaper to ask at every step than the ledger itself."""
+        return self._ledger.written
+
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""

@@ -98,8 +98,7 @@ class Prompt:
         view.sent_part = through
         self.sent = Answered(0, view.epoch.id, through, mark, self.epochs.setup.model, size.tokens, None)
         params = window.render(view.epoch, messages, mark, view.epoch.settings["max_output_tokens"])
-        step = self._store.conversation.last_step() + 1
-        return Request(params, view.epoch.id, step, size.tokens, size.margin, self._parts(view))
+        return Request(params, view.epoch.id, size.tokens, size.margin)
 
     def _note_limits(self) -> None:
         """For those who look on: by what the requests from here on are measured. They may change within an epoch."""
@@ -111,11 +110,6 @@ class Prompt:
             with self._store.transaction():
                 self._store.journal.put(LIMITS_NOTE, note)
         self._noted = self.limits
-
-    def _parts(self, view: View) -> dict[str, int]:
-        assert view.epoch is not None
-        parts = {name: self.counter.tokens(counts) for name, counts in view.epoch.sizes.items()}
-        return {**parts, "conversation": self.counter.tokens(view.counts() - view.fixed())}
 
     def _settle(self, view: View) -> None:
         """Append what is pending, decide, carry out."""
@@ -131,12 +125,12 @@ class Prompt:
 
     def _bring_under(self, view: View, why: str) -> None:
         if self._too_long:
-            self._renew(view, budget.EVICT, view.size(self.counter).tokens, self._too_long)
+            self._renew(view, budget.EVICT, view.tokens(self.counter), self._too_long)
             return
         if not why:
             self._append_pending(view)
         noticed = bool(view.epoch and view.epoch.noticed)
-        now = view.size(self.counter).tokens
+        now = view.tokens(self.counter)
         if budget.needs_sizes(now, self.limits, noticed=noticed, renew=why):
             plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why), self.limits)
             if plan.action == "renew":
@@ -290,13 +284,12 @@ class Prompt:
         most = math.inf if all_counts.media else text * 8  # what documents hold nobody knew
         if not text / 5 <= usage.whole_input <= most:
             return None
-        since = view.counts_since_base()
-        before = self.counter.state()
+        since, learned = view.counts_since_base(), False
         if since is None or view.base_tokens is None:
-            self.counter.learn(all_counts, usage.whole_input)
+            learned = self.counter.learn(all_counts, usage.whole_input)
         elif view.base_is_exact:
-            self.counter.learn(since, usage.whole_input - view.base_tokens)
-        if self.counter.state() != before:
+            learned = self.counter.learn(since, usage.whole_input - view.base_tokens)
+        if learned:
             self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())
         return usage
 
@@ -314,7 +307,7 @@ class Prompt:
 
     def overflowed(self, tokens_said: int | None) -> None:
         """The provider refused the last request as too long: learn from its number, evict at the next one."""
-        now = max(1, self.view.size(self.counter).tokens)
+        now = max(1, self.view.tokens(self.counter))
         self._too_long = max(1.0, self.limits.limit_tokens / now)
         if tokens_said:
             self.counter.learn(self.view.counts(), tokens_said)

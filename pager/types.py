@@ -188,10 +188,8 @@ class Request:
 
     params: Json
     epoch: int
-    step: int
     tokens: int
     margin: int
-    parts: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def messages(self) -> list[Json]:

@@ -36,6 +36,7 @@ class View:
     _sealed_steps: int = 0
     _counts: Counts = field(default_factory=Counts)  # of all parts of sealed steps
     _since: Counts = field(default_factory=Counts)  # of those that came after base_part
+    _fixed: Counts | None = None  # of the epoch's own: tools, system, preamble
 
     @classmethod
     def load(cls, store: Store) -> View:
@@ -117,6 +118,7 @@ class View:
     def _reseal(self) -> None:
         self._sealed, self._sealed_steps = window.Messages(), 0
         self._counts = self._since = Counts()
+        self._fixed = None
 
     def _seal(self) -> None:
         """All but the last step are as they will stay in this epoch."""
@@ -134,26 +136,25 @@ class View:
 
     def size(self, counter: Counter) -> Estimate:
         """What the next request will be: what a response said, and an estimate of what came since."""
-        self._seal()
-        last = self.steps[-1].parts if self.steps else []
-        if self.base_tokens is None:
-            tokens, margin = counter.estimate(self.fixed() + self._counts + _counts(last))
-            return Estimate(tokens, margin + LEAST_MARGIN)
-        since = self._since + _counts([part for part in last if part.id > self.base_part])
-        tokens, margin = counter.estimate(since)
-        return Estimate(self.base_tokens + tokens, margin + LEAST_MARGIN)
+        tokens, margin = counter.estimate(self.counts_not_measured())
+        return Estimate((self.base_tokens or 0) + tokens, margin + LEAST_MARGIN)
+
+    def tokens(self, counter: Counter) -> int:
+        """`size`, without its margin."""
+        return (self.base_tokens or 0) + counter.tokens(self.counts_not_measured())
 
     def counts(self) -> Counts:
         """Of the whole request as it stands."""
         self._seal()
-        return self.fixed() + self._counts + _counts(self.steps[-1].parts if self.steps else [])
+        return self.fixed() + self._counts + _counts(self.last.parts if self.last else [])
 
     def counts_since_base(self) -> Counts | None:
         """Of what came after the last response; None when there is none to rest on."""
         if self.base_tokens is None:
             return None
         self._seal()
-        return self._since + _counts([part for part in self.steps[-1].parts if part.id > self.base_part])
+        last = self.last.parts if self.last else []
+        return self._since + _counts([part for part in last if part.id > self.base_part])
 
     def unmeasured(self) -> list[str]:
         """The texts that no response and no count has covered yet: those behind the base, or all."""
@@ -175,10 +176,9 @@ class View:
         return self.counts() if since is None else since
 
     def fixed(self) -> Counts:
-        total = Counts()
-        for counts in self.epoch.sizes.values() if self.epoch else ():
-            total += counts
-        return total
+        if self._fixed is None:
+            self._fixed = sum(self.epoch.sizes.values() if self.epoch else (), Counts())
+        return self._fixed
 
 
 def answered_by(store: Store, step: int) -> Answered:

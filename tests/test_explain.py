@@ -163,10 +163,15 @@ def test_a_request_says_what_it_is_made_of(talk: Talk) -> None:
     talk.memory.core_append("human", "lives in Porto")
     talk.ask("hello", "hello")
     talk.fill(9_000)
-    assert talk.last
-    assert set(talk.last.parts) >= {"tools", "instructions", "core", "digest", "conversation"}
-    assert all(size >= 0 for size in talk.last.parts.values())
-    assert sum(talk.last.parts.values()) == pytest.approx(talk.last.tokens, rel=0.25)
+    step = talk.memory.append_user("and now?")
+    sent = talk.memory.request()
+    view, counter = talk.memory.prompt(), talk.memory.counter("m")
+    assert view.epoch
+    parts = {name: counter.tokens(counts) for name, counts in view.epoch.sizes.items()}
+    parts |= {f"s{held.id}": sum(counter.tokens(part.counts) for part in held.parts) for held in view.steps}
+    assert set(parts) >= {"tools", "instructions", "core", "digest", step}
+    assert all(size >= 0 for size in parts.values())
+    assert sum(parts.values()) == pytest.approx(sent.tokens, rel=0.25)
 
 
 def test_what_was_never_a_reply_has_no_request(talk: Talk) -> None:

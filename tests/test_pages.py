@@ -227,8 +227,9 @@ def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
     talk.standin.limit_tokens = 6_000
     talk.reopen(limits=Limits.for_window(6_000))
     talk.ask("still there?", "yes")
-    assert talk.last
-    assert 0 < talk.last.parts["pinned"] <= 0.2 * 4_500
+    epoch = talk.memory.prompt().epoch
+    assert epoch
+    assert 0 < talk.memory.counter("m").tokens(epoch.sizes["pinned"]) <= 0.2 * 4_500
     assert "smaller window" in talk.memory.ledger(events=["unpin"])[0].reason
     talk.fill(4_000)
 

@@ -34,14 +34,12 @@ class ConversationTable:
         session: str | None = None, stop_reason: str | None = None, continues: bool = False, ends_turn: bool = False,
     ) -> int:  # fmt: skip
         """A new step; without `turn` it begins one of its own."""
-        step = self._db.run(
+        own = "(SELECT ifnull(max(id), 0) + 1 FROM steps)"  # the id that SQLite is about to give
+        return self._db.run(
             "INSERT INTO steps (kind, turn, role, name, session, at, stop_reason, continues, ends_turn)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (kind, turn or 0, role, name, session, at, stop_reason, continues, ends_turn),
+            f" VALUES (?, ifnull(?, {own}), ?, ?, ?, ?, ?, ?, ?)",
+            (kind, turn, role, name, session, at, stop_reason, continues, ends_turn),
         )
-        if turn is None:
-            self._db.run("UPDATE steps SET turn = ? WHERE id = ?", (step, step))
-        return step
 
     def end_turn(self, step: int) -> None:
         self._db.run("UPDATE steps SET ends_turn = 1 WHERE id = ?", (step,))

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pager.errors import NewerFile, Refused, StorageError
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
+PAGE_BYTES = 2048
+LOG_HEADER_BYTES = 24  # of each page in the log
+LOG_PAGES = 512
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -74,7 +77,7 @@ class Database:
             with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = OFF")
                 # A commit writes a dozen pages with a few bytes changed in each: half the size, half to write.
-                connection.execute("PRAGMA page_size = 2048")
+                connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             aside.replace(self.path)
         except OSError as error:
@@ -120,9 +123,17 @@ class Database:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA secure_delete = ON")
-        # The log is copied into the file at 1 MB (512 pages), and is cut to 4 MB after a larger transaction.
-        self._connection.execute("PRAGMA wal_autocheckpoint = 512")
+        # The log is copied into the file at 1 MB, and is cut to 4 MB after a larger transaction.
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
+        self._grow_log()
+
+    def _grow_log(self) -> None:
+        """Give the log its full length at once. SQLite goes by what is in it, never by its length, and a commit that
+        makes a file longer takes the disk half as long again as one that does not."""
+        # On a disk without that much room the log grows as far as it goes, as it would have.
+        with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
+            log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
 
     def _migrate(self, version: int) -> None:
         if version == VERSION:

@@ -133,7 +133,6 @@ class MemoryLaws(People):
         request = self.request()
         if request is None:
             return
-        assert request.step == len(self.plain.steps) + 1
         resident = self.resident()
         self.watch.see(request.params, request.epoch)
         waits = None
