@@ -158,9 +158,10 @@ def _told_apart() -> Generator[None]:
         raise ModelAway(f"the connection to the model was lost: {what}") from error
     except anthropic.AnthropicError as error:
         raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
-    except TypeError as error:
-        raise _about_credentials(error) from error
-    except (ValueError, LookupError, RuntimeError) as error:  # the SDK's, of events that make no sense
+    except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
+        if isinstance(error, TypeError) and "authentication" in str(error):
+            raise _about_credentials(error) from error
+        # The SDK's, of events that make no sense.
         raise UnreadableReply(f"the reply could not be read: {error}") from error
 
 
@@ -219,7 +220,7 @@ def _told_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[
 
     What it made is kept as long as it can be sent back.
     """
-    blocks = list(cast("list[Json]", message["content"]))
+    blocks = list(cast("list[Json]", message["content"] or []))
     calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
     wrong = tuple(place for place, index in enumerate(calls) if not _is_object(inputs.get(index, "")))
     for place in wrong:

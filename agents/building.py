@@ -29,6 +29,7 @@ from pager.types import BlockSpec
 
 WINDOW_WITHOUT_RECORD = 100_000
 LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
+TAKEN = frozenset({*memory_tools.NAMES, TaskTools.task_done.__name__})
 
 
 @dataclass(slots=True)
@@ -106,34 +107,36 @@ class _NoModel:
         """There is nothing to close."""
 
 
-def try_out(config: AgentConfig, file: Path, clock: Clock) -> None:
+def try_out(config: AgentConfig, clock: Clock) -> None:
     """Open the agent in a directory that is thrown away: what could never load is an error of its file."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
             assemble(config, Path(place) / config.name, clock, model=_NoModel()).close()
         except (Refused, WindowTooSmall) as error:
-            raise ConfigError([Problem(Place(file), str(error))]) from error
+            raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
 
 
 def own_tools(config: AgentConfig) -> list[Tool]:
-    """The functions that the file names, imported from beside it or from what is installed."""
-    taken = [*memory_tools.NAMES, TaskTools.task_done.__name__]
-    own = [
-        tools.load(
-            item.use,
-            config.folder,
-            idempotent=item.idempotent,
-            approve=item.approve,
-            timeout_seconds=item.timeout_seconds,
-        )
-        for item in config.tools
-        if isinstance(item, FunctionTool)
-    ]
-    for tool in own:
-        if tool.name in taken:
-            raise ToolError(f"there is a tool {tool.name!r} already; give your function another name.")
-        taken.append(tool.name)
-    return own
+    """The functions that the configuration names, imported from beside the file that does or from what is installed."""
+    own: dict[str, Tool] = {}
+    problems: list[Problem] = []
+    for number, item in enumerate(config.tools):
+        if not isinstance(item, FunctionTool):
+            continue
+        place = config.place("tools", number, "use")
+        options = {"idempotent": item.idempotent, "approve": item.approve, "timeout_seconds": item.timeout_seconds}
+        try:
+            tool = tools.load(item.use, place.file.parent.absolute(), **options)
+        except ToolError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        if tool.name in own or tool.name in TAKEN:
+            told = f"there is a tool {tool.name!r} already; give your function another name."
+            problems.append(Problem(place, told))
+        own[tool.name] = tool
+    if problems:
+        raise ConfigError(problems)
+    return list(own.values())
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:

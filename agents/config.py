@@ -33,7 +33,7 @@ from agents.config_sections import (
     Tool,
     WindowConfig,
 )
-from agents.tree import ConfigError, Node, Problem, escape, expand, plain
+from agents.tree import ConfigError, Node, Place, Problem, escape, expand, plain
 from pager import chroma_embedder
 from pager.errors import Refused
 from pager.limits import Limits
@@ -81,16 +81,16 @@ class AgentConfig(Section):
     limits: LimitsConfig = Field(default=LimitsConfig(), description="Where a turn or a run stops.")
     prices: PricesConfig | None = Field(default=None, description="Dollars per million tokens, to count what is spent.")
 
-    _folder: Path = PrivateAttr(Path())
-
-    @property
-    def folder(self) -> Path:
-        """Where the YAML file is: what it names without a full path is looked for here."""
-        return self._folder
+    _written: Node = PrivateAttr(Node({}, Place(Path("agent.yaml"))))
 
     def model_post_init(self, context: Any, /) -> None:
         if context is not None:
-            self._folder = context["folder"]
+            self._written = context["written"]
+
+    def place(self, *path: str | int) -> Place:
+        """Where this is written, or what it would stand in: what cannot be used is told there. A file that is named
+        without a full path is looked for beside that file, which `extends` may have brought."""
+        return self._written.at(path).place
 
     @field_validator("prices")
     @classmethod
@@ -138,10 +138,9 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
     """The agent that `path` describes, its `${VAR}` taken from `environ`. Raises ConfigError with all that is wrong."""
     root, problems = expand(yaml_file.read(path, environ), environ)
     root = _with_files(root, problems)
-    context = {"folder": path.parent.absolute()}
     data = plain(root)
     try:
-        config = AgentConfig.model_validate(data, context=context)
+        config = AgentConfig.model_validate(data, context={"written": root})
     except ValidationError as error:
         known = {problem.place for problem in problems}  # what could not be expanded is wrong in one way only
         found = [*explain(error, root, AgentConfig), *_rules_broken(data, error, root)]

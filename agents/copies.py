@@ -34,6 +34,8 @@ def import_(file: Path, directory: Path) -> None:
             if problems := memory.check():
                 raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
         aside.rename(directory)
+    except StorageError as error:  # of the copy, which is gone by then
+        raise type(error)(str(error).replace(str(aside / DATABASE), str(file))) from error
     except OSError as error:
         raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
     finally:

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from agents.config import AgentConfig
+from agents.tree import ConfigError, Problem
 from pager.chroma_embedder import ChromaEmbedder, is_secret
+from pager.embedder import EmbedderUnavailable
 from pager.memory import Memory
 from pager.opening import EmbedderChoice
 
@@ -17,7 +19,10 @@ def chosen(config: AgentConfig) -> EmbedderChoice:
     """What finds facts by meaning. One that the file names has to work; an error says what to install or to set."""
     function = config.archival.of_chroma
     if function:
-        return ChromaEmbedder(function.name, function.config)
+        try:
+            return ChromaEmbedder(function.name, function.config)
+        except EmbedderUnavailable as error:
+            raise ConfigError([Problem(config.place("archival", "embedder"), str(error))]) from error
     return None if config.archival.embedder == "none" else "default"
 
 

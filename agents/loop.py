@@ -26,7 +26,7 @@ from agents.events import (
 )
 from agents.meter import Meter
 from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
-from agents.tools import Output, Tool, ToolFailed
+from agents.tools import Output, Tool, ToolFailed, told
 from pager.errors import Refused, StorageError
 from pager.memory import Memory
 from pager.replies import WINDOW_END
@@ -263,7 +263,7 @@ class Loop:
             raise  # nothing can be kept, no result either; the last committed state stands
         except Exception as error:
             log.exception("the tool %s failed", call.name)
-            text = f"{call.name} failed: {type(error).__name__}: {error}"
+            text = f"{call.name} failed: {told(error)}"
         return self._answer(call, text, is_error=True, memory_tool=tool.memory)
 
     def _answer(

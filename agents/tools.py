@@ -109,10 +109,10 @@ class Tool:
             left -= SLICE_SECONDS
         if not done.is_set():
             raise ToolFailed(f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running.")
-        if isinstance(box[0], SystemExit | asyncio.CancelledError):  # it ended itself, not the program around it
-            raise ToolFailed(f"{self.name} failed: {type(box[0]).__name__}: {box[0]}")
-        if isinstance(box[0], BaseException):
+        if isinstance(box[0], Exception):
             raise box[0]
+        if isinstance(box[0], BaseException):  # it ended itself, not the program around it
+            raise ToolFailed(f"{self.name} failed: {told(box[0])}")
         return box[0]
 
 
@@ -209,6 +209,14 @@ def _finished(value: Any) -> Any:
 
 async def _awaited(value: Any) -> Any:
     return await value
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody else's code in a line; the code that words it may fail as well."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its name is all there is to say
+        return type(error).__name__
 
 
 def as_output(value: Any) -> Output:

@@ -150,9 +150,10 @@ def test_another_instance_is_meant_by_as(here: Here, alice: Memory, command: str
 
 def test_a_name_that_leads_elsewhere_is_refused(here: Here) -> None:
     for name in ("../x", "a/b", ""):
-        done = here("show", name)
-        assert done.code == 1
-        assert "cannot be an agent's name" in done.err
+        for arguments in (["show", name], ["show", "alice", "--as", name], ["chat", "x.yaml", "--as", name]):
+            done = here(*arguments)
+            assert done.code == 2
+            assert "cannot be an agent's name" in done.err
 
 
 @pytest.mark.slow

@@ -43,6 +43,17 @@ def test_json_is_a_line_for_each_event(place: Shop) -> None:
     assert events[-1]["reason"] == "answered"
     assert {"toolstarted", "toolfinished", "replied", "paged", "text"} <= set(kinds)
     assert "".join(event["text"] for event in events if event["event"] == "text") == "Noted."
+    moved = [event["movement"] for event in events if event["event"] == "paged"]
+    assert {movement["event"] for movement in moved} >= {"epoch", "archive"}
+    assert moved[-1] in selfpager("show", "x", "--home", place.home, "--json").json["movements"]
+
+
+def test_what_a_tool_prints_is_no_line_of_json(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:talk"}]\n'
+    place.rehearsal.script(call("talk"), "Done.")
+    done = place.chat("Talk.", options=("--json",))
+    assert [event["event"] for event in done.events][-1] == "stopped"
+    assert "I am at work" in done.err
 
 
 def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None:

@@ -20,10 +20,11 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
 from agents import building, memory_tools
-from agents.config import AgentConfig
+from agents.config import load as load_config
 from agents.memory_tools import MemoryTools
 from agents.tasks import TaskTools
-from agents.tools import Tool, ToolError, ToolFailed, as_output, load
+from agents.tools import Tool, ToolError, ToolFailed, as_output, load, told
+from agents.tree import ConfigError
 from pager import Refused, tokens
 from tests.support import HandClock
 
@@ -259,6 +260,25 @@ def test_a_tool_that_ends_the_program_ends_only_itself() -> None:
         Tool.of(leave).run_limited({})
 
 
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_nor_does_any_other_way_of_ending(ending: type[BaseException]) -> None:
+    def leave() -> str:
+        """Leave."""
+        raise ending("for good")
+
+    with pytest.raises(ToolFailed, match=f"leave failed: {ending.__name__}: for good"):
+        Tool.of(leave).run_limited({})
+
+
+def test_an_error_that_cannot_be_worded_has_a_name() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert told(Wordless()) == "Wordless"
+    assert told(KeyError("x")) == "KeyError: 'x'"
+
+
 # what cannot be a tool
 
 
@@ -364,10 +384,26 @@ def test_what_cannot_be_loaded_says_why(folder: Path, reference: str, told: str)
 
 @pytest.mark.parametrize("uses", [["my_tools:archive"], ["my_tools:look", "my_tools:look"]], ids=["ours", "twice"])
 def test_no_two_tools_have_one_name(folder: Path, uses: list[str]) -> None:
-    tools = [{"use": use} for use in uses]
-    config = AgentConfig.model_validate({"name": "x", "tools": tools}, context={"folder": folder})
-    with pytest.raises(ToolError, match=r"there is a tool '(archive|look)' already"):
-        building.own_tools(config)
+    file = folder / "x.yaml"
+    file.write_text("name: x\ntools:\n" + "".join(f"  - use: {use}\n" for use in uses), encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"{file}:{2 + len(uses)}:10: there is a tool '(archive|look)' already"):
+        building.own_tools(load_config(file, {}))
+
+
+def test_a_tool_is_looked_for_beside_the_file_that_names_it(folder: Path) -> None:
+    (folder / "base.yaml").write_text('tools: [{use: "my_tools:look"}]\n', encoding="utf-8")
+    leaf = folder / "further" / "down" / "x.yaml"
+    leaf.parent.mkdir(parents=True)
+    leaf.write_text("name: x\nextends: ../../base.yaml\n", encoding="utf-8")
+    assert [tool.name for tool in building.own_tools(load_config(leaf, {}))] == ["look"]
+
+
+def test_every_tool_that_cannot_be_loaded_is_told_with_its_place(folder: Path) -> None:
+    file = folder / "x.yaml"
+    file.write_text("name: x\ntools:\n  - use: my_tolls:look\n  - use: my_tools:leap\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as wrong:
+        building.own_tools(load_config(file, {}))
+    assert [(problem.place.line, problem.place.column) for problem in wrong.value.problems] == [(3, 10), (4, 10)]
 
 
 def test_of_two_modules_of_one_name_the_second_is_refused(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agents import homes
+from pager.errors import Refused
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,6 +22,13 @@ class AgentName(click.types.StringParamType):
     """An agent in the home; whether it exists is found out by the command."""
 
     name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            homes.directory_of(value, ".", {})
+        except Refused as refused:
+            self.fail(str(refused), param, ctx)
+        return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem

@@ -24,7 +24,7 @@ def validate_command(file: Path, as_line: bool) -> int:
 
     config = load(file, os.environ)
     tools = [tool.name for tool in own_tools(config)]
-    try_out(config, file, SystemClock())
+    try_out(config, SystemClock())
     told = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
         f", own tools {', '.join(tools)}" if tools else ""
     )

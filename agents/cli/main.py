@@ -14,6 +14,7 @@ import traceback
 import click
 
 from agents.cli.common import DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.tree import ConfigError
 from pager.errors import PagerError
 
 COMMANDS = {  # command -> (module, what it does)
@@ -117,4 +118,4 @@ def _failed(error: Exception, *, debug: bool) -> int:
         click.echo(f"selfpager: {error}", err=True)
     else:
         click.echo(f"selfpager: {type(error).__name__}: {error} (--debug shows where)", err=True)
-    return USAGE if type(error).__name__ in ("ConfigError", "ToolError") else FAILED
+    return USAGE if isinstance(error, ConfigError) else FAILED

@@ -6,8 +6,9 @@ import json
 import signal
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, is_dataclass
+from datetime import date
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,11 +39,19 @@ NOTE_CHARS = 100
 
 
 def as_json(value: Any) -> str:
-    """One line of JSON for a program that reads along."""
+    """One line of JSON for a program that reads along; a movement as `show --json` tells it."""
     plain = asdict(cast(Any, value)) if is_dataclass(value) else value
+    if isinstance(value, Paged):
+        from agents.snapshot import moved
+
+        plain["movement"] = asdict(moved(value.movement))
     if is_dataclass(value):
         plain = {"event": type(value).__name__.lower(), **plain}
-    return json.dumps(plain, ensure_ascii=False, default=str)
+    return json.dumps(plain, ensure_ascii=False, default=_in_json)
+
+
+def _in_json(value: Any) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 class Printer:
@@ -50,22 +59,25 @@ class Printer:
 
     def __init__(self, *, json_lines: bool, quiet: bool = False) -> None:
         self.json_lines = json_lines
+        self._out = sys.stdout
         self._quiet = quiet
         self._in_line = False
 
     def show(self, events: Iterable[Event]) -> Stopped:
         """Print until the end; how it stopped."""
         stopped = Stopped("answered")
-        for event in events:
-            if isinstance(event, Stopped):
-                stopped = event
-            self.print(event)
+        # What a tool prints would be no line of JSON to the program that reads along.
+        with redirect_stdout(sys.stderr) if self.json_lines else nullcontext():
+            for event in events:
+                if isinstance(event, Stopped):
+                    stopped = event
+                self.print(event)
         self._end_line()
         return stopped
 
     def print(self, event: Event) -> None:
         if self.json_lines:
-            click.echo(as_json(event))
+            click.echo(as_json(event), file=self._out)
             return
         match event:
             case Text(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agents import copies, homes
-from agents.cli.common import DONE, FAILED, Shared, common
+from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
 from pager.memory import Memory
@@ -82,7 +82,12 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
     name, directory = shared.existing(name)
     with Memory.open(directory, embedder=None) as memory:
         text = memory.page(page_id)
-        if not yes and not click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?"):
+        try:
+            destroy = yes or click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
+        except click.Abort:  # Ctrl-C, or nobody is there to answer
+            click.echo("\nnothing was purged; --yes does it without asking.", err=True)
+            return INTERRUPTED
+        if not destroy:
             click.echo("nothing was purged.", err=True)
             return FAILED
         places = memory.purge(page_id)

@@ -26,6 +26,12 @@ def refund(order: int) -> str:
     return f"order {order} was refunded"
 
 
+def talk() -> str:
+    """Say what you do."""
+    print("I am at work.")
+    return "said"
+
+
 def wait_for(path: str) -> str:
     """Wait until nobody reads."""
     Path(path).read_text()
