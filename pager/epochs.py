@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pager import blocks, digest, markup, sizing, summary, tokens, window
+from pager import blocks, digest, markup, sizing, tokens, window
 from pager.budget import FLOOR_TOKENS, PartSize, Plan, Sizes, StepSize
 from pager.clock import Clock, from_micros, to_micros
 from pager.core import Core
@@ -20,7 +20,6 @@ from pager.ledger import Ledger
 from pager.limits import DIGEST_SHARE, Limits
 from pager.pages import Pages
 from pager.store import Store
-from pager.summary import Summarize
 from pager.tokens import Counts
 from pager.types import Epoch, Json, Part, Step
 from pager.view import View
@@ -237,35 +236,6 @@ class Epochs:
             epoch.preamble += [part.form for part in step.parts if part.form]
             counts = sum((part.counts for part in step.parts if part.form), tokens.count(opening))
             epoch.sizes["request"] = epoch.sizes.get("request", Counts()) + counts
-
-    def summarized(self, draft: Draft, view: View, summarize: Summarize, limits: Limits, counter: Counter) -> Draft:
-        """The draft with a model's words in the room of the built digest, or as it is."""
-        zone, room = self._clock.zone, limits.of_usable(DIGEST_SHARE)
-        earlier = digest.read(view.epoch.digest) if view.epoch else []
-        asked = summary.ask(earlier, draft.leaving, int(room / max(1.0, counter.ratios[0])) - 60, zone)
-        try:
-            words = summarize(asked) if asked.limit_tokens > 0 else ""
-            if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- somebody else's
-                raise TypeError(f"the summary is {words!r:.100}, no text")
-        except Exception as error:  # noqa: BLE001 - anybody's code and a network: the built digest stands, told below
-            return self._unchanged(draft, str(error) or type(error).__name__)
-        line = summary.line(digest.read(draft.epoch.digest), words, room, counter, zone)
-        if line is None:
-            return self._unchanged(draft, "the model gave no words")
-        text = markup.digest([line.text(zone)])
-        counts = tokens.count(text)
-        epoch = replace(
-            draft.epoch,
-            digest=digest.write([line]),
-            preamble=[blocks.text_block(text), *draft.epoch.preamble[1:]],
-            sizes={**draft.epoch.sizes, "digest": counts},
-        )
-        self._ledger.write("digest", reason="a model wrote it", tokens=counter.tokens(counts), epoch=epoch.id)
-        return replace(draft, epoch=epoch)
-
-    def _unchanged(self, draft: Draft, why: str) -> Draft:
-        self._ledger.write("digest", reason=f"no summary, the built digest stands: {why}")
-        return draft
 
     def _line(self, step: Step) -> digest.Line:
         said = [part.form for part in step.parts if part.kind == "said" and part.form]

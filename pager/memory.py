@@ -33,10 +33,11 @@ from pager.limits import Limits
 from pager.opening import CHROMA, LOCK, EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
 from pager.pages import Pages
 from pager.prefetch import Prefetch
-from pager.prompt import CountTokens, Prompt
+from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
 from pager.recall import Recall
-from pager.summary import Summarize
+from pager.scales import CountTokens
+from pager.summary import Summarize, Summary
 from pager.tiers import Tiers
 from pager.turns import tell
 from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
@@ -110,7 +111,8 @@ class Memory(Tiers):
                 opened, clock, limits=limits or Limits.for_window(), setup=setup, embedder=embedder, index=index,
                 count_tokens=count_tokens, prefetch=prefetch or Prefetch(),
             )  # fmt: skip
-            memory._prompt.summarize = summarize
+            if summarize:
+                memory._prompt.summary = Summary(summarize, memory._ledger, clock.zone)
             memory._start(core)
         except BaseException as error:
             opened.store.close()

@@ -7,11 +7,9 @@ by the estimate and its margin or a bound by kind of text.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 
-from pager import budget, markup, replies, tokens, window
+from pager import budget, markup, replies, window
 from pager.budget import Plan
 from pager.conversation import Conversation
 from pager.counter import Counter
@@ -20,18 +18,15 @@ from pager.errors import Refused, WindowTooSmall
 from pager.ledger import Ledger
 from pager.limits import Limits, noted
 from pager.pages import Pages
+from pager.scales import CountTokens, Scales
 from pager.store import Store
-from pager.summary import Summarize
-from pager.types import Answered, Json, Request, Usage
+from pager.summary import Summary
+from pager.types import Answered, Json, Request
 from pager.view import View, answered_by
 
 ATTEMPTS = 5
-AROUND_BLOCK = 12  # tokens that a block may cost beside its text
-AROUND_REPLIED = 32  # or one of a reply beside the output that it was billed as
-AROUND_TOOLS = 300  # and what a provider writes around the tools
 SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
 LIMITS_NOTE = "limits"
-CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
 
 class Prompt:
@@ -46,9 +41,8 @@ class Prompt:
         self._ledger = ledger
         self._asked = limits
         self.limits = limits
-        self.counter = Counter()
-        self.count_tokens = count_tokens
-        self.summarize: Summarize | None = None
+        self.scales = Scales(Counter(), ledger, count_tokens)
+        self.summary: Summary | None = None
         self._view: View | None = None
         self.sent: Answered | None = None  # the request that waits for its reply
         self._noted: Limits | None = None
@@ -56,6 +50,14 @@ class Prompt:
 
     def wire(self, conversation: Conversation, epochs: Epochs, pages: Pages) -> None:
         self.conversation, self.epochs, self.pages = conversation, epochs, pages
+
+    @property
+    def counter(self) -> Counter:
+        """The one of the present model."""
+        return self.scales.counter
+
+    def _weighed(self, view: View) -> tuple[int, bool]:
+        return self.scales.weigh(view, self.limits.usable_tokens)
 
     @property
     def view(self) -> View:
@@ -72,7 +74,7 @@ class Prompt:
 
     def start(self) -> None:
         """Learned ratios of this model, and limits that leave room for a full core and two parts."""
-        self.counter = Counter(self._store.journal.tokenizer(self.epochs.setup.model))
+        self.scales.counter = Counter(self._store.journal.tokenizer(self.epochs.setup.model))
         fixed = self.counter.tokens(self.epochs.fixed_counts)
         self.limits = self._asked.fitted(fixed)
         last = self._store.conversation.last_live()
@@ -115,7 +117,7 @@ class Prompt:
         """Append what is pending, decide, carry out."""
         why = self.epochs.why_renew(view, self.limits)
         if view.last and view.last.paused:
-            if not (why or self._too_long) and self._true_size(view)[0] <= self.limits.usable_tokens:
+            if not (why or self._too_long) and self._weighed(view)[0] <= self.limits.usable_tokens:
                 return  # it goes on exactly where it stopped; whatever waits, waits until then
             with self._store.transaction():  # when nothing fits, the pause is as it was
                 self.conversation.abandon_pause(why or "the paused reply does not fit")
@@ -138,7 +140,7 @@ class Prompt:
                 return
             if plan.action == "notify":
                 self._notify(view, plan, now)
-        if self._true_size(view)[0] > self.limits.usable_tokens:
+        if self._weighed(view)[0] > self.limits.usable_tokens:
             self._renew(view, budget.EVICT, now)
 
     def _append_pending(self, view: View) -> None:
@@ -184,7 +186,7 @@ class Prompt:
             draft = self.epochs.draft(view, plan, self.limits, self.counter)
             fresh = draft.view()
             size = fresh.size(self.counter)
-            true, counted = self._true_size(fresh)
+            true, counted = self._weighed(fresh)
             if true <= usable:
                 draft, fresh = self._summarized(view, draft, fresh)
                 self._open(view, draft, why, now, unannounced=unannounced)
@@ -202,13 +204,13 @@ class Prompt:
 
     def _summarized(self, view: View, draft: Draft, fresh: View) -> tuple[Draft, View]:
         """The draft and its view, with a model's words for what leaves if somebody gave one and it fits, too."""
-        if self.summarize is None or not draft.leaving:
+        if self.summary is None or not draft.leaving:
             return draft, fresh
-        told = self.epochs.summarized(draft, view, self.summarize, self.limits, self.counter)
+        told = self.summary.of(draft, view, self.limits, self.counter)
         if told is draft:
             return draft, fresh
         shown = told.view()
-        return (told, shown) if self._true_size(shown)[0] <= self.limits.usable_tokens else (draft, fresh)
+        return (told, shown) if self._weighed(shown)[0] <= self.limits.usable_tokens else (draft, fresh)
 
     def _open(self, view: View, draft: Draft, why: str, now: int, *, unannounced: bool) -> None:
         share = round(100 * now / self.limits.usable_tokens)
@@ -230,41 +232,6 @@ class Prompt:
             "Take a larger window, shorten core and instructions, or page out what is pinned."
         )
 
-    # how large it really is
-
-    def _true_size(self, view: View) -> tuple[int, bool]:
-        """The estimate where even one token for each byte would fit; else what the provider counts (True). Where none
-        counts: the estimate of what was learned, or a bound for what is new."""
-        size, usable = view.size(self.counter), self.limits.usable_tokens
-        base, new = view.base_tokens, view.unmeasured()
-        around = AROUND_BLOCK * len(new) + AROUND_REPLIED * view.base_blocks + (0 if base else AROUND_TOOLS)
-        media = 2 * view.counts_not_measured().media  # how large it really is only the provider knows
-        most = (base or 0) + media + around + sum(map(tokens.upper_bound, new))
-        if most <= usable and not (media and self.count_tokens):
-            return size.tokens, False
-        assert view.epoch is not None
-        if self.count_tokens is not None:
-            params = window.render(view.epoch, view.messages(), None, view.epoch.settings["max_output_tokens"])
-            counted = self._counted(params)
-            if counted is not None:
-                self.counter.learn(view.counts(), counted)
-                view.counted(counted)
-                return counted, True
-        if self.counter.learned and size.safe <= usable:
-            return size.tokens, False
-        return max(size.tokens, (base or 0) + media + around + sum(map(tokens.byte_bound, new))), False
-
-    def _counted(self, params: Json) -> int | None:
-        """What the provider says, if it says a number. The function is somebody else's: its errors are told."""
-        assert self.count_tokens is not None
-        try:
-            counted = self.count_tokens(params)
-        except Exception as error:  # noqa: BLE001 - told, and the request goes on with a bound
-            self._ledger.write("error", reason=f"count_tokens failed: {str(error) or type(error).__name__}")
-            return None
-        right = isinstance(counted, int) and not isinstance(counted, bool) and counted > 0
-        return counted if right else None
-
     # the reply
 
     def take_sent(self) -> Answered:
@@ -274,29 +241,12 @@ class Prompt:
         assert self.sent is not None
         return self.sent
 
-    def learn(self, usage: Usage | None) -> Usage | None:
-        """Learn from a response; a usage that cannot be true (a server that does not count) is None."""
-        view = self.view
-        if usage is None:
-            return None
-        all_counts = view.counts()
-        text = all_counts.total - all_counts.media
-        most = math.inf if all_counts.media else text * 8  # what documents hold nobody knew
-        if not text / 5 <= usage.whole_input <= most:
-            return None
-        since, learned = view.counts_since_base(), False
-        if since is None or view.base_tokens is None:
-            learned = self.counter.learn(all_counts, usage.whole_input)
-        elif view.base_is_exact:
-            learned = self.counter.learn(since, usage.whole_input - view.base_tokens)
-        if learned:
-            self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())
-        return usage
-
     def append_reply(self, reply: replies.Reply) -> tuple[int, list[str]]:
         sent = self.take_sent()
         with self._store.transaction():
-            usage = self.learn(reply.usage)
+            usage = reply.usage if reply.usage and self.scales.believe(self.view, reply.usage) else None
+            if usage and self.scales.learn(self.view, usage):
+                self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())
             step = self.conversation.append_reply(
                 replace(reply, usage=usage), replace(sent, model=reply.model or sent.model)
             )

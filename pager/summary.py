@@ -15,7 +15,11 @@ from pager import blocks, digest, markup, tokens
 from pager.clock import from_micros
 from pager.counter import Counter
 from pager.digest import Line
+from pager.epochs import Draft
+from pager.ledger import Ledger
+from pager.limits import DIGEST_SHARE, Limits
 from pager.types import Step
+from pager.view import View
 
 TRIES = 6  # to cut an answer that is too long
 
@@ -30,6 +34,44 @@ class SummaryAsk:
 
 
 Summarize = Callable[[SummaryAsk], str]
+
+
+class Summary:
+    """Puts the words of `summarize` into a draft of an epoch."""
+
+    def __init__(self, summarize: Summarize, ledger: Ledger, zone: tzinfo) -> None:
+        self._summarize = summarize
+        self._ledger = ledger
+        self._zone = zone
+
+    def of(self, draft: Draft, view: View, limits: Limits, counter: Counter) -> Draft:
+        """The draft with a model's words in the room of the built digest, or as it is."""
+        room = limits.of_usable(DIGEST_SHARE)
+        earlier = digest.read(view.epoch.digest) if view.epoch else []
+        asked = ask(earlier, draft.leaving, int(room / max(1.0, counter.ratios[0])) - 60, self._zone)
+        try:
+            words = self._summarize(asked) if asked.limit_tokens > 0 else ""
+            if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- somebody else's
+                raise TypeError(f"the summary is {words!r:.100}, no text")
+        except Exception as error:  # noqa: BLE001 - anybody's code and a network: the built digest stands, told below
+            return self._unchanged(draft, str(error) or type(error).__name__)
+        told = line(digest.read(draft.epoch.digest), words, room, counter, self._zone)
+        if told is None:
+            return self._unchanged(draft, "the model gave no words")
+        text = markup.digest([told.text(self._zone)])
+        counts = tokens.count(text)
+        epoch = replace(
+            draft.epoch,
+            digest=digest.write([told]),
+            preamble=[blocks.text_block(text), *draft.epoch.preamble[1:]],
+            sizes={**draft.epoch.sizes, "digest": counts},
+        )
+        self._ledger.write("digest", reason="a model wrote it", tokens=counter.tokens(counts), epoch=epoch.id)
+        return replace(draft, epoch=epoch)
+
+    def _unchanged(self, draft: Draft, why: str) -> Draft:
+        self._ledger.write("digest", reason=f"no summary, the built digest stands: {why}")
+        return draft
 
 
 def ask(earlier: Sequence[Line], leaving: Sequence[Step], limit_tokens: int, zone: tzinfo) -> SummaryAsk:
