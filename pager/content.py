@@ -30,9 +30,16 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # block -> type of its source -> the texts it needs
     "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
     "document": {
-        "base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",), "text": ("data",), "content": (),
+        "base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",),
+        "text": ("media_type", "data"), "content": (),
     },
 }  # fmt: skip
+# block, type of its source -> the media types that the API takes there, and the keys beside type and texts
+_MEDIA_TYPES: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("image", "base64"): ("image/jpeg", "image/png", "image/gif", "image/webp"),
+    ("document", "base64"): ("application/pdf",),
+    ("document", "text"): ("text/plain",),
+}
 _TEXTS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
     "search_result": ("source", "title"),
@@ -179,6 +186,10 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
         _need_text(block, name, kind, where)
     if kind in _SOURCES:
         _check_source(block, kind, where)
+    if kind == "document":
+        for name in ("title", "context"):
+            text_or_none(block.get(name), f"{name} of {where}")
+    _check_citations(block, kind, where)
     if kind == "search_result":
         _check_inner(block.get("content"), ("text",), where)
     check_json(block, where)
@@ -192,13 +203,30 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     given = cast("Mapping[str, Any]", source)
     for name in known[form]:
         _need_text(given, name, kind, f"the source of {where}")
-    _refuse_unknown(given, {"type", "media_type", "content", *known[form]}, f"the source of {where}")
+    more = ("content",) if form == "content" else ()
+    _refuse_unknown(given, ("type", *more, *known[form]), f"the source of {where}")
+    allowed = _MEDIA_TYPES.get((kind, form))
+    if allowed and given["media_type"] not in allowed:
+        raise Refused(
+            f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
+            "Convert it, or give it as text."
+        )
     if form == "base64":
         _check_base64(given["data"], f"the source of {where}")
     if form == "content" and not isinstance(given.get("content"), str):
         _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
-    for name in ("title", "context"):
-        text_or_none(block.get(name), f"{name} of {where}")
+
+
+def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
+    """Of a text they are those that it makes, of anything else whether it may be cited."""
+    given: Any = block.get("citations")
+    if kind == "text" and given is not None and not isinstance(given, list):
+        raise Refused(f"the citations of {where} are {given!r:.100}; give a list, or leave them out.")
+    if kind not in ("document", "search_result") or "citations" not in block or (given is None and kind == "document"):
+        return
+    settings: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"no": given}
+    if set(settings) - {"enabled"} or not isinstance(settings.get("enabled", False), bool):
+        raise Refused(f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or leave them out.")
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pager import Limits, Memory, Refused, StorageError, leave, waiting
 from pager.clock import LocalZone, from_micros, read_moment, span_end, span_start, to_micros
-from tests.standin import call
+from pager.content import check_result, check_user
+from tests.standin import Rejected, Reply, Standin, call
 from tests.support import Talk
 
 
@@ -87,6 +91,56 @@ def test_what_the_provider_never_accepts_is_not_written(talk: Talk, content: Any
     assert written(talk) == before
     talk.ask("and then?", "go on")
     assert not talk.memory.check()
+
+
+WHOLE: list[Any] = [  # every kind of block that the provider takes
+    {"type": "text", "text": "a", "citations": None},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGVsbG8="}},
+    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "b"}, "title": "c"},
+    {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "d"}]}, "context": "e"},
+    {"type": "document", "source": {"type": "file", "file_id": "f"}, "citations": {"enabled": True}},
+    {"type": "search_result", "source": "g", "title": "h", "content": [{"type": "text", "text": "i"}]},
+]
+VALUES = [
+    None, True, 7, "", "x", [], {}, "image/jpg", "image/webp", "application/pdf", "application/msword", "text/plain",
+    "text/csv", "base64", "url", "text", "content", "file", {"enabled": True}, {"enabled": 1}, {"on": True},
+]  # fmt: skip
+NAMES = ["type", "text", "source", "media_type", "data", "url", "title", "context", "citations", "content", "enabled"]
+
+
+@st.composite
+def nearly_whole(draw: st.DrawFn) -> Any:
+    """A block with some of its values, or of those of its source, set to something else or taken out."""
+    block = copy.deepcopy(draw(st.sampled_from(WHOLE)))
+    for _ in range(draw(st.integers(1, 2))):
+        within = draw(st.sampled_from([block, *(value for value in block.values() if isinstance(value, dict))]))
+        name = draw(st.sampled_from([*within, *NAMES]))
+        if draw(st.booleans()):
+            within[name] = copy.deepcopy(draw(st.sampled_from(VALUES)))
+        else:
+            within.pop(name, None)
+    return block
+
+
+@given(block=nearly_whole())
+def test_what_the_provider_would_refuse_is_refused_before_it_is_written(block: Any) -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, block]}
+    params = {"model": "m", "max_tokens": 10, "messages": [message]}
+    try:
+        Standin(limit_tokens=100_000).create(params, Reply("seen"))
+    except Rejected as error:
+        if "non-empty" in str(error) or "non-whitespace" in str(error):
+            return  # blank text is taken, and is not sent
+        with pytest.raises(Refused):
+            check_user([block])
+
+
+@pytest.mark.parametrize("block", WHOLE, ids=range(len(WHOLE)))
+def test_nothing_whole_is_refused(block: Any) -> None:
+    check_user([block])
+    check_result([block])
 
 
 def test_what_it_does_accept_is_written(talk: Talk) -> None:
