@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock, get_ident
 from typing import Self
 
 from agents import homes
@@ -53,8 +53,9 @@ class Agent:
         self.meter: Meter = parts.meter
         self._parts = parts
         self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
-        self._one_at_a_time = Lock()
+        self._one_at_a_time = threading.Lock()
         self._in_thread: int | None = None
+        self._running: threading.Event | None = None  # the present turn, by what cancels it
         self.clock = clock
 
     @classmethod
@@ -87,7 +88,13 @@ class Agent:
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
         """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
-        with self._turn():
+        return self._stream(text, name, threading.Event())
+
+    def _stream(self, text: str, name: str | None, cancelled: threading.Event) -> Generator[Event]:
+        with self._turn(cancelled):
+            if cancelled.is_set():
+                yield Stopped("cancelled", "it was cancelled before it began; nothing was said.")
+                return
             self.meter.start()
             if not (yield from self._loop.make_room()):
                 return
@@ -98,11 +105,15 @@ class Agent:
         return _drained(self.stream(text, name=name))
 
     async def aturn(self, text: str, *, name: str | None = None) -> Turn:
-        """`turn` in a thread. Cancelled, it stops at its next step and can be resumed."""
+        """`turn` in a thread. Cancelled, it stops at its next step and can be resumed; while it waits for another turn
+        to end, it is never begun."""
+        cancelled = threading.Event()
         try:
-            return await asyncio.to_thread(self.turn, text, name=name)
+            return await asyncio.to_thread(lambda: _drained(self._stream(text, name, cancelled)))
         except asyncio.CancelledError:
-            self.stop()
+            cancelled.set()
+            if self._running is cancelled:
+                self.stop()
             raise
 
     def resume_stream(self) -> Generator[Event]:
@@ -115,17 +126,17 @@ class Agent:
         return _drained(self.resume_stream())
 
     @contextmanager
-    def _turn(self) -> Generator[None]:
+    def _turn(self, cancelled: threading.Event | None = None) -> Generator[None]:
         """One turn at a time. Two in one thread would wait for each other for ever."""
-        if self._in_thread == get_ident():
+        if self._in_thread == threading.get_ident() and self._one_at_a_time.locked():
             raise Refused("this thread is in the middle of a turn of this agent: finish it, or close its events.")
         with self._one_at_a_time:
-            self._in_thread = get_ident()
+            self._in_thread, self._running = threading.get_ident(), cancelled
             self._loop.begin()
             try:
                 yield
             finally:
-                self._in_thread = None
+                self._in_thread = self._running = None
 
     def tasks(self) -> TaskRunner:
         """Long tasks of this agent; it has to be loaded with `task=True`."""
@@ -162,23 +173,24 @@ def _drained(events: Generator[Event]) -> Turn:
     moved: list[Movement] = []
     total = Usage()
     stopped = Stopped("answered")
-    for event in events:
-        match event:
-            case Text(text):
-                said.append(text)
-            case StreamLost():
-                said.clear()
-            case Replied(step=step, usage=usage):
-                steps.append(step)
-                kept.append("".join(said))
-                said.clear()
-                total = _sum(total, usage) if usage else total
-            case Paged(movement):
-                moved.append(movement)
-            case Stopped():
-                stopped = event
-            case _:
-                pass
+    with closing(events):
+        for event in events:
+            match event:
+                case Text(text):
+                    said.append(text)
+                case StreamLost():
+                    said.clear()
+                case Replied(step=step, usage=usage):
+                    steps.append(step)
+                    kept.append("".join(said))
+                    said.clear()
+                    total = _sum(total, usage) if usage else total
+                case Paged(movement):
+                    moved.append(movement)
+                case Stopped():
+                    stopped = event
+                case _:
+                    pass
     return Turn(next((text for text in reversed(kept) if text), ""), tuple(steps), total, tuple(moved), stopped)
 
 

@@ -19,6 +19,8 @@ from agents.model import FinishedReply, Json, ModelAway, ModelFailed, PromptTooL
 if TYPE_CHECKING:
     from anthropic import Anthropic
 
+RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
+NO_SUCH_ENDPOINT = (404, 405, 501)
 RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
@@ -100,7 +102,7 @@ class AnthropicModel:
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         inputs: dict[int, str] = {}
-        with _told_apart(), self._client.messages.stream(**self._params(params)) as stream:
+        with _told_apart(self._client), self._client.messages.stream(**self._params(params)) as stream:
             for event in stream:
                 if event.type == "text":
                     yield Text(event.text)
@@ -122,11 +124,12 @@ class AnthropicModel:
         known = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
         try:
             return self._client.messages.count_tokens(**known).input_tokens
-        except anthropic.NotFoundError:
-            self._counts = False  # a server without that endpoint: it will not grow one
-            return None
         except TypeError as error:
             raise _about_credentials(error) from error
+        except (anthropic.APIStatusError, AttributeError, ValueError) as error:
+            # A server without that endpoint, or with something else in its place, will not grow one.
+            self._counts = getattr(error, "status_code", NO_SUCH_ENDPOINT[0]) not in NO_SUCH_ENDPOINT
+            return None
         except (anthropic.AnthropicError, httpx2.TransportError):
             return None
 
@@ -135,15 +138,16 @@ class AnthropicModel:
         import httpx2
 
         try:
-            return self._client.models.retrieve(self._name).max_input_tokens
+            found: Any = self._client.models.retrieve(self._name, timeout=RECORD_SECONDS).max_input_tokens
         except TypeError as error:
             raise _about_credentials(error) from error
-        except (anthropic.AnthropicError, httpx2.TransportError, AttributeError):
-            return None
+        except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):
+            return None  # no record, or one that cannot be read
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 @contextmanager
-def _told_apart() -> Generator[None]:
+def _told_apart(client: Anthropic) -> Generator[None]:
     """What the SDK raises, as what the loop can do about it: try again, make it shorter, or stop."""
     import anthropic
     import httpx2
@@ -155,7 +159,7 @@ def _told_apart() -> Generator[None]:
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
-        raise ModelAway(f"the connection to the model was lost: {what}") from error
+        raise ModelAway(f"the connection to the model at {client.base_url} was lost: {what}") from error
     except anthropic.AnthropicError as error:
         raise ModelFailed(f"{error} Check the model's settings and credentials.") from error
     except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:

@@ -65,8 +65,8 @@ def assemble(
             *own_tools(config),
             *(of_task.tools() if task else ()),
         ]
-        memory = opened.enter_context(
-            Memory.open(
+        try:
+            memory = Memory.open(
                 directory,
                 limits=limits,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
@@ -81,7 +81,9 @@ def assemble(
                 summarize=summarizer(config, limits, meter, opened) if config.recall.summarizes else None,
                 clock=clock,
             )
-        )
+        except WindowTooSmall as error:
+            raise ConfigError([Problem(config.place("window"), str(error))]) from error
+        opened.enter_context(memory)
         embedders.note(memory, config)
         of_memory.bind(memory)
         of_task.bind(memory)
@@ -107,12 +109,12 @@ class _NoModel:
         """There is nothing to close."""
 
 
-def try_out(config: AgentConfig, clock: Clock) -> None:
+def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
     """Open the agent in a directory that is thrown away: what could never load is an error of its file."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
-            assemble(config, Path(place) / config.name, clock, model=_NoModel()).close()
-        except (Refused, WindowTooSmall) as error:
+            assemble(config, Path(place) / config.name, clock, task=task, model=_NoModel()).close()
+        except Refused as error:
             raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
 
 

@@ -28,7 +28,7 @@ from agents.meter import Meter
 from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
 from agents.tools import Output, Tool, ToolFailed, told
 from pager.errors import Refused, StorageError
-from pager.memory import Memory
+from pager.memory import INTERRUPTED, Memory
 from pager.replies import WINDOW_END
 from pager.types import Call, Usage
 
@@ -36,7 +36,7 @@ log = logging.getLogger("selfpager")
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."
-PASSED_OVER = "This call was not run: the person asked to stop, and then said something else."
+PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
 MALFORMED_ATTEMPTS = 3
@@ -116,22 +116,21 @@ class Loop:
     def make_room(self) -> Generator[Event, None, bool]:
         """Bring an open turn to where something new can be said: its calls answered, a paused reply gone on.
 
-        False when it was stopped before that.
+        No call is run for that: what is said now may be that it should not be. False when it was stopped before.
         """
         self._settle_interrupted()
         while not self._memory.takes_messages:
-            waits = yield from self._answer_calls()
-            if waits:
-                self._memory.append_result(waits.id, UNAPPROVED, is_error=True)
-            elif self._memory.open_calls:
-                for call in self._memory.open_calls:
-                    self._memory.append_result(call.id, PASSED_OVER, is_error=True)
-            elif not self._memory.takes_messages:
-                if stopped := self._why_stop():
-                    yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
-                    return False
-                yield from self._step()
-                yield from self._paging()
+            for call in self._memory.open_calls:
+                why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
+                self._memory.append_result(call.id, why, is_error=True)
+                yield ToolFinished(call.id, call.name, why, True)
+            if self._memory.takes_messages:
+                break
+            if stopped := self._why_stop():
+                yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
+                return False
+            yield from self._step()
+            yield from self._paging()
         return True
 
     def _settle_interrupted(self) -> None:

@@ -86,7 +86,7 @@ class Meter:
         if limits.max_steps is not None and self.steps >= limits.max_steps:
             return Stopped("steps", f"max_steps {limits.max_steps} is reached; raise it and resume.")
         if limits.max_usd is not None and self.usd >= limits.max_usd:
-            return Stopped("usd", f"${self.usd:.2f} of max_usd ${limits.max_usd:.2f} is spent; raise it and resume.")
+            return Stopped("usd", f"${self.usd:.4g} of max_usd ${limits.max_usd:g} is spent; raise it and resume.")
         if limits.max_minutes is not None and self.seconds >= 60 * limits.max_minutes:
             return Stopped("minutes", f"max_minutes {limits.max_minutes:g} is reached; raise it and resume.")
         return None

@@ -17,7 +17,7 @@ from pager.errors import InUse, StorageError
 
 
 class AgentLock:
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -30,13 +30,14 @@ class AgentLock:
         except BlockingIOError:
             os.close(self._file)
             raise InUse(self._who()) from None
-        try:
-            self._say(clock)
-        except BaseException:
-            self.release()
-            raise
 
-    def _say(self, clock: Clock) -> None:
+    @property
+    def was_held(self) -> bool:
+        """Whether an owner has ever said who it is."""
+        return os.fstat(self._file).st_size > 0
+
+    def say(self, clock: Clock) -> None:
+        """Write down who holds it: when its holder has a memory."""
         owner = {
             "pid": os.getpid(),
             "command": " ".join(sys.argv)[:200],

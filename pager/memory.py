@@ -85,7 +85,6 @@ class Memory(Tiers):
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
         self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
         self._prefetch = prefetch
-        self._within = 0  # transactions of the program's own
         store.when_rolled_back(prompt.forget_view)
 
     @classmethod
@@ -218,25 +217,25 @@ class Memory(Tiers):
         self._prompt.overflowed(int(said.group(1)) if said else None)
 
     @property
+    @takes_turns
     def open_calls(self) -> list[Call]:
         """Tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
-        with self._turns:
-            last = self._prompt.view.last
-            return super().open_calls if last is not None and last.open_calls else []
+        last = self._prompt.view.last
+        return super().open_calls if last is not None and last.open_calls else []
 
     @property
+    @takes_turns
     def turn_is_open(self) -> bool:
         """Whether the model owes an answer, or tool calls wait for their results."""
-        with self._turns:
-            last = self._prompt.view.last
-            return last is not None and (not last.ends_turn or bool(last.open_calls))
+        last = self._prompt.view.last
+        return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
+    @takes_turns
     def takes_messages(self) -> bool:
         """Whether a user message may come next: no call waits for its result, and no reply has paused."""
-        with self._turns:
-            last = self._prompt.view.last
-            return last is None or last.closed
+        last = self._prompt.view.last
+        return last is None or last.closed
 
     @property
     def moved(self) -> int:
@@ -248,15 +247,13 @@ class Memory(Tiers):
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
         with self._turns.lock:
             sent = self._prompt.sent
-            self._within += 1
             try:
                 with self._store.transaction():
                     yield
-            except BaseException:
+            except BaseException as error:
                 self._prompt.sent = sent  # a request that was made in here was never made
+                self._turns.left_by(error)
                 raise
-            finally:
-                self._within -= 1
 
     # purging, others, and upkeep
 
@@ -266,7 +263,7 @@ class Memory(Tiers):
 
         After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and answers 0.
         """
-        if self._within:
+        if self._store.in_transaction:
             raise Refused(f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it.")
         if self._finish_purge() == text_of_person(page_id, "page_id").strip():
             return 0
@@ -312,7 +309,7 @@ class Memory(Tiers):
     @takes_turns
     def check(self, *, fix: bool = False) -> list[Problem]:
         """Look over the laws and both stores; with `fix` mend what can be mended."""
-        if self._within:
+        if self._store.in_transaction:
             raise Refused("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._archival.meaning, fix=fix)
         if fix and problems:

@@ -39,14 +39,16 @@ def open_directory(directory: Path, clock: Clock) -> Opened:
         raise StorageError(
             f"{directory} cannot be made ({error.strerror}). Choose a directory that you may write."
         ) from None
-    if (directory / CHROMA).exists() and not (directory / DATABASE).exists():
-        raise StorageError(
-            f"{directory} holds an index and no {DATABASE}: the memory itself is gone. Restore a backup of the "
-            "directory, or remove it to begin anew."
-        )
-    lock = AgentLock(directory / LOCK, clock)
+    lock = AgentLock(directory / LOCK)
     try:
-        return Opened(directory, SqliteStore(directory / DATABASE, clock.zone), lock)
+        if (lock.was_held or (directory / CHROMA).exists()) and not (directory / DATABASE).exists():
+            raise StorageError(
+                f"{directory} had a {DATABASE} and has none: the memory itself is gone. Restore a backup of the "
+                "directory, or remove it to begin anew."
+            )
+        store = SqliteStore(directory / DATABASE, clock.zone)
+        lock.say(clock)
+        return Opened(directory, store, lock)
     except BaseException:
         lock.release()
         raise

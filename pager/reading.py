@@ -33,6 +33,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """One call at a time, whichever thread it comes from, by an actor that has a name."""
+
+    @wraps(method)
+    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._turns.lock, self._turns:
+            if "actor" in kwargs:
+                name_of_actor(kwargs["actor"])
+            return method(self, *args, **kwargs)
+
+    return in_turn
+
+
 class Reading:
     """The tiers, the ledger and every earlier request, read-only."""
 
@@ -47,17 +60,17 @@ class Reading:
         self._archival = archival
         self._recall = recall
         self._pages = pages
-        self._turns = Turns()
+        self._turns = Turns(store.undo)
 
     @property
     def zone(self) -> tzinfo:
         """Where its moments are told."""
         return self._clock.zone
 
+    @takes_turns
     def note(self, key: str) -> str | None:
         """A value that a program keeps beside the memory."""
-        with self._turns:
-            return self._store.journal.get(f"note:{key}")
+        return self._store.journal.get(f"note:{key}")
 
     @contextmanager
     def at_one_moment(self) -> Generator[None]:
@@ -65,107 +78,108 @@ class Reading:
         with self._turns.lock, self._store.transaction():
             yield
 
+    @takes_turns
     def revision(self) -> int:
         """Another number when another process has committed something."""
-        with self._turns:
-            return self._store.revision()
+        return self._store.revision()
 
     # core
 
+    @takes_turns
     def core(self, at: str | None = None) -> list[Block]:
         """The core blocks as they read now, or when step `at` was written."""
-        with self._turns:
-            return self._store.core.blocks(_moment(at))
+        return self._store.core.blocks(_moment(at))
 
+    @takes_turns
     def core_ordinal(self, block: Block) -> int:
         """The how manieth version of its block this is, from 1."""
         if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise Refused(f"{block!r:.100} is no block; give one that `core` or `core_versions` gave.")
-        with self._turns:
-            return self._store.core.count_versions(block.name, block.version)
+        return self._store.core.count_versions(block.name, block.version)
 
+    @takes_turns
     def core_versions(self, block: str) -> list[Block]:
         """Every version of a block, oldest first."""
-        with self._turns:
-            versions = self._store.core.versions(block)
+        versions = self._store.core.versions(block)
         if not versions:
             raise NotFound(f"there never was a core block {block!r}.")
         return versions
 
     # archive
 
+    @takes_turns
     def fact(self, page_id: str) -> Fact:
         kind, number = read_page_id(page_id)
         if kind != "f":
             raise NotFound(f"{page_id!r} is not a fact; facts are f12.")
-        with self._turns:
-            return self._archival.fact(number)
+        return self._archival.fact(number)
 
+    @takes_turns
     def fact_versions(self, key: str) -> list[Fact]:
         """All facts of a key, by the time from which they were true."""
-        with self._turns:
-            return [fact for fact, _ in self._store.archive.versions(key)]
+        return [fact for fact, _ in self._store.archive.versions(key)]
 
+    @takes_turns
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
-        with self._turns:
-            return self._store.archive.newest(whole_number(limit, "limit"), before)
+        return self._store.archive.newest(whole_number(limit, "limit"), before)
 
+    @takes_turns
     def last_fact(self, at: str) -> int:
         """The number of the newest fact that was stored before step `at` was written; 0 for none."""
-        with self._turns:
-            return self._store.archive.last_before(_step(at))
+        return self._store.archive.last_before(_step(at))
 
+    @takes_turns
     def fact_counts(self) -> FactCounts:
-        with self._turns:
-            return self._store.archive.counts(to_micros(self._clock.now()))
+        return self._store.archive.counts(to_micros(self._clock.now()))
 
+    @takes_turns
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
         """What searches and page_in brought back most often."""
-        with self._turns:
-            return self._store.archive.most_used(whole_number(limit, "limit"))
+        return self._store.archive.most_used(whole_number(limit, "limit"))
 
+    @takes_turns
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
         """The oldest facts without an end that nothing ever brought back."""
-        with self._turns:
-            return self._store.archive.never_used(whole_number(limit, "limit"))
+        return self._store.archive.never_used(whole_number(limit, "limit"))
 
+    @takes_turns
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
     ) -> list[Hit]:
         """Facts by meaning and by words, best first; with `as_of` what was true then."""
-        with self._turns:
-            return self._archival.find(query, limit=limit, as_of=as_of, tags=tags or ())
+        return self._archival.find(query, limit=limit, as_of=as_of, tags=tags or ())
 
     # recall
 
+    @takes_turns
     def search_recall(
         self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None
     ) -> list[Hit]:
         """Steps by words, resident and evicted, best first. A date alone means that whole day."""
-        with self._turns:
-            return self._recall.find(query, limit=limit, after=after, before=before)
+        return self._recall.find(query, limit=limit, after=after, before=before)
 
+    @takes_turns
     def page(self, page_id: str) -> str:
         """The whole text of a fact, a step or a spilled part."""
-        with self._turns:
-            return self._pages.text(page_id)
+        return self._pages.text(page_id)
 
+    @takes_turns
     def blocks_of(self, step: str) -> list[Json]:
         """The content blocks of a step exactly as they came."""
         kind, number = read_page_id(step)
-        with self._turns:
-            if kind != "s" or self._store.conversation.step(number) is None:
-                raise NotFound(f"there is no step {step!r}.")
-            return self._store.conversation.originals(number)
+        if kind != "s" or self._store.conversation.step(number) is None:
+            raise NotFound(f"there is no step {step!r}.")
+        return self._store.conversation.originals(number)
 
     @property
+    @takes_turns
     def open_calls(self) -> list[Call]:
         """Tool calls without a result, in order; `begun` ones may have run."""
-        with self._turns:
-            return self._store.conversation.open_calls()
+        return self._store.conversation.open_calls()
 
     # explanations
 
+    @takes_turns
     def ledger(
         self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
         at: str | None = None,
@@ -176,46 +190,45 @@ class Reading:
         for name, value in (("after", after), ("limit", limit)):
             if value is not None:
                 whole_number(value, name)
-        with self._turns:
-            return self._store.journal.movements(
-                page=page, events=events, after=after, limit=limit, before_step=_moment(at)
-            )
+        return self._store.journal.movements(
+            page=page, events=events, after=after, limit=limit, before_step=_moment(at)
+        )
 
+    @takes_turns
     def resident(self, at: str | None = None) -> list[Stay]:
         """What was in the prompt when step `at` was written; what is in it now without."""
-        with self._turns:
-            return self._store.prompt.resident(_moment(at))
+        return self._store.prompt.resident(_moment(at))
 
+    @takes_turns
     def stays(self, page_id: str) -> list[Stay]:
         """When a page was in the prompt, how, and why it left."""
-        with self._turns:
-            return self._store.prompt.stays(str(read_page_id(page_id)))
+        return self._store.prompt.stays(str(read_page_id(page_id)))
 
+    @takes_turns
     def prompt(self, at: str | None = None) -> View:
         """What stands in the prompt now, or stood in the request that the reply `at` answered: a copy, with sizes."""
-        with self._turns:
-            return View.load(self._store) if at is None else View.load_at(self._store, _step(at))
+        return View.load(self._store) if at is None else View.load_at(self._store, _step(at))
 
+    @takes_turns
     def counter(self, model: str) -> Counter:
         """How tokens of a model are estimated by now."""
-        with self._turns:
-            return Counter(self._store.journal.tokenizer(model))
+        return Counter(self._store.journal.tokenizer(model))
 
+    @takes_turns
     def limits_at(self, at: str | None = None) -> Limits | None:
         """The limits of the newest request, or of the one that the reply `at` answered; None before the first."""
-        with self._turns:
-            return read_noted(self._store.journal.get(LIMITS_NOTE), _moment(at))
+        return read_noted(self._store.journal.get(LIMITS_NOTE), _moment(at))
 
+    @takes_turns
     def rebuild(self, step: str) -> Json:
         """The request that the reply `step` answered, byte for byte."""
-        with self._turns:
-            return rebuild(self._store, _step(step))
+        return rebuild(self._store, _step(step))
 
+    @takes_turns
     def export(self, file: str | Path) -> None:
         """A consistent copy of the database, also while it is in use."""
         path = path_of(file, "the file to export to")
-        with self._turns:
-            self._store.upkeep.copy_to(path)
+        self._store.upkeep.copy_to(path)
 
     def close(self) -> None:
         self._store.close()
@@ -237,16 +250,3 @@ def _step(page_id: str) -> int:
 def _moment(at: str | None) -> int | None:
     """The number of a step, or None for now."""
     return None if at is None else _step(at)
-
-
-def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """One call at a time, whichever thread it comes from, by an actor that has a name."""
-
-    @wraps(method)
-    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._turns:
-            if "actor" in kwargs:
-                name_of_actor(kwargs["actor"])
-            return method(self, *args, **kwargs)
-
-    return in_turn

@@ -2,10 +2,14 @@
 
 What Python says of a value that cannot be stored, and of stored bytes that cannot be read, becomes an error of ours
 that says what to do. Nothing was written then: the call's transaction was undone.
+
+A Ctrl-C is raised wherever the program is, also between a commit and what follows it in memory. So the next call
+begins by undoing what was not committed, and by forgetting what is in memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from json import JSONDecodeError
 from threading import RLock
 
@@ -13,18 +17,27 @@ from pager.errors import Refused, StorageError
 
 
 class Turns:
-    """`with turns:` around every call; `lock` alone around what runs other people's code."""
+    """`with turns.lock, turns:` around every call; `lock` alone around what runs other people's code."""
 
-    def __init__(self) -> None:
-        self.lock = RLock()
+    def __init__(self, undo: Callable[[], None]) -> None:
+        self.lock = RLock()  # in C: no interrupt comes between taking it and the block
+        self._undo = undo
+        self._is_cut_off = False
 
     def __enter__(self) -> None:
-        self.lock.acquire()
+        if self._is_cut_off:
+            self._undo()
+            self._is_cut_off = False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.lock.release()
         if isinstance(error, Exception):
             tell(error)
+        elif error is not None:
+            self.left_by(error)
+
+    def left_by(self, error: BaseException) -> None:
+        """What an interrupt cut off may be half done; any other error came where it was expected."""
+        self._is_cut_off = self._is_cut_off or not isinstance(error, Exception | GeneratorExit)
 
 
 def tell(error: Exception) -> None:

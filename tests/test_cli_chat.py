@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agents.rehearsal import Reply, call, http_error
-from tests.support.cli import Running, Terminal, selfpager, write_agent
+from tests.support.cli import COMMAND, Running, Terminal, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop, shop_in
 
 pytestmark = pytest.mark.slow
@@ -54,6 +55,7 @@ def test_what_a_tool_prints_is_no_line_of_json(place: Shop) -> None:
     done = place.chat("Talk.", options=("--json",))
     assert [event["event"] for event in done.events][-1] == "stopped"
     assert "I am at work" in done.err
+    assert "so am I" in done.err
 
 
 def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None:
@@ -151,6 +153,34 @@ def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop
             terminal.until("you> ")
             terminal.type(key)
             assert terminal.end(insist=key)[0] == 0
+
+
+def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
+    place.rehearsal.script("I see.")
+    text = " ".join(f"w{number}" for number in range(1_500))
+    with Terminal("chat", place.file, "--home", place.home) as terminal:
+        terminal.until("you> ")
+        for start in range(0, len(text), 1_000):
+            terminal.type(text[start : start + 1_000])
+            terminal.until(text[start : start + 1_000][-5:])
+        terminal.type("\r")
+        terminal.until("I see.")
+        terminal.until("you> ")
+        terminal.type("\x04")
+        assert terminal.end()[0] == 0
+    with place.memory() as memory:
+        assert memory.page("s1") == text
+
+
+def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
+    place.rehearsal.script("Hello.", "Still here.")
+    done = subprocess.run(
+        [*COMMAND, "chat", str(place.file), "--home", str(place.home)], input=b"caf\xe9\nand tea\n", capture_output=True,
+        env=environment(PYTHONIOENCODING="utf-8:strict"), check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, b"Hello.\nStill here.\n")
+    with place.memory() as memory:
+        assert memory.page("s1") == "caf\N{REPLACEMENT CHARACTER}"
 
 
 def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:

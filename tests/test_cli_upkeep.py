@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sqlite3
@@ -63,7 +64,10 @@ def contents(directory: Path) -> list[Any]:
 
 
 def test_tell_leaves_a_message(command: Command, alice: Path) -> None:
-    assert command("tell", "alice", "come here").out == "left for alice; it is taken at the next step.\n"
+    assert (
+        command("tell", "alice", "come here").out
+        == "left for alice; it is taken at its next step, now or when it works again.\n"
+    )
     told = command("tell", "alice", "and sit", "--from", "Dana", "--json").json
     assert (alice / "inbox").is_dir()
     assert told["command"]
@@ -104,7 +108,7 @@ def test_check_finds_what_is_wrong_and_mends_it(command: Command, alice: Path) -
 def test_validate_says_what_it_has_read(command: Command) -> None:
     Path("x.yaml").write_text(YAML, encoding="utf-8")
     assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', rehearsal m\n"
-    assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": []}
+    assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": [], "remarks": []}
 
 
 def test_validate_imports_the_tools(command: Command) -> None:
@@ -129,7 +133,22 @@ def test_what_could_never_load_is_not_valid(command: Command, more: str, told: s
     Path("large.yaml").write_text(f"name: large\nmodel: {{id: m}}\nwindow: {{limit_tokens: 8000}}\n{more}\n")
     done = command("validate", "large.yaml")
     assert (done.code, told in done.err) == (2, True)
-    assert done.err.startswith("selfpager: large.yaml: ")
+    assert done.err.startswith("selfpager: large.yaml:")
+
+
+@pytest.mark.parametrize(("limit", "codes"), [(2_400, (2, 2, 2)), (2_800, (0, 0, 2)), (20_000, (0, 0, 0))])
+def test_a_window_that_is_too_small_is_told_alike_by_all(
+    command: Command, monkeypatch: pytest.MonkeyPatch, limit: int, codes: tuple[int, ...]
+) -> None:
+    window = f"model: {{provider: rehearsal, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
+    Path("x.yaml").write_text(f"name: x\narchival: {{embedder: none}}\n{window}", encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
+    valid = command("validate", "x.yaml", "--json")
+    done = (valid, command("chat", "x.yaml"), command("run", "x.yaml", "Tell me who I am."))
+    assert tuple(2 if each.code == 2 else 0 for each in done) == codes
+    assert [each.err.startswith("selfpager: x.yaml:4:") for each in done] == [code == 2 for code in codes]
+    if valid.code == 0:
+        assert bool(valid.json["remarks"]) == (codes[2] == 2)
 
 
 def test_every_mistake_is_told_with_its_place(command: Command) -> None:

@@ -1,10 +1,11 @@
-"""Streams that no server should send: each is a reply, or an error that the loop knows. Over HTTP, through the SDK."""
+"""What no server should send: each stream is a reply, or an error that the loop knows; a record, or none. Over HTTP,
+through the SDK."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -19,6 +20,7 @@ MESSAGE = {
     "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
 }  # fmt: skip
 ENDS = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+NO_NUMBERS = ("-1", "0", "50000.5", '"many"')
 STOP = {"type": "message_stop"}
 
 
@@ -26,17 +28,29 @@ def start(**other: Any) -> dict[str, Any]:
     return {"type": "message_start", "message": {**MESSAGE, **other}}
 
 
-@contextmanager
-def sending(*events: Any) -> Generator[AnthropicModel]:
+def sending(*events: Any) -> AbstractContextManager[tuple[AnthropicModel, list[str]]]:
     """A model whose server streams these events, whatever it is asked."""
     lines = "".join(f"event: {event.get('type', 'x')}\ndata: {json.dumps(event)}\n\n" for event in events)
-    body = lines.encode()
+    return answering(lines, "text/event-stream")
+
+
+@contextmanager
+def answering(
+    text: str, kind: str = "application/json", *, status: int = 200
+) -> Generator[tuple[AnthropicModel, list[str]]]:
+    """A model whose server answers with this, and what was posted to it."""
+    body = text.encode()
+    asked: list[str] = []
 
     class Fixed(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            asked.append(self.path)
             self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -49,7 +63,7 @@ def sending(*events: Any) -> Generator[AnthropicModel]:
     thread.start()
     try:
         with closing(AnthropicModel("m", base_url=f"http://127.0.0.1:{server.server_port}")) as model:
-            yield model
+            yield model, asked
     finally:
         server.shutdown()
         thread.join()
@@ -66,7 +80,7 @@ def reply_of(model: AnthropicModel) -> FinishedReply:
 
 
 def test_a_reply_without_content_is_an_empty_one() -> None:
-    with sending(start(content=None), ENDS, STOP) as model:
+    with sending(start(content=None), ENDS, STOP) as (model, _):
         reply = reply_of(model)
     assert (reply.message["content"], reply.message["stop_reason"]) == ([], "end_turn")
 
@@ -86,5 +100,31 @@ def test_a_reply_without_content_is_an_empty_one() -> None:
     ],
 )
 def test_what_makes_no_sense_is_an_error_that_the_loop_knows(events: list[Any]) -> None:
-    with sending(*events) as model, pytest.raises((ModelAway, UnreadableReply)):
+    with sending(*events) as (model, _), pytest.raises((ModelAway, UnreadableReply)):
         reply_of(model)
+
+
+@pytest.mark.parametrize(
+    "record", ["", "{", "[]", "null", '"x"', *(f'{{"max_input_tokens": {x}}}' for x in NO_NUMBERS)]
+)
+def test_a_record_that_makes_no_sense_is_none(record: str) -> None:
+    with answering(record) as (model, _):
+        assert model.max_input_tokens() is None
+
+
+def test_a_record_says_how_large_the_window_is() -> None:
+    with answering('{"max_input_tokens": 50000}') as (model, _):
+        assert model.max_input_tokens() == 50_000
+
+
+CANNOT = [(404, "{}"), (405, "{}"), (501, ""), (200, "x"), (200, "{")]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "times"), [*((*each, 1) for each in CANNOT), (500, "{}", 3), (429, "{}", 3), (400, "{}", 3)]
+)
+def test_a_server_that_cannot_count_is_asked_once(status: int, said: str, times: int) -> None:
+    with answering(said, status=status) as (model, asked):
+        for _ in range(3):
+            assert model.count_tokens({"messages": [{"role": "user", "content": "x"}]}) is None
+    assert len(asked) == times

@@ -162,3 +162,12 @@ def test_a_damaged_state_is_told_never_reset_and_there_is_a_way_back(
     assert selfpager("import", backup, "--as", "back", "--home", alice.home).code == 0
     again = Person(tmp_path, as_name="back")
     assert "Alice" in again.say("Who am I?")
+
+
+def test_a_state_that_is_gone_is_not_begun_anew_without_a_word(rehearsal: Rehearsal, alice: Person) -> None:
+    alice.say("My name is Alice.")
+    database = alice.home / "x" / "pager.db"
+    database.unlink()
+    done = selfpager("chat", alice.file, "--home", alice.home, said="Who am I?\n")
+    assert (done.code, "the memory itself is gone. Restore a backup" in done.err) == (1, True)
+    assert not database.exists()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -84,6 +85,8 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
 
 def _read() -> str | None:
     if sys.stdin.isatty():
+        with suppress(ImportError):  # it is not on every system
+            import_module("readline")  # what is typed can be edited then, and be longer than a terminal's line
         try:
             return click.prompt("you", prompt_suffix="> ", default="", show_default=False)
         except (click.Abort, EOFError):

@@ -20,15 +20,24 @@ def validate_command(file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
     from agents.building import own_tools, try_out
     from agents.config import load
+    from agents.tree import ConfigError
     from pager.clock import SystemClock
 
     config = load(file, os.environ)
     tools = [tool.name for tool in own_tools(config)]
-    try_out(config, SystemClock())
+    try_out(config, SystemClock(), task=False)
+    remarks: list[str] = []
+    try:
+        try_out(config, SystemClock(), task=True)
+    except ConfigError as error:
+        remarks.append(f"good for chat, but not for `run`, which adds a plan and a tool: {error}")
     told = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
         f", own tools {', '.join(tools)}" if tools else ""
     )
-    click.echo(as_json({"valid": True, "name": config.name, "tools": tools}) if as_line else told)
+    result = {"valid": True, "name": config.name, "tools": tools, "remarks": remarks}
+    click.echo(as_json(result) if as_line else told)
+    for remark in () if as_line else remarks:
+        click.echo(remark, err=True)
     return DONE
 
 

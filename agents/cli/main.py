@@ -33,6 +33,7 @@ COMMANDS = {  # command -> (module, what it does)
 }
 
 
+HALVES = "surrogateescape"  # bytes that are no UTF-8 come in as halves of characters, which the memory replaces
 COMPLETION = """\b
 The Tab key completes commands, agents and files, with this line in your shell's configuration:
   bash  eval "$(_SELFPAGER_COMPLETE=bash_source selfpager)"
@@ -87,9 +88,9 @@ def cli() -> None:
 
 def main() -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream, errors in ((sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace"), (sys.stdin, HALVES)):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # half a character ends no conversation
+            stream.reconfigure(errors=errors)  # what is no text ends no conversation
     sys.exit(run(sys.argv[1:]))
 
 

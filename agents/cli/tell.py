@@ -19,11 +19,12 @@ from pager.clock import SystemClock
 @common
 @click.pass_obj
 def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
-    """Leave TEXT for the agent NAME. It takes it at its next step, or when it is next started."""
+    """Leave TEXT for the agent NAME. One that is at work takes it at its next step; any other when it next has work."""
     if not text.strip():
         raise click.UsageError("the message is empty; say something.")
     name, directory = shared.existing(name)
     arguments = {"text": text, **({"name": speaker} if speaker else {})}
     command = inbox.leave(directory, "message", arguments, SystemClock())
-    click.echo(as_json({"command": command}) if as_line else f"left for {name}; it is taken at the next step.")
+    told = f"left for {name}; it is taken at its next step, now or when it works again."
+    click.echo(as_json({"command": command}) if as_line else told)
     return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Generator, Iterable
@@ -10,7 +11,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, is_dataclass
 from datetime import date
 from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -54,6 +55,27 @@ def _in_json(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+@contextmanager
+def _alone(out: TextIO) -> Generator[TextIO]:
+    """Standard output for us alone: what a tool prints, or a program that it starts, goes to standard error. To whoever
+    reads along it would be no line of JSON."""
+    try:
+        number = out.fileno()
+    except OSError:  # no file, as under a test
+        with redirect_stdout(sys.stderr):
+            yield out
+        return
+    out.flush()
+    with os.fdopen(os.dup(number), "w", buffering=1, encoding=out.encoding, errors=out.errors) as own:
+        os.dup2(sys.stderr.fileno(), number)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield own
+        finally:
+            own.flush()
+            os.dup2(own.fileno(), number)
+
+
 class Printer:
     """Prints events; `--json` prints each as a line."""
 
@@ -66,8 +88,7 @@ class Printer:
     def show(self, events: Iterable[Event]) -> Stopped:
         """Print until the end; how it stopped."""
         stopped = Stopped("answered")
-        # What a tool prints would be no line of JSON to the program that reads along.
-        with redirect_stdout(sys.stderr) if self.json_lines else nullcontext():
+        with _alone(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
             for event in events:
                 if isinstance(event, Stopped):
                     stopped = event

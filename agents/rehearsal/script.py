@@ -80,8 +80,7 @@ class Fault:
 
 
 def http_error(status: int, message: str = "", *, retry_after: float | None = None) -> Fault:
-    """429, 500, 529 and their like. The SDK tries again after `retry_after` seconds, which may be a fraction; at 0,
-    or without it, after half a second and more."""
+    """429, 500, 529 and their like. The agent asks again after `retry_after` seconds (or parts of one), or more."""
     return Fault(status=status, message=message or f"a scripted {status}", retry_after=retry_after)
 
 

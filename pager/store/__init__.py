@@ -47,6 +47,13 @@ class SqliteStore:
     def transaction(self) -> AbstractContextManager[None]:
         return self.db.transaction()
 
+    @property
+    def in_transaction(self) -> bool:
+        return self.db.in_transaction
+
+    def undo(self) -> None:
+        self.db.undo()
+
     def after_commit(self, action: Callable[[], None]) -> None:
         self.db.after_commit(action)
 

@@ -79,6 +79,7 @@ class Database:
                 # A commit writes a dozen pages with a few bytes changed in each: half the size, half to write.
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            aside.chmod(0o600)
             aside.replace(self.path)
         except OSError as error:
             raise StorageError(
@@ -220,6 +221,15 @@ class Database:
             self._connection.execute(f"RELEASE {name}")
         finally:
             self._depth -= 1
+
+    def undo(self) -> None:
+        """End whatever transaction an interrupt left behind. Not within one of the caller's own."""
+        self._depth = 0
+        self._after.clear()
+        if self._connection.in_transaction:
+            self.run("ROLLBACK")
+        if self.on_rollback:
+            self.on_rollback()
 
     def after_commit(self, action: Callable[[], None]) -> None:
         """Run `action` when the outermost transaction has committed, never if it or the present one did not; at once

@@ -19,6 +19,7 @@ from pager import Memory
 from tests.support.cli import TIMEOUT_S, Done, selfpager, write_agent
 
 TOOLS = '''
+import subprocess
 from pathlib import Path
 
 def refund(order: int) -> str:
@@ -29,6 +30,7 @@ def refund(order: int) -> str:
 def talk() -> str:
     """Say what you do."""
     print("I am at work.")
+    subprocess.run(["echo", "so am I"], check=True)
     return "said"
 
 
