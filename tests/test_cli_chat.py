@@ -175,8 +175,8 @@ def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
 def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
     place.rehearsal.script("Hello.", "Still here.")
     done = subprocess.run(
-        [*COMMAND, "chat", str(place.file), "--home", str(place.home)], input=b"caf\xe9\nand tea\n", capture_output=True,
-        env=environment(PYTHONIOENCODING="utf-8:strict"), check=False,
+        [*COMMAND, "chat", str(place.file), "--home", str(place.home)], input=b"caf\xe9\nand tea\n",
+        env=environment(PYTHONIOENCODING="utf-8:strict"), capture_output=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, b"Hello.\nStill here.\n")
     with place.memory() as memory:
