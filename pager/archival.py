@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 
 from pager import tokens
+from pager import words as word_index
 from pager.blocks import clean
 from pager.clock import Clock, Moment, span_end, span_start, to_micros
 from pager.content import text_of_person, text_or_none, whole_number
+from pager.embedding import owe_vector
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
-from pager.meaning import Meaning, owe_vector
+from pager.meaning import Meaning
 from pager.pages import Pages
 from pager.search import excerpt, fused, words
 from pager.store import Store
@@ -48,7 +50,7 @@ class Archival:
     ) -> Fact:  # fmt: skip
         text, key, tags = _checked(text, key, tags)
         # Before the transaction: embedding takes longer than everything else.
-        vector = self.meaning.embed(text) if self.meaning else None
+        vector = self.meaning.embedding.embed(text) if self.meaning else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
@@ -58,7 +60,7 @@ class Archival:
             else:
                 owe_vector(self._store)
             # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
-            self._store.archive.index_words(fact.number, text)
+            self._store.archive.index_words(fact.number, word_index.indexed(text))
         if vector is None or self.meaning is None or not neighbours:
             return fact
         # Who only stores does not wait for a search; who looks, searches once.
@@ -187,7 +189,7 @@ class Archival:
     def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
         if self.meaning is None or not query.strip():
             return []
-        vector = self.meaning.embed(query)
+        vector = self.meaning.embedding.embed(query)
         if vector is None:
             return []
         if tags:

@@ -6,18 +6,20 @@ conversation itself is reported and left as it is: nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 
 from pager import tokens, window, words
 from pager.embedder import EmbedderUnavailable
 from pager.errors import PagerError
+from pager.embedding import owe_vector
 from pager.meaning import Meaning
+from pager.said_meaning import SaidMeaning
 from pager.prompt import rebuild
 from pager.store import Store
 from pager.types import Problem
 
 
-def check(store: Store, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
+def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
     damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
     if damage:
         return damage  # what a damaged file says about anything else is worth nothing
@@ -28,6 +30,8 @@ def check(store: Store, meaning: Meaning | None, *, fix: bool) -> list[Problem]:
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
         found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
+    if said is not None:
+        found += [Problem("vectors", text, fix) for text in said.check(fix=fix)]
     return found
 
 
@@ -72,13 +76,8 @@ def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
     if fix and found:
         for fact in store.archive.wrong_vectors(meaning.dimension):
             store.upkeep.drop_vector(fact)
-        _until_done(meaning.catch_up)
+        owe_vector(store)
+        # Without an embedder they stay as they are, and the next check says so again.
+        with suppress(EmbedderUnavailable):
+            meaning.embedding.catch_up(meaning, missing + len(wrong))
     return found
-
-
-def _until_done(step: Callable[[], int]) -> None:
-    try:
-        while step():
-            pass
-    except EmbedderUnavailable:
-        return  # without an embedder they stay as they are, and the next check says so again

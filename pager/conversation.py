@@ -99,7 +99,7 @@ class Conversation:
         table.size(number, counts)
         if text:
             # Last: before a statement that it may have to undo alone, SQLite writes out the words that wait.
-            table.index_words(number, words.indexed(text, name))
+            self._store.said.index_words(number, words.indexed(text, name))
         return Part(number, kind, slot, form, counts)
 
     def append_aside(self, kind: PartKind, text: str) -> None:
@@ -199,6 +199,7 @@ class Conversation:
 
     def _leave(self, gone: Step, step: int, why: str) -> None:
         self._store.prompt.leave(f"s{gone.id}", "step", step, why)
+        self._store.said.owe([gone.id])
         self._store.prompt.release([gone.id], step, why)
         self._note_drop(gone, why)
 

@@ -279,6 +279,7 @@ class Epochs:
             if gone.id in requests:
                 self._store.prompt.enter(f"s{gone.id}", "request", step)
         if draft.leaving:
+            self._store.said.owe([gone.id for gone in draft.leaving])
             self._store.prompt.release([gone.id for gone in draft.leaving], step, why)
         for stay in self._store.prompt.resident():
             if stay.how == "request" and int(stay.page_id[1:]) not in requests:

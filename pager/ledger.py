@@ -35,10 +35,25 @@ class Ledger:
         known = {name: value for name, value in detail.items() if value not in (None, [])}
         self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(known))
 
-    def searched(self, tier: str, query: str, hits: Sequence[Hit], actor: str, **detail: Any) -> None:
-        """A search: what was asked and what came back, with each part of its score."""
-        found = [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in hits]
-        self.write("search", reason=f"asked of {tier}", actor=actor, tier=tier, query=query, found=found, **detail)
+    def searched(
+        self, tier: str, query: str, hits: Sequence[Hit], actor: str, *, missed: Sequence[Hit] = (), **detail: Any
+    ) -> None:  # fmt: skip
+        """A search: what was asked, what came back in its order, and what only just did not; with each part of the
+        score."""
+        told = [
+            [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in each]
+            for each in (hits, missed)
+        ]
+        self.write(
+            "search",
+            reason=f"asked of {tier}",
+            actor=actor,
+            tier=tier,
+            query=query,
+            found=told[0],
+            missed=told[1],
+            **detail,
+        )
 
     def movements(
         self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None

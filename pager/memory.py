@@ -30,12 +30,20 @@ from pager.errors import Refused
 from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.limits import Limits
-from pager.opening import CHROMA, LOCK, EmbedderChoice, Opened, open_directory, open_for_reading, open_meaning
+from pager.opening import (
+    CHROMA,
+    LOCK,
+    EmbedderChoice,
+    Opened,
+    open_directory,
+    open_for_reading,
+    open_meaning,
+    open_recall,
+)
 from pager.pages import Pages
 from pager.prefetch import Prefetch
 from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
-from pager.recall import Recall
 from pager.scales import CountTokens
 from pager.summary import Summarize, Summary
 from pager.tiers import Tiers
@@ -78,14 +86,15 @@ class Memory(Tiers):
         core = Core(store, clock, ledger, limits.core_tokens)
         self._prompt = prompt = Prompt(store, ledger, limits, count_tokens)
         pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
-        archival = Archival(store, clock, ledger, pages, open_meaning(opened, ledger, embedder, index))
-        super().__init__(store, clock, ledger, core, archival, Recall(store, clock, ledger), pages)
+        meaning = open_meaning(opened, ledger, embedder, index)
+        archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
+        super().__init__(store, clock, ledger, core, archival, recall, pages)
         archival.in_turn = self._in_turn
         self._conversation = Conversation(store, clock, ledger, prompt)
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
         self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
         self._prefetch = prefetch
-        store.when_rolled_back(prompt.forget_view)
+        store.when_rolled_back(self._forget_undone)
 
     @classmethod
     def open(
@@ -131,8 +140,13 @@ class Memory(Tiers):
         prompt = Prompt(store, ledger, limits, None)
         pages = Pages(store, clock, ledger, lambda: limits, lambda: prompt.counter)
         core = Core(store, clock, ledger, limits.core_tokens)
-        archival = Archival(store, clock, ledger, pages, open_meaning(opened, ledger, embedder, None))
-        return Reading(store, clock, ledger, core, archival, Recall(store, clock, ledger), pages)
+        meaning = open_meaning(opened, ledger, embedder, None)
+        archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
+        return Reading(store, clock, ledger, core, archival, recall, pages)
+
+    def _forget_undone(self) -> None:
+        self._prompt.forget_view()
+        self._recall.forget()
 
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
         self._prompt.start()
@@ -278,6 +292,7 @@ class Memory(Tiers):
         page = self._store.journal.get("purging")
         if page is not None:
             purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
+            self._recall.forget()
         return page
 
     @property
@@ -311,9 +326,9 @@ class Memory(Tiers):
         """Look over the laws and both stores; with `fix` mend what can be mended."""
         if self._store.in_transaction:
             raise Refused("check looks at what is committed: call it after the transaction.")
-        problems = check.check(self._store, self._archival.meaning, fix=fix)
+        problems = check.check(self._store, self._archival.meaning, self._recall.meaning, fix=fix)
         if fix and problems:
-            self._prompt.forget_view()
+            self._forget_undone()
         return problems
 
     @takes_turns

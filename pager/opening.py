@@ -11,11 +11,14 @@ from typing import Literal
 
 from pager.clock import Clock
 from pager.embedder import Embedder, EmbedderUnavailable, default_embedder
+from pager.embedding import Embedding
 from pager.errors import NotFound, StorageError
 from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.lock import AgentLock
 from pager.meaning import Meaning, StoredVectors
+from pager.recall import Recall
+from pager.said_meaning import SaidMeaning
 from pager.store import SqliteStore, Store
 
 DATABASE = "pager.db"
@@ -89,4 +92,8 @@ def open_meaning(opened: Opened, ledger: Ledger, choice: EmbedderChoice, index: 
         from pager.chroma import ChromaIndex
 
         index = ChromaIndex(opened.directory / CHROMA, StoredVectors(opened.store, embedder))
-    return Meaning(opened.store, ledger, embedder, index)
+    return Meaning(opened.store, ledger, Embedding(opened.store, ledger, embedder), index)
+
+
+def open_recall(store: Store, clock: Clock, ledger: Ledger, meaning: Meaning | None) -> Recall:
+    return Recall(store, clock, ledger, SaidMeaning(store, meaning.embedding) if meaning else None)

@@ -18,8 +18,9 @@ from typing import Any, cast
 from pager import digest, markup, sizing, tokens, words
 from pager.blocks import THINKING, dump, media_in, text_block, text_of
 from pager.embedder import EmbedderUnavailable
+from pager.embedding import AT_ONCE, owe_vector
 from pager.ledger import Ledger
-from pager.meaning import Meaning, owe_vector
+from pager.meaning import Meaning
 from pager.pages import Pages
 from pager.store import Store
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
@@ -153,6 +154,8 @@ def purge(
             if table == "facts":
                 store.upkeep.drop_vector(row)  # it was made from the text that is gone
                 owe_vector(store)
+            elif table == "parts":
+                store.said.renew_vector(row)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
         for block in store.core.blocks():
             store.core.recount(block.version, tokens.total(block.value))
@@ -332,7 +335,7 @@ def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None
         shutil.rmtree(index_directory, ignore_errors=True)  # a copy from a time with an embedder
     else:
         with suppress(EmbedderUnavailable):
-            meaning.catch_up()  # facts that quoted the text have another one now
+            meaning.embedding.catch_up(meaning, AT_ONCE)  # facts that quoted the text have another one now
         meaning.rebuild("purge")
     store.journal.put("purging", None)
     store.upkeep.erase_freed()

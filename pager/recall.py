@@ -1,30 +1,51 @@
-"""The recall tier beside the prompt: turns recorded from elsewhere, and every step that was ever said, by words and
-date."""
+"""The recall tier beside the prompt: turns recorded from elsewhere, and every step that was ever said, found by its
+words and its neighbours' words, by what it means, by who said it and when.
+
+Words alone find well; an embedder adds to it. The index of words holds every part, and what a search needs beside it
+(`Sessions`, the vectors) is read from the store once and then grows with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, cast
 
+from pager import dates
 from pager import words as word_index
 from pager.blocks import clean, text_block, text_of
 from pager.clock import Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
 from pager.content import text_of_person, text_or_none, whole_number
+from pager.embedding import AT_ONCE
 from pager.errors import Refused
 from pager.ledger import Ledger
+from pager.ranking import Ranking
+from pager.said_meaning import SaidMeaning
 from pager.search import excerpt, words
+from pager.sessions import Sessions
 from pager.store import Said, Store
 from pager.types import Hit, Json
 
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
-PARTS_PER_STEP = 4  # parts fetched for each step wanted: a step with many results may match with several
+PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
+MISSED = 3  # of the steps behind the last hit the ledger names so many
+OLDEST_YEARS = 30  # "in May" means any May of the last so many years
 
 
 class Recall:
-    def __init__(self, store: Store, clock: Clock, ledger: Ledger) -> None:
+    def __init__(self, store: Store, clock: Clock, ledger: Ledger, meaning: SaidMeaning | None) -> None:
         self._store = store
         self._clock = clock
         self._ledger = ledger
+        self.meaning = meaning
+        self._turns: Sessions | None = None
+        self._purges: str | None = None
+
+    def forget(self) -> None:
+        """Something was undone, purged or made anew: what is known of the turns is read again."""
+        self._turns = None
+        if self.meaning:
+            self.meaning.forget()
 
     # turns from elsewhere
 
@@ -42,7 +63,8 @@ class Recall:
                 number, "said", "user", block, moment, searchable=bool(text.strip())
             )
             if text.strip():
-                self._store.conversation.index_words(part, word_index.indexed(block["text"], name))
+                self._store.said.index_words(part, word_index.indexed(block["text"], name))
+                self._store.said.owe([number])
         return number
 
     def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
@@ -58,45 +80,112 @@ class Recall:
                     raise Refused(f"turn {index}: {error}") from None
         return numbers
 
+    def embed_full_batch(self) -> None:
+        """As soon as as many wait as a search would embed by itself."""
+        if self.meaning and self._store.said.count_owed() >= AT_ONCE:
+            self.meaning.embedding.as_far_as_it_goes(self.meaning)
+
+    def embed_all(self) -> None:
+        if self.meaning:
+            self.meaning.embedding.as_far_as_it_goes(self.meaning, self._store.said.count_owed())
+
     # searching
 
     def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
-        hits = self.find(query, limit=limit, after=after, before=before)
+        found = self._find(query, limit + MISSED if whole_number(limit, "limit") > 0 else limit, after, before)
+        hits, missed = found[:limit], found[limit:]
         span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
         with self._store.transaction():
-            self._ledger.searched("recall", str(clean(query)), hits, actor, **span)
+            self._ledger.searched("recall", str(clean(query)), hits, actor, missed=missed, **span)
         return hits
 
     def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
         """The best steps, best first; without words in the query the newest ones of the span."""
+        return self._find(query, limit, after, before)
+
+    def _find(self, query: str, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
         if whole_number(limit, "limit") < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
         query, zone = str(clean(text_of_person(query, "query"))), self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
+        if not query.strip():
+            newest = self._store.said.newest(limit * PARTS_PER_STEP, start, end)
+            return [self._hit(said, query, 0.0, {}) for said in {said.step: said for said in newest[::-1]}.values()][
+                ::-1
+            ][:limit]
         asked = words(query)
-        wanted = limit * PARTS_PER_STEP
-        if asked:
-            found = self._store.conversation.match(asked, wanted, start, end)
-        elif not query.strip():
-            found = self._store.conversation.newest(wanted, start, end)
-        else:
-            found = []
-        return [self._hit(said, query) for said in _best_of_each_step(found)[:limit]]
+        turns = self._known_turns()
+        if not asked or not len(turns):
+            return []
+        ranking = self._ranked(query, asked, turns, start, end)
+        best = self._best_steps(ranking, limit)
+        said = self._store.said.said([int(turns.part[place]) for place, _ in best])
+        return [self._hit(said[int(turns.part[place])], query, score, ranking.parts(place)) for place, score in best]
 
-    def _hit(self, said: Said, query: str) -> Hit:
+    def _known_turns(self) -> Sessions:
+        """All turns, up to the newest."""
+        purges = self._store.journal.get("purges")
+        if self._turns is None or purges != self._purges:
+            self.forget()
+            self._turns, self._purges = Sessions(), purges
+        self._turns.extend(self._store.said.told(self._turns.newest))
+        return self._turns
+
+    def _ranked(self, query: str, asked: list[str], turns: Sessions, start: int | None, end: int | None) -> Ranking:
+        within = turns.at == turns.at
+        if start is not None:
+            within &= turns.at >= start
+        if end is not None:
+            within &= turns.at < end
+        ranking = Ranking(turns, within)
+        for term in self._store.said.terms(" ".join(asked)):
+            ranking.add_word(self._store.said.places(term))
+        ranking.add_speakers(query)
+        ranking.add_spans([*self._named_times(query, turns), *self._around_event(query, turns)])
+        if self.meaning and (near := self.meaning.near(query, turns)):
+            ranking.add_meaning(*near)
+        return ranking
+
+    def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
+        zone, today = self._clock.zone, self._clock.now().date()
+        first = from_micros(int(turns.at.min()), zone).year
+        last = max(today.year, from_micros(int(turns.at.max()), zone).year)
+        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1))
+        return [(to_micros(span_start(start, zone)), to_micros(span_start(end, zone))) for start, end in spans]
+
+    def _around_event(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
+        """"Before the move": before what is said most clearly of a move."""
+        asked = dates.event(query)
+        if asked is None:
+            return []
+        side, what = asked
+        event = Ranking(turns, turns.at == turns.at)
+        for term in self._store.said.terms(" ".join(words(what))):
+            event.add_word(self._store.said.places(term))
+        found = event.best(1)
+        if not found:
+            return []
+        at = int(turns.at[found[0][0]])
+        return [(int(turns.at.min()), at) if side == "before" else (at, int(turns.at.max()) + 1)]
+
+    @staticmethod
+    def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
+        """Of each step its best part."""
+        wanted = limit * PARTS_PER_STEP
+        while True:
+            found = ranking.best(wanted)
+            best: dict[int, tuple[int, float]] = {}
+            for place, score in found:
+                best.setdefault(int(ranking.turns.step[place]), (place, score))
+            if len(best) >= limit or len(found) < wanted:
+                return list(best.values())[:limit]
+            wanted *= 4
+
+    def _hit(self, said: Said, query: str, score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), query)
         who = said.name or said.role
-        return Hit(
-            f"s{said.step}", text, from_micros(said.at, self._clock.zone), said.score, {"words": said.score}, who
-        )
-
-
-def _best_of_each_step(found: Sequence[Said]) -> list[Said]:
-    best: dict[int, Said] = {}
-    for said in found:
-        best.setdefault(said.step, said)
-    return list(best.values())
+        return Hit(f"s{said.step}", text, from_micros(said.at, self._clock.zone), score, parts, who)
 
 
 def _record_fields(turn: Any) -> dict[str, Any]:

@@ -1,12 +1,25 @@
-"""Searching: the words of a question, and several rankings made one. Pure."""
+"""Searching: the words of a text and of a question, and several rankings made one. Pure.
+
+What the index splits into words is folded first, and so are questions: one form for letters that look or mean the
+same, and scripts that put no spaces between words in pieces of one and two letters.
+
+    >>> folded("Stra\u00dfe \uff21\uff22 \u6771\u4eac\u90fd"), words("Where is the STRASSE?")
+    ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 _WORD = re.compile(r"\w+", re.UNICODE)
-MOST_WORDS = 48
+# Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+MOST_WORDS = 256  # a question may be a page long
 RANK_CONSTANT = 10  # of reciprocal rank fusion; measured on short facts (DESIGN section 12)
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
@@ -21,9 +34,23 @@ _COMMON = frozenset(
 )
 
 
+def folded(text: str) -> str:
+    """The text as its words are indexed."""
+    if text.isascii():
+        return text.lower()
+    return _UNSPACED.sub(_in_pieces, unicodedata.normalize("NFKC", text).casefold())
+
+
+def _in_pieces(run: re.Match[str]) -> str:
+    """Each letter, and every two that stand beside each other. Without vowel signs: the index parts words at them."""
+    letters = [letter for letter in run[0] if not unicodedata.category(letter).startswith("M")]
+    pairs = (one + other for one, other in zip(letters, letters[1:], strict=False))
+    return f" {' '.join([*letters, *pairs])} "
+
+
 def words(text: str) -> list[str]:
     """The distinct words of a text, without the common ones where there are others."""
-    found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text.replace("\0", " "))))
+    found = list(dict.fromkeys(_WORD.findall(folded(text).replace("\0", " "))))
     telling = [word for word in found if word not in _COMMON]
     return (telling or found)[:MOST_WORDS]
 

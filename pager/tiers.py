@@ -27,12 +27,20 @@ class Tiers(Reading):
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
     ) -> str:
         """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id."""
-        return f"s{self._recall.record(role, text, at=at, name=name, session=session)}"
+        number = self._recall.record(role, text, at=at, name=name, session=session)
+        self._store.after_commit(self._recall.embed_full_batch)
+        return f"s{number}"
 
     @takes_turns
-    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which."""
-        return [f"s{number}" for number in self._recall.record_many(turns)]
+    def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
+        """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which.
+
+        Then they are embedded, which takes longer: without `embed` that is left to `embed_waiting`.
+        """
+        numbers = self._recall.record_many(turns)
+        if embed:
+            self._store.after_commit(self._recall.embed_all)
+        return [f"s{number}" for number in numbers]
 
     # moving facts and pages
 

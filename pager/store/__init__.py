@@ -18,10 +18,11 @@ from pager.store.core_table import CoreTable
 from pager.store.database import Database
 from pager.store.journal import JournalTable
 from pager.store.prompt import PromptTable
-from pager.store.seam import Said, Store
+from pager.store.said import SaidTable
+from pager.store.seam import Said, Store, Told
 from pager.store.upkeep import UpkeepTable
 
-__all__ = ["Said", "SqliteStore", "Store"]
+__all__ = ["Said", "SqliteStore", "Store", "Told"]
 
 
 class SqliteStore:
@@ -30,6 +31,7 @@ class SqliteStore:
     def __init__(self, path: Path, zone: tzinfo, *, read_only: bool = False) -> None:
         self.db = Database(path, read_only=read_only)
         self.conversation = ConversationTable(self.db)
+        self.said = SaidTable(self.db)
         self.archive = ArchiveTable(self.db, zone)
         self.core = CoreTable(self.db, zone)
         self.prompt = PromptTable(self.db)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from pager.blocks import dump
-from pager.store.database import Database, Row, any_of
-from pager.store.seam import Said
+from pager.store.database import Database, Row
 from pager.tokens import Counts
 from pager.types import Call, Json, Part, PartKind, Slot, Step
 
@@ -88,9 +86,6 @@ class ConversationTable:
             (step, kind, slot, searchable, at, dump(block)),
         )
 
-    def index_words(self, part: int, text: str) -> None:
-        self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
-
     def reform(self, part: int, epoch: int, form: Json | None) -> None:
         """From `epoch` on the prompt carries `part` like this; None leaves it out."""
         self._db.run(
@@ -164,40 +159,6 @@ class ConversationTable:
             Call(r["id"], b["name"], b.get("input") or {}, r["step"], r["began_at"] is not None, bool(r["waiting"]))
             for r, b in blocks
         ]
-
-    # search
-
-    def match(self, words: Sequence[str], limit: int, after: int | None, before: int | None) -> list[Said]:
-        """The best parts with any of these words, best first, in the half-open span of time."""
-        span, values = _span(after, before)
-        timed = "JOIN parts p ON p.id = w.rowid" if span else ""
-        # Ranked without the blocks, which may be megabytes: they are read of the best only.
-        sql = (
-            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, -best.rank AS score FROM"
-            f" (SELECT w.rowid AS id, w.rank FROM said_words w {timed} WHERE said_words MATCH ? {span}"
-            " ORDER BY w.rank, w.rowid DESC LIMIT ?) best"
-            " JOIN parts p ON p.id = best.id JOIN steps s ON s.id = p.step ORDER BY best.rank, p.id DESC"
-        )
-        return [_said(row) for row in self._db.rows(sql, (any_of(words), *values, limit))]
-
-    def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
-        """The newest searchable parts in the span, for a search without words."""
-        span, values = _span(after, before)
-        sql = (
-            "SELECT p.id, p.step, s.role, s.name, p.at, p.block, 0.0 AS score FROM parts p"
-            f" JOIN steps s ON s.id = p.step WHERE p.searchable = 1 {span} ORDER BY p.at DESC, p.id DESC LIMIT ?"
-        )
-        return [_said(row) for row in self._db.rows(sql, (*values, limit))]
-
-
-def _span(after: int | None, before: int | None) -> tuple[str, tuple[Any, ...]]:
-    conditions = ("AND p.at >= ?" if after is not None else "", "AND p.at < ?" if before is not None else "")
-    return " ".join(conditions), tuple(value for value in (after, before) if value is not None)
-
-
-def _said(row: Row) -> Said:
-    block = json.loads(row["block"])
-    return Said(row["id"], row["step"], row["role"], row["name"], row["at"], block, row["score"])
 
 
 def _part(row: Row) -> Part:

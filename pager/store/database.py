@@ -105,6 +105,7 @@ class Database:
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")  # what is asked is in no file that a purge does not know
         return connection
 
     def _recognised(self) -> int:

@@ -7,7 +7,9 @@ Migrations are never edited once released: a change is a new function's worth of
 
 from __future__ import annotations
 
-BASE = """
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+
+BASE = f"""
 -- Single values: the embedder's fingerprint, whether a purge is under way, ...
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,                -- embedder, vectors_owed, purging, purges, note:...
@@ -174,6 +176,18 @@ CREATE TABLE vectors (
 );
 CREATE INDEX vectors_fact ON vectors (fact);  -- narrow: counting reads a few pages, not every vector
 
+-- How near parts are in meaning, a byte a number. Of what was recorded or has left the prompt.
+CREATE TABLE said_vectors (
+  row INTEGER PRIMARY KEY,             -- they come late, and in any order: what is new has a higher one
+  part INTEGER NOT NULL UNIQUE REFERENCES parts (id),
+  vector BLOB NOT NULL                 -- of the embedder that meta names: a float32, then as many times it, -127 to 127
+);
+
+-- Parts that wait for one.
+CREATE TABLE said_owed (
+  part INTEGER PRIMARY KEY REFERENCES parts (id)
+);
+
 -- Pages that a person or the agent keeps in the prompt.
 CREATE TABLE pins (
   page TEXT PRIMARY KEY,               -- s45, f12 or x3
@@ -195,7 +209,7 @@ CREATE TABLE ledger (
   reason TEXT NOT NULL,                -- why
   actor TEXT NOT NULL,                 -- who asked: agent, person, pager or file
   tokens INTEGER NOT NULL DEFAULT 0,   -- how many were moved
-  detail TEXT NOT NULL DEFAULT '{}'    -- JSON: whatever else explains it
+  detail TEXT NOT NULL DEFAULT '{{}}'    -- JSON: whatever else explains it
 );
 CREATE INDEX ledger_page ON ledger (page) WHERE page IS NOT NULL;
 CREATE INDEX ledger_event ON ledger (event, id);
@@ -223,8 +237,8 @@ CREATE TABLE tokenizers (
 ) WITHOUT ROWID;
 
 -- Full text. Contentless: the words only, made from parts and facts, rowid is theirs.
-CREATE VIRTUAL TABLE said_words USING fts5 (text, content='', tokenize='porter unicode61 remove_diacritics 2');
-CREATE VIRTUAL TABLE fact_words USING fts5 (text, content='', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE said_words USING fts5 (text, content='', tokenize='{TOKENIZER}');
+CREATE VIRTUAL TABLE fact_words USING fts5 (text, content='', tokenize='{TOKENIZER}');
 """
 
 MIGRATIONS: tuple[str, ...] = (BASE,)

@@ -159,6 +159,8 @@ class UpkeepTable:
         if row is None:
             return
         self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (change(row["block"]), part))
+        for table in ("said_vectors", "said_owed"):
+            self._db.run(f"DELETE FROM {table} WHERE part = ?", (part,))
         for form in self._db.rows("SELECT epoch, block FROM forms WHERE part = ? AND block IS NOT NULL", (part,)):
             where = (change(form["block"]), part, form["epoch"])
             self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)

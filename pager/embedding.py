@@ -1,0 +1,158 @@
+"""Texts into vectors for all that is searched by meaning, whatever the embedder does, and whichever it was before.
+
+Vectors of two embedders are worthless beside each other. When another one comes, what was stored is dropped, and
+waits until it is embedded anew (`Memory.embed_waiting`); until then it is found by its words. An embedder is anybody's
+code: what goes wrong in it is told to the ledger, once for each process, and search goes on without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pager.embedder import Embedder, EmbedderUnavailable
+from pager.errors import StorageError
+from pager.ledger import Ledger
+from pager.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
+AT_ONCE = 32  # texts that a search may embed before it looks: a fraction of a second
+LARGEST_BATCH = 256  # texts; among more of them there are more of one length, which go through a model together
+OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
+
+
+def owe_vector(store: Store) -> None:
+    """A fact is stored without one; it gets it as soon as an embedder works."""
+    if store.journal.get(OWED) is None:
+        store.journal.put(OWED, "1")
+
+
+class Batch(NamedTuple):
+    """Texts that wait for a vector, by id. Worth nothing after a purge, which may have changed them."""
+
+    purges: str | None
+    texts: list[tuple[int, str]]
+
+
+class Source(Protocol):
+    """What is embedded: facts, turns."""
+
+    def next_batch(self, limit: int) -> Batch:
+        """The oldest that wait."""
+        ...
+
+    def keep(self, batch: Batch, rows: Vectors) -> None: ...
+
+
+class Embedding:
+    def __init__(self, store: Store, ledger: Ledger, embedder: Embedder) -> None:
+        self._store = store
+        self._ledger = ledger
+        self.embedder = embedder
+        self._is_known = False  # that what is committed was made by this one
+        self._told: set[str] = set()
+
+    def embed(self, text: str) -> Vectors | None:
+        try:
+            return self.rows([text])[0]
+        except EmbedderUnavailable as error:
+            self.tell("embedder", str(error))
+            return None
+
+    def rows(self, texts: Sequence[str]) -> Vectors:
+        """One for each text, of unit length."""
+        import numpy as np
+
+        try:
+            rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
+        except EmbedderUnavailable:
+            raise
+        except Exception as error:
+            raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
+        wanted = (len(texts), self.embedder.dimension)
+        squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
+        if (abs(squares - 1) < NEARLY_UNIT).all():
+            return rows
+        if not np.isfinite(squares).all():
+            raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+        return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
+
+    def of(self, batch: Batch) -> Vectors:
+        """The slow part: it reads and writes nothing, so others may go on meanwhile."""
+        return self.rows([text for _, text in batch.texts])
+
+    def batch(self, texts: list[tuple[int, str]]) -> Batch:
+        return Batch(self._store.journal.get("purges"), texts)
+
+    def is_current(self, batch: Batch) -> bool:
+        return batch.purges == self._store.journal.get("purges")
+
+    def catch_up(self, source: Source, limit: int) -> int:
+        """Embed up to so many that wait; how many it was."""
+        done = 0
+        while done < limit and (batch := source.next_batch(min(LARGEST_BATCH, limit - done))).texts:
+            source.keep(batch, self.of(batch))
+            done += len(batch.texts)
+        return done
+
+    def as_far_as_it_goes(self, source: Source, limit: int = AT_ONCE) -> None:
+        """`catch_up`, for whoever goes on without."""
+        try:
+            self.catch_up(source, limit)
+        except (EmbedderUnavailable, StorageError) as error:
+            self.tell("embedder", str(error))
+
+    # which embedder it was
+
+    def settle(self) -> None:
+        """In the caller's transaction: what is stored from here on is of this embedder, and so is what stays."""
+        if self._is_known:
+            return
+        known = self._store.journal.get("embedder")
+        if known == self.embedder.fingerprint:
+            self._store.after_commit(self._know)
+            return
+        if known is not None:
+            self._ledger.write("embedder", reason=f"{known} -> {self.embedder.fingerprint}: all is embedded anew")
+            self._store.archive.drop_vectors()
+            self._store.said.drop_vectors()
+        self._store.journal.put("embedder", self.embedder.fingerprint)
+        owe_vector(self._store)
+
+    def _know(self) -> None:
+        self._is_known = True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""
+        known = self._store.journal.get("embedder")
+        if known in (None, self.embedder.fingerprint):
+            return True
+        if self._store.read_only:
+            raise EmbedderUnavailable(f"the vectors were made by {known}; read them with the same embedder.")
+        return False
+
+    # what went wrong
+
+    def tell(self, event: str, text: str) -> None:
+        """Once for each kind of failure in this process."""
+        if event not in self._told:
+            self._told.add(event)
+            self.note(event, text)
+
+    def note(self, event: str, text: str) -> None:
+        """For the ledger, as long as the disk takes it: what was asked for was done, or goes on without."""
+        with suppress(StorageError):
+            self._ledger.write(event, reason=text)
+
+    def forget_told(self, *events: str) -> None:
+        """Tell of these failures anew; without any, of all."""
+        self._told.difference_update(events or tuple(self._told))

@@ -1,0 +1,180 @@
+"""How well each turn answers a question. Pure: arrays in, arrays out; every weight is here.
+
+Words count as in BM25, with its usual constants. But a turn is taken for what it says together with its neighbours: its
+count of a word is its own and what they lend it (`pager.sessions`), and so is its length. How rare a word is, its own
+turns say. Where other things speak for a turn, they count like a word that so many turns hold: the person of whom the
+question speaks is who said it, the time of which it speaks is when. Meaning is added with `MEANING` of the spread that
+words have in this search; a turn means what it says and, by `AROUND`, what its neighbours say.
+
+The weights were chosen on one set of questions and judged on others: `make bench-retrieval` says on which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pager.search import folded
+from pager.sessions import Sessions, Speaker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b
+MEANING = 0.6
+AROUND = 0.5
+ALIKE = 1e-6  # a spread smaller than that is rounding
+_SPEAKS_OF = {"i": "user", "my": "user", "me": "user", "mine": "user", "you": "assistant", "your": "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the question: where it stands, how often, and how much each such turn gets for it."""
+
+    rarity: float
+    places: Places
+    counts: Floats
+    spread: Floats
+
+
+@dataclass(slots=True)
+class Ranking:
+    """What speaks for each turn, by position. Only turns in `within` compete."""
+
+    turns: Sessions
+    within: Mask
+    terms: list[Term] = field(default_factory=list[Term])
+    words: Floats = field(init=False)
+    others: dict[str, Floats] = field(default_factory=dict[str, "Floats"])  # who, when, meaning
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        self.words = np.zeros(len(self.turns))
+
+    # what speaks for a turn
+
+    def add_word(self, parts: Places) -> None:
+        """A word of the question, by the parts that hold it, ascending, each as often as it does."""
+        import numpy as np
+
+        held, counts = np.unique(self.turns.positions(parts), return_counts=True)
+        held, counts = held[held >= 0], counts[held >= 0].astype(np.float64)
+        if not len(held):
+            return
+        term = Term(rarity(len(held), len(self.turns)), held, counts, self.turns.spread(held, counts)[:-1])
+        self.terms.append(term)
+        self.words += self._worth(term.spread, self._norm) * term.rarity
+
+    @property
+    def _norm(self) -> Floats:
+        size = self.turns.size[:-1]
+        return SATURATION * (1 - LENGTH + LENGTH * size / size.mean())
+
+    @staticmethod
+    def _worth(counts: Floats, norm: Floats) -> Floats:
+        return counts * (SATURATION + 1) / (counts + norm)
+
+    def add_speakers(self, question: str) -> None:
+        """Whoever the question names, or means by a pronoun, among those who speak in the same sessions."""
+        import numpy as np
+
+        turns, found = self.turns, np.zeros(len(self.turns))
+        for number, share in enumerate(map(_named_in(question), turns.speakers)):
+            if share:
+                own = turns.speaker == number
+                together = np.isin(turns.session, turns.session[own])
+                found += share * own * rarity(int(own.sum()), int(together.sum()))
+        self._add("who", found)
+
+    def add_spans(self, spans: Sequence[tuple[int, int]]) -> None:
+        """The times of which the question speaks, half-open."""
+        import numpy as np
+
+        inside = np.zeros(len(self.turns), dtype=np.bool_)
+        for start, end in spans:
+            inside |= (self.turns.at >= start) & (self.turns.at < end)
+        if inside.any():
+            self._add("when", inside * rarity(int(inside.sum()), len(self.turns)))
+
+    def add_meaning(self, known: Places, cosines: Floats) -> None:
+        """How near turns are to the question; of one that has no vector yet meaning says nothing."""
+        import numpy as np
+
+        turns, have, near = self.turns, np.zeros(len(self.turns) + 1), np.zeros(len(self.turns) + 1)
+        have[known], near[known] = 1.0, cosines
+        around = turns.spread(known, cosines) - near
+        weight = turns.spread(known, np.ones(len(known))) - have
+        near += AROUND * np.divide(around, weight, out=np.zeros_like(around), where=weight > ALIKE)
+        judged = self.within & (have[:-1] > 0)
+        if not judged.any() or (spread := float(near[:-1][judged].std())) < ALIKE:
+            return
+        of_words = float(self.words[self.within].std()) or 1.0
+        self._add("meaning", (near[:-1] - near[:-1][judged].mean()) * judged * MEANING * of_words / spread)
+
+    def _add(self, name: str, values: Floats) -> None:
+        if values.any():
+            self.others[name] = values
+
+    # what comes of it
+
+    def best(self, limit: int) -> list[tuple[int, float]]:
+        """At least the `limit` best positions, if so many have anything to say for them, and their scores; of equal
+        ones the newest first."""
+        import numpy as np
+
+        score = self.words + sum(self.others.values())
+        speaks = self.words > 0
+        for name in ("when", "meaning"):
+            if name in self.others:
+                speaks |= self.others[name] > 0
+        found = np.flatnonzero(speaks & self.within)
+        if len(found) > limit:
+            least = np.partition(score[found], -limit)[-limit]
+            found = found[score[found] >= least]
+        order = np.lexsort((-found, -score[found]))
+        return [(int(place), float(score[place])) for place in found[order]]
+
+    def parts(self, place: int) -> dict[str, float]:
+        """What a turn's score is made of. `words` are its own, `neighbours` what theirs add."""
+        import numpy as np
+
+        own, norm = 0.0, float(self._norm[place])
+        for term in self.terms:
+            at = int(np.searchsorted(term.places, place))
+            if at < len(term.places) and term.places[at] == place:
+                count = float(term.counts[at])
+                own += term.rarity * count * (SATURATION + 1) / (count + norm)
+        found = {"words": own, "neighbours": float(self.words[place]) - own}
+        found |= {name: float(values[place]) for name, values in self.others.items()}
+        return {name: value for name, value in found.items() if abs(value) > ALIKE}
+
+
+def rarity(holding: int, among: int) -> float:
+    """What it says that a turn is one of so many: much for few, next to nothing for all, never less than that."""
+    return math.log(1 + (among - holding + 0.5) / (holding + 0.5))
+
+
+class _named_in:  # noqa: N801 - called like a function
+    """How much of a speaker's name stands in a question, or whether it speaks of their role."""
+
+    def __init__(self, question: str) -> None:
+        self._words = set(_words(question))
+        self._roles = {_SPEAKS_OF.get(word, word) for word in self._words}
+
+    def __call__(self, speaker: Speaker) -> float:
+        role, name = speaker
+        of_name = _words(name or "")
+        named = sum(word in self._words for word in of_name) / len(of_name) if of_name else 0.0
+        return max(named, float(not self._roles.isdisjoint(_words(role))))
+
+
+def _words(text: str) -> list[str]:
+    return "".join(char if char.isalnum() else " " for char in folded(text)).split()

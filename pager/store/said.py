@@ -1,0 +1,140 @@
+"""What was said, for searching: words, neighbours and vectors of searchable parts. SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pager.store.database import Database, Row
+from pager.store.schema import TOKENIZER
+from pager.store.seam import Said, Told
+from pager.types import FOREVER
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SAID = "SELECT p.id, p.step, s.role, s.name, p.at, p.block FROM parts p JOIN steps s ON s.id = p.step"
+# Of this connection alone and in its memory: a question, to see what the index makes of its words; and the index
+# word by word, with every place where a word stands.
+_BESIDE = (
+    f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked USING fts5 (text, tokenize='{TOKENIZER}')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_terms USING fts5vocab (temp, asked, instance)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.said_terms USING fts5vocab (main, said_words, instance)",
+)
+
+
+class SaidTable:
+    """Searchable parts. Their words are in `said_words`, whose rows are theirs."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # words and neighbours
+
+    def index_words(self, part: int, text: str) -> None:
+        self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
+
+    def told(self, after: int) -> list[Told]:
+        """What is known of every searchable part beyond `after` but its text, in the order in which they came."""
+        sql = (
+            "SELECT p.id, p.step, p.at, s.kind, s.role, s.name, s.session, d.sz FROM parts p"
+            " JOIN steps s ON s.id = p.step JOIN said_words_docsize d ON d.id = p.id"
+            " WHERE p.searchable = 1 AND p.id > ? ORDER BY p.id"
+        )
+        return [Told(*row[:7], _varint(row["sz"])) for row in self._db.rows(sql, (after,))]
+
+    def terms(self, text: str) -> list[str]:
+        """The distinct words of a text in the form in which the index holds them, in their order."""
+        for sql in _BESIDE:
+            self._db.run(sql)
+        self._db.run("INSERT OR REPLACE INTO temp.asked (rowid, text) VALUES (1, ?)", (text,))
+        rows = self._db.rows("SELECT term, min(offset) AS place FROM temp.asked_terms GROUP BY term ORDER BY place")
+        self._db.run("DELETE FROM temp.asked")
+        return [row["term"] for row in rows]
+
+    def places(self, term: str) -> NDArray[np.int64]:
+        """The parts that hold a term, ascending, each as often as it does. The term is one that `terms` gave."""
+        import numpy as np
+
+        # As one text: a row for each place would take ten times as long to fetch.
+        joined: str = self._db.value("SELECT group_concat(doc) FROM temp.said_terms WHERE term = ?", (term,), "")
+        return np.fromstring(joined, dtype=np.int64, sep=",")
+
+    def said(self, parts: Sequence[int]) -> dict[int, Said]:
+        rows = self._db.rows(f"{_SAID} WHERE p.id IN ({','.join(map(str, parts))})")
+        return {row["id"]: _said(row) for row in rows}
+
+    def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
+        """The newest searchable parts in the half-open span of time."""
+        spans = ("AND p.at >= ?" if after is not None else "", "AND p.at < ?" if before is not None else "")
+        values: list[Any] = [value for value in (after, before) if value is not None]
+        sql = f"{_SAID} WHERE p.searchable = 1 {' '.join(spans)} ORDER BY p.at DESC, p.id DESC LIMIT ?"
+        return [_said(row) for row in self._db.rows(sql, (*values, limit))]
+
+    # vectors
+
+    def owe(self, steps: Sequence[int]) -> None:
+        """The searchable parts of these steps want a vector."""
+        sql = "INSERT OR IGNORE INTO said_owed SELECT id FROM parts WHERE step = ? AND searchable = 1"
+        self._db.run_many(sql, [(step,) for step in steps])
+
+    def owed(self, limit: int) -> list[Said]:
+        """The oldest parts that wait for a vector."""
+        return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
+                                                    " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
+
+    def count_owed(self) -> int:
+        return self._db.value("SELECT count(*) FROM said_owed")
+
+    def store_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Vectors of parts that still wait for one; what was purged meanwhile gets none."""
+        sql = "INSERT OR REPLACE INTO said_vectors (part, vector) SELECT part, ?2 FROM said_owed WHERE part = ?1"
+        self._db.run_many(sql, rows)
+        self._db.run_many("DELETE FROM said_owed WHERE part = ?", [(part,) for part, _ in rows])
+
+    def vectors(self, after: int) -> list[tuple[int, int, bytes]]:
+        """Every vector that was stored beyond the row `after`: its row, its part, and itself."""
+        rows = self._db.rows("SELECT row, part, vector FROM said_vectors WHERE row > ? ORDER BY row", (after,))
+        return [(row["row"], row["part"], row["vector"]) for row in rows]
+
+    def drop_vectors(self) -> None:
+        """Every part that has a vector wants another one."""
+        self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors")
+        self._db.run("DELETE FROM said_vectors")
+
+    def renew_vector(self, part: int) -> None:
+        """The part, if it has a vector, wants another one."""
+        self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors WHERE part = ?", (part,))
+        self._db.run("DELETE FROM said_vectors WHERE part = ?", (part,))
+
+    def unowed(self) -> list[int]:
+        """Steps that are not in the prompt, with a searchable part that has no vector and waits for none."""
+        sql = (
+            "SELECT DISTINCT p.step FROM parts p JOIN steps s ON s.id = p.step WHERE p.searchable = 1"
+            " AND NOT EXISTS (SELECT 1 FROM said_vectors v WHERE v.part = p.id)"
+            " AND NOT EXISTS (SELECT 1 FROM said_owed o WHERE o.part = p.id) AND (s.kind = 'record' OR EXISTS"
+            " (SELECT 1 FROM residency r WHERE r.page = 's' || s.id AND r.how = 'step' AND r.until_step < ?))"
+            " ORDER BY p.step"
+        )
+        return [row["step"] for row in self._db.rows(sql, (FOREVER,))]
+
+    def wrong_vectors(self, length: int) -> list[int]:
+        """Parts whose vector has not this many bytes."""
+        rows = self._db.rows("SELECT part FROM said_vectors WHERE length(vector) <> ? ORDER BY part", (length,))
+        return [row["part"] for row in rows]
+
+
+def _said(row: Row) -> Said:
+    return Said(row["id"], row["step"], row["role"], row["name"], row["at"], json.loads(row["block"]))
+
+
+def _varint(size: bytes) -> int:
+    """SQLite's own whole number: seven bits a byte, the highest first."""
+    value = 0
+    for byte in size:
+        value = value << 7 | byte & 127
+        if byte < 128:
+            break
+    return value
