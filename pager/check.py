@@ -10,11 +10,11 @@ from contextlib import suppress
 
 from pager import tokens, window, words
 from pager.embedder import EmbedderUnavailable
-from pager.errors import PagerError
 from pager.embedding import owe_vector
+from pager.errors import PagerError
 from pager.meaning import Meaning
-from pager.said_meaning import SaidMeaning
 from pager.prompt import rebuild
+from pager.said_meaning import SaidMeaning
 from pager.store import Store
 from pager.types import Problem
 

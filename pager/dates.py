@@ -84,7 +84,9 @@ def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
     said, name = match.groupdict(), match["month"]
     if name.lower() in ("may", "march") and name.islower() and not (said.get("before") or said.get("day")):
         return
-    month = next(number for number, known in enumerate(_NAMES, start=1) if known.startswith(name.lower().strip(".")[:3]))
+    month = next(
+        number for number, known in enumerate(_NAMES, start=1) if known.startswith(name.lower().strip(".")[:3])
+    )
     for year in [int(said["year"])] if said.get("year") else years:
         if said.get("day"):
             if int(said["day"]) <= _length(year, month):  # 29 February, in some years

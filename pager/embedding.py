@@ -45,11 +45,18 @@ class Batch(NamedTuple):
 class Source(Protocol):
     """What is embedded: facts, turns."""
 
+    @property
+    def embedding(self) -> Embedding: ...
+
     def next_batch(self, limit: int) -> Batch:
         """The oldest that wait."""
         ...
 
     def keep(self, batch: Batch, rows: Vectors) -> None: ...
+
+    def waiting(self) -> int:
+        """How many do."""
+        ...
 
 
 class Embedding:
@@ -59,6 +66,7 @@ class Embedding:
         self.embedder = embedder
         self._is_known = False  # that what is committed was made by this one
         self._told: set[str] = set()
+        self.has_failed = False  # the last time
 
     def embed(self, text: str) -> Vectors | None:
         try:
@@ -71,6 +79,7 @@ class Embedding:
         """One for each text, of unit length."""
         import numpy as np
 
+        self.has_failed = True
         try:
             rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
         except EmbedderUnavailable:
@@ -79,10 +88,11 @@ class Embedding:
             raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
         wanted = (len(texts), self.embedder.dimension)
         squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
-        if (abs(squares - 1) < NEARLY_UNIT).all():
-            return rows
         if not np.isfinite(squares).all():
             raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+        self.has_failed = False
+        if (abs(squares - 1) < NEARLY_UNIT).all():
+            return rows
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
     def of(self, batch: Batch) -> Vectors:

@@ -39,7 +39,7 @@ class StoredVectors:
 
     @property
     def dimension(self) -> int:
-        return self.embedding.embedder.dimension
+        return self._embedder.dimension
 
     def count(self, through: int) -> int:
         return self._store.archive.count_vectors(through)
@@ -89,6 +89,10 @@ class Meaning:
             for (fact, _), vector in zip(batch.texts, rows, strict=True):
                 self._store.archive.store_vector(fact, vector)
         self._late([fact for fact, _ in batch.texts], rows)
+
+    def waiting(self) -> int:
+        settled = self.embedding.is_settled and not self._store.journal.get(OWED)
+        return 0 if settled else self._store.archive.count_without_vector()
 
     def _late(self, facts: Sequence[int], vectors: Vectors) -> None:
         self._tail_after = -1

@@ -52,12 +52,15 @@ class Ranking:
     within: Mask
     terms: list[Term] = field(default_factory=list[Term])
     words: Floats = field(init=False)
+    _norm: Floats = field(init=False)
     others: dict[str, Floats] = field(default_factory=dict[str, "Floats"])  # who, when, meaning
 
     def __post_init__(self) -> None:
         import numpy as np
 
+        size = self.turns.size[:-1]
         self.words = np.zeros(len(self.turns))
+        self._norm = SATURATION * (1 - LENGTH + LENGTH * size / size.mean())
 
     # what speaks for a turn
 
@@ -73,11 +76,6 @@ class Ranking:
         self.terms.append(term)
         self.words += self._worth(term.spread, self._norm) * term.rarity
 
-    @property
-    def _norm(self) -> Floats:
-        size = self.turns.size[:-1]
-        return SATURATION * (1 - LENGTH + LENGTH * size / size.mean())
-
     @staticmethod
     def _worth(counts: Floats, norm: Floats) -> Floats:
         return counts * (SATURATION + 1) / (counts + norm)
@@ -91,7 +89,7 @@ class Ranking:
             if share:
                 own = turns.speaker == number
                 together = np.isin(turns.session, turns.session[own])
-                found += share * own * rarity(int(own.sum()), int(together.sum()))
+                found[own] += share * rarity(int(own.sum()), int(together.sum()))
         self._add("who", found)
 
     def add_spans(self, spans: Sequence[tuple[int, int]]) -> None:

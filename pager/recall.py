@@ -8,7 +8,6 @@ Words alone find well; an embedder adds to it. The index of words holds every pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any, cast
 
 from pager import dates
@@ -29,6 +28,7 @@ from pager.types import Hit, Json
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
 MISSED = 3  # of the steps behind the last hit the ledger names so many
+MOST = 1 << 62
 OLDEST_YEARS = 30  # "in May" means any May of the last so many years
 
 
@@ -82,12 +82,13 @@ class Recall:
 
     def embed_full_batch(self) -> None:
         """As soon as as many wait as a search would embed by itself."""
-        if self.meaning and self._store.said.count_owed() >= AT_ONCE:
-            self.meaning.embedding.as_far_as_it_goes(self.meaning)
+        meaning = self.meaning
+        if meaning and not meaning.embedding.has_failed and self._store.said.count_owed(AT_ONCE) == AT_ONCE:
+            meaning.embedding.as_far_as_it_goes(meaning)
 
     def embed_all(self) -> None:
         if self.meaning:
-            self.meaning.embedding.as_far_as_it_goes(self.meaning, self._store.said.count_owed())
+            self.meaning.embedding.as_far_as_it_goes(self.meaning, MOST)
 
     # searching
 
@@ -155,7 +156,7 @@ class Recall:
         return [(to_micros(span_start(start, zone)), to_micros(span_start(end, zone))) for start, end in spans]
 
     def _around_event(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
-        """"Before the move": before what is said most clearly of a move."""
+        """ "Before the move": before what is said most clearly of a move."""
         asked = dates.event(query)
         if asked is None:
             return []

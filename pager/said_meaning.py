@@ -51,6 +51,9 @@ class SaidMeaning:
                 ids = [part for part, _ in batch.texts]
                 self._store.said.store_vectors(list(zip(ids, map(packed, rows), strict=True)))
 
+    def waiting(self) -> int:
+        return self._store.said.count_owed(1 << 62)
+
     def check(self, *, fix: bool) -> list[str]:
         """Turns that meaning would never find. Mended, they wait for a vector."""
         wrong = self._store.said.wrong_vectors(HEAD + self.embedding.embedder.dimension)

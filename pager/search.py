@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
@@ -44,7 +45,7 @@ def folded(text: str) -> str:
 def _in_pieces(run: re.Match[str]) -> str:
     """Each letter, and every two that stand beside each other. Without vowel signs: the index parts words at them."""
     letters = [letter for letter in run[0] if not unicodedata.category(letter).startswith("M")]
-    pairs = (one + other for one, other in zip(letters, letters[1:], strict=False))
+    pairs = (one + other for one, other in pairwise(letters))
     return f" {' '.join([*letters, *pairs])} "
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pager import purging, tokens
 from pager.clock import Moment
+from pager.embedding import AT_ONCE, Source
 from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
 from pager.types import Block, Fact, Hit, PageText
@@ -41,6 +42,34 @@ class Tiers(Reading):
         if embed:
             self._store.after_commit(self._recall.embed_all)
         return [f"s{number}" for number in numbers]
+
+    # vectors
+
+    @takes_turns
+    def waiting_for_vectors(self) -> int:
+        """How many facts and turns are found by words only, as yet: what left the prompt since, or all of them when
+        the embedder is another one than before."""
+        return sum(source.waiting() for source in self._embedded)
+
+    def embed_waiting(self, limit: int = AT_ONCE) -> int:
+        """Embed some of them, oldest first; how many it was. For a moment in which nobody waits, or a thread of your
+        own: others take their turns while the embedder works."""
+        done = 0
+        for source in self._embedded:
+            while done < limit:
+                with self._turns:
+                    batch = source.next_batch(min(AT_ONCE, limit - done))
+                if not batch.texts:
+                    break
+                rows = source.embedding.of(batch)
+                with self._turns:
+                    source.keep(batch, rows)
+                done += len(batch.texts)
+        return done
+
+    @property
+    def _embedded(self) -> list[Source]:
+        return [source for source in (self._archival.meaning, self._recall.meaning) if source is not None]
 
     # moving facts and pages
 

@@ -65,7 +65,7 @@ def damage(talk: Talk, sql: str) -> None:
 @pytest.mark.parametrize(("law", "words", "sql"), DAMAGE, ids=[words for _, words, _ in DAMAGE])
 def test_damage_is_found_and_named_by_its_law(talk: Talk, law: str, words: str, sql: str) -> None:
     damage(talk, sql)
-    found = [(problem.where, problem.text) for problem in talk.memory.check()]
+    found = [(problem.where, problem.text) for problem in talk.memory.check() if problem.where != "vectors"]
     assert [text for where, text in found if where == law and words in text], found
     assert [(problem.where, problem.text) for problem in talk.memory.check(fix=True) if not problem.fixed] == found
 
@@ -140,7 +140,7 @@ def test_a_damaged_file_is_named_and_nothing_else_is_believed(talk: Talk) -> Non
     path.write_bytes(raw)
     with Memory.read(talk.directory, clock=talk.clock) as reading:
         assert reading._store.upkeep.damage()
-        found = check.check(reading._store, None, fix=False)
+        found = check.check(reading._store, None, None, fix=False)
     assert {problem.where for problem in found} == {"pager.db"}
     talk.memory = Memory.open(talk.directory.parent / "other", embedder=None)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pager import EmbedderUnavailable, Memory
+from pager.embedding import Embedding
 from pager.index import IndexUnavailable, OpenReport
 from pager.ledger import Ledger
 from pager.meaning import BATCH, Meaning, StoredVectors
@@ -139,6 +140,12 @@ def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
         hit = memory.search_archive("topic3", limit=1)[0]
         assert (hit.page_id, hit.parts["meaning"] > 0.99) == ("f4", True)
         assert "one -> two" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.waiting_for_vectors() == 300 - 32
+        assert "meaning" not in memory.search_archive("topic299", limit=1)[0].parts
+        assert memory.embed_waiting(limit=100) == 100
+        assert memory.embed_waiting(limit=1000) + 2 * 32 + 100 == 300
+        assert memory.waiting_for_vectors() == memory.embed_waiting() == 0
+        assert memory.search_archive("topic299", limit=1)[0].parts["meaning"] > 0.99
         assert not memory.check()
 
 
@@ -147,7 +154,7 @@ def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
         memory.archive("a window seat")
     with (
         Memory.read(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
-        pytest.raises(EmbedderUnavailable, match="embedded by one"),
+        pytest.raises(EmbedderUnavailable, match="made by one"),
     ):
         reading.search_archive("seat")
 
@@ -189,7 +196,7 @@ def test_an_index_that_is_down_is_told_once_and_taken_up_when_it_is_back(tmp_pat
     clock, embedder = HandClock(), Words()
     store = SqliteStore(tmp_path / "pager.db", clock.zone)
     ledger, index = Ledger(store, clock), Away(StoredVectors(store, embedder))
-    meaning = Meaning(store, ledger, embedder, index)
+    meaning = Meaning(store, ledger, Embedding(store, ledger, embedder), index)
     rows = embedder.embed([f"topic{number}" for number in range(BATCH)])
     for number, row in enumerate(rows, start=1):
         store.archive.append(f"topic{number}", None, (), 0, None, 0, "person", 0, stated=False)

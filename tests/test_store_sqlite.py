@@ -31,8 +31,10 @@ MAY_BE_WALKED = (
     "epochs",  # from the end, LIMIT 1
     "pins",  # a fifth of the window
     "f",  # facts without a vector: asked only while some are known to have none
+    r"\(subquery-1\)",  # of at most as many rows as were asked for
+    "said_owed",  # what waits for a vector, from the start, LIMIT
 )
-ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|\w+ VIRTUAL TABLE INDEX)")  # the latter: full text
+ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|[\w.]+ VIRTUAL TABLE INDEX)")  # the latter: full text
 EXPLAINED = re.compile("(?:WITH|SELECT|INSERT|UPDATE|DELETE|REPLACE)\\b", re.IGNORECASE)
 
 

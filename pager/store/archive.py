@@ -176,6 +176,10 @@ class ArchiveTable:
         )
         return [(row["id"], row["text"]) for row in self._db.rows(sql, (limit,))]
 
+    def count_without_vector(self) -> int:
+        purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
+        return self._db.value("SELECT count(*) FROM facts") - purged - self.count_vectors()
+
     def wrong_vectors(self, dimension: int) -> list[int]:
         """Facts whose vector has not this dimension."""
         sql = "SELECT fact FROM vectors WHERE length(vector) <> ? ORDER BY fact"

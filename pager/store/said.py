@@ -43,7 +43,10 @@ class SaidTable:
             " JOIN steps s ON s.id = p.step JOIN said_words_docsize d ON d.id = p.id"
             " WHERE p.searchable = 1 AND p.id > ? ORDER BY p.id"
         )
-        return [Told(*row[:7], _varint(row["sz"])) for row in self._db.rows(sql, (after,))]
+        return [
+            Told(part, step, at, kind, role, name, session, _varint(size))
+            for part, step, at, kind, role, name, session, size in self._db.rows(sql, (after,))
+        ]
 
     def terms(self, text: str) -> list[str]:
         """The distinct words of a text in the form in which the index holds them, in their order."""
@@ -51,7 +54,7 @@ class SaidTable:
             self._db.run(sql)
         self._db.run("INSERT OR REPLACE INTO temp.asked (rowid, text) VALUES (1, ?)", (text,))
         rows = self._db.rows("SELECT term, min(offset) AS place FROM temp.asked_terms GROUP BY term ORDER BY place")
-        self._db.run("DELETE FROM temp.asked")
+        self._db.run("DELETE FROM temp.asked WHERE rowid = 1")
         return [row["term"] for row in rows]
 
     def places(self, term: str) -> NDArray[np.int64]:
@@ -85,8 +88,9 @@ class SaidTable:
         return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
                                                     " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
 
-    def count_owed(self) -> int:
-        return self._db.value("SELECT count(*) FROM said_owed")
+    def count_owed(self, most: int) -> int:
+        """How many parts wait for a vector, counted up to `most`."""
+        return self._db.value("SELECT count(*) FROM (SELECT 1 FROM said_owed LIMIT ?)", (most,))
 
     def store_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
         """Vectors of parts that still wait for one; what was purged meanwhile gets none."""

@@ -10,7 +10,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from pager.search import words
 from pager.store import SqliteStore, Store
 from pager.tokens import Counts
 from pager.types import Epoch, Json
@@ -54,14 +53,14 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
     """A user step of one searchable part: their ids."""
     number = store.conversation.append_step("user", "user", at, **step)
     part = store.conversation.append_part(number, "said", "user", text(said), at, searchable=True)
-    store.conversation.index_words(part, said)
+    store.said.index_words(part, said)
     return number, part
 
 
-def found(
-    store: Store, question: str, *, limit: int = 10, after: int | None = None, before: int | None = None
-) -> list[int]:
-    return [said.step for said in store.conversation.match(words(question), limit, after, before)]
+def found(store: Store, question: str) -> set[int]:
+    """The steps that hold a word of the question."""
+    parts = {int(part) for term in store.said.terms(question) for part in store.said.places(term)}
+    return {said.step for said in store.said.said(sorted(parts)).values()}
 
 
 def keep(

@@ -244,7 +244,7 @@ def test_a_copy_is_a_store_and_overwrites_nothing(store: Store, place: Place, tm
     with pytest.raises(StorageError, match="missing"):
         store.upkeep.copy_to(tmp_path / "missing" / "copy")
     opened = copy.open()
-    assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, [step])
+    assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, {step})
     assert opened.archive.facts([fact]) == store.archive.facts([fact])
     assert (opened.upkeep.damage(), opened.upkeep.audit()) == ([], [])
     copy.close()
@@ -282,5 +282,5 @@ def test_what_is_purged_keeps_its_place_and_is_not_found(store: Store) -> None:
     assert (store.archive.count_vectors(), store.archive.without_vector(9)) == (0, [])
     row = store.conversation.step(step)
     assert row is not None
-    assert (row["purged"], store.conversation.newest(9, None, None)) == (1, [])
+    assert (row["purged"], store.said.newest(9, None, None)) == (1, [])
     assert store.conversation.load([step], 1)[0].parts[0].form == {"type": "text", "text": "a* carried"}

@@ -1,8 +1,7 @@
-"""What every Store must do: finding what was said, the archive with its versions, and core."""
+"""What every Store must do: the archive with its versions, and core."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,55 +13,8 @@ from pager.errors import StorageError
 from pager.search import words
 from pager.store import Store
 from pager.types import Block
-from tests.contract.stores import Place, found, keep, say, text
+from tests.contract.stores import Place, keep
 from tests.contract.vector_sources import unit_vectors
-
-# --- what was said
-
-
-def test_match_finds_any_word_and_the_best_first(store: Store) -> None:
-    for _ in range(5):
-        say(store, "nothing of all that")
-    little, _ = say(store, "we warm the room and a good many other things besides")
-    most, part = say(store, "Warmed lamps: the café", 7, name="Dana")
-    some, _ = say(store, "we warm the room")
-    assert found(store, "cafe lamp warm") == [most, some, little]
-    assert set(found(store, "warming")) == {most, some, little}  # other endings of a word, too
-    assert found(store, "cafe lamp warm", limit=1) == [most]
-    assert found(store, "absent") == []
-    best, next_best = store.conversation.match(words("lamp warm"), 2, None, None)
-    assert best[:6] == (part, most, "user", "Dana", 7, text("Warmed lamps: the café"))
-    assert best.score > next_best.score > 0
-
-
-def test_match_and_newest_keep_to_the_half_open_span(store: Store) -> None:
-    steps = {at: say(store, "warm", at)[0] for at in (10, 30, 20)}  # recorded late
-    spans = {(None, None): {10, 20, 30}, (20, None): {20, 30}, (None, 20): {10}, (10, 30): {10, 20}, (20, 20): set()}
-    for (after, before), expected in spans.items():
-        wanted = {steps[at] for at in expected}
-        assert set(found(store, "warm", after=after, before=before)) == wanted
-        newest = [said.step for said in store.conversation.newest(10, after, before)]
-        assert newest == [steps[at] for at in sorted(expected, reverse=True)]
-    assert [said.at for said in store.conversation.newest(2, None, None)] == [30, 20]
-
-
-def test_what_is_not_searchable_is_not_found(store: Store) -> None:
-    number, _ = say(store, "warm")
-    store.conversation.append_part(number, "said", "result", text("warm result of a memory tool"), 99)
-    assert [said.block for said in store.conversation.newest(10, None, None)] == [text("warm")]
-    assert len(found(store, "warm")) == 1
-
-
-def test_words_can_be_made_again(store: Store) -> None:
-    number, part = say(store, "warm", name="Dana")
-    store.upkeep.clear_words()
-    assert found(store, "warm") == []
-    assert store.upkeep.words_missing() != []
-    [(again, name, block)] = store.upkeep.said_for_words()
-    assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
-    store.conversation.index_words(part, "warm")
-    assert (found(store, "warm"), store.upkeep.words_missing()) == ([number], [])
-
 
 # --- facts
 

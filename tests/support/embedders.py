@@ -75,6 +75,6 @@ class Careless(Words):
 
 def vector(meaning: Meaning, text: str) -> NDArray[np.float32]:
     """What a text means, from an embedder that works."""
-    found = meaning.embed(text)
+    found = meaning.embedding.embed(text)
     assert found is not None
     return found
