@@ -17,7 +17,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory bench-agent lock clean
+.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory bench-retrieval bench-agent lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -68,8 +68,11 @@ format: install  ## put the code into the form that lint wants, as far as that g
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench-memory: install  ## how fast the memory is, and how well it finds
+bench-memory: install  ## how fast the memory is
 	$(BIN)/python -m tests.bench.bench_memory
+
+bench-retrieval: install  ## how well turns and facts are found, on the shared data (DATA=DIR for another place)
+	$(BIN)/python -m tests.bench.bench_retrieval $(DATA:%=--data %)
 
 bench-agent: install  ## what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from pager import tokens
 from pager import words as word_index
@@ -25,8 +26,16 @@ from pager.search import excerpt, fused, words
 from pager.store import Store
 from pager.types import Fact, Hit, read_page_id
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
 CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
-CANDIDATES = 64
+CANDIDATES = 64  # of each side, for the other one to judge
+WORDS_DEEP = 256  # down to which place words are asked what they say to the candidates of meaning
+MISSED = 3  # of the facts behind the last hit the ledger names so many
 MOST_TAGGED = 5000  # facts with a tag up to this number are all scored
 TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
 
@@ -155,11 +164,13 @@ class Archival:
 
     def search(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str], actor: str) -> list[Hit]:
         """What `find` finds, noted: the facts as used, the search in the ledger."""
-        hits = self.find(query, limit=limit, as_of=as_of, tags=tags)
+        more = MISSED if whole_number(limit, "limit") > 0 else 0
+        found = self.find(query, limit=limit + more, as_of=as_of, tags=tags)
+        hits, missed = found[:limit], found[limit:]
         with self._store.transaction():
             numbers = [int(hit.page_id[1:]) for hit in hits]
             self._store.archive.used(numbers, to_micros(self._clock.now()))
-            self._ledger.searched("archive", query, hits, actor, tags=list(tags))
+            self._ledger.searched("archive", query, hits, actor, missed=missed, tags=list(tags))
         return hits
 
     def find(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str]) -> list[Hit]:
@@ -170,14 +181,30 @@ class Archival:
         at = to_micros(self._moment(as_of))
         if not self._store.archive.newest(1):
             return []  # a young agent looks nowhere, and loads no embedder
-        asked, wanted = words(query), max(CANDIDATES, limit)
-        rankings = {
-            "words": self._store.archive.match(asked, wanted, at, tags) if asked else [],
-            "meaning": self._by_meaning(query, at, tags, limit),
-        }
-        found = fused(rankings)[:limit]
-        facts = self._store.archive.facts([number for number, _, _ in found])
-        return [self._hit(facts[number], score, parts, query) for number, score, parts in found]
+        by_words, by_meaning = self._candidates(query, at, tags, max(CANDIDATES, limit))
+        found = fused(by_words, by_meaning)[:limit]
+        facts = self._store.archive.facts([number for number, _ in found])
+        hits: list[Hit] = []
+        for number, score in found:
+            sides = {"words": by_words.get(number), "meaning": by_meaning.get(number)}
+            parts = {name: value for name, value in sides.items() if value is not None}
+            hits.append(self._hit(facts[number], score, parts, query))
+        return hits
+
+    def _candidates(
+        self, query: str, at: int, tags: Sequence[str], wanted: int
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """The best by words and the best by meaning, each judged by both."""
+        asked = words(query)
+        matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
+        by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
+        vector = self.meaning.embedding.embed(query) if self.meaning and query.strip() else None
+        if self.meaning is None or vector is None:
+            return {number: by_words[number] for number in first}, {}
+        by_meaning = dict(self._by_meaning(self.meaning, vector, at, tags, wanted))
+        by_meaning |= self.meaning.among([number for number in first if number not in by_meaning], vector)
+        judged = {*first, *by_meaning}
+        return {number: score for number, score in by_words.items() if number in judged}, by_meaning
 
     def _moment(self, as_of: Moment | None) -> datetime:
         """`as_of` a day means its end: what held when the day was over."""
@@ -186,21 +213,17 @@ class Archival:
         start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
-    def _by_meaning(self, query: str, at: int, tags: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        if self.meaning is None or not query.strip():
-            return []
-        vector = self.meaning.embedding.embed(query)
-        if vector is None:
-            return []
+    def _by_meaning(
+        self, meaning: Meaning, vector: Vectors, at: int, tags: Sequence[str], limit: int
+    ) -> list[tuple[int, float]]:  # fmt: skip
         if tags:
-            tagged = self._store.archive.tagged(tags, at, MOST_TAGGED)
-            return self.meaning.among(tagged, vector)[: max(CANDIDATES, limit)]
-        wanted = max(CANDIDATES, limit)
+            return meaning.among(self._store.archive.tagged(tags, at, MOST_TAGGED), vector)[:limit]
+        wanted = limit
         while True:
-            near = self.meaning.near(vector, wanted)
+            near = meaning.near(vector, wanted)
             valid = self._store.archive.true_at([number for number, _ in near], at, ())
             if len(valid) >= limit or len(near) < wanted:  # enough, or all there are
-                return [hit for hit in near if hit[0] in valid][: max(CANDIDATES, limit)]
+                return [hit for hit in near if hit[0] in valid][:limit]
             wanted *= 4
 
     def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:

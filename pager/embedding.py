@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
 AT_ONCE = 32  # texts that a search may embed before it looks: a fraction of a second
 LARGEST_BATCH = 256  # texts; among more of them there are more of one length, which go through a model together
+UNRELATED = (
+    "The train to the coast leaves at nine.",
+    "Boil the potatoes until they are soft.",
+    "Her brother plays the violin.",
+    "The server crashed after the update.",
+    "Interest rates rose again last month.",
+    "Whales breathe air.",
+    "He repaired the roof before winter.",
+    "The court ruled against the company.",
+)
 OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
 
 
@@ -67,6 +77,7 @@ class Embedding:
         self._is_known = False  # that what is committed was made by this one
         self._told: set[str] = set()
         self.has_failed = False  # the last time
+        self._chance: float | None = None
 
     def embed(self, text: str) -> Vectors | None:
         try:
@@ -94,6 +105,18 @@ class Embedding:
         if (abs(squares - 1) < NEARLY_UNIT).all():
             return rows
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
+
+    def chance(self) -> float | None:
+        """The cosine of two texts that have nothing to do with each other; None while the embedder fails."""
+        if self._chance is None:
+            try:
+                rows = self.rows(UNRELATED)
+            except EmbedderUnavailable as error:
+                self.tell("embedder", str(error))
+                return None
+            others = len(UNRELATED) * (len(UNRELATED) - 1)
+            self._chance = float((rows @ rows.T).sum() - len(UNRELATED)) / others
+        return self._chance
 
     def of(self, batch: Batch) -> Vectors:
         """The slow part: it reads and writes nothing, so others may go on meanwhile."""

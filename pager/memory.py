@@ -165,7 +165,7 @@ class Memory(Tiers):
         self._conversation.refuse_if_open()
         self.take_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        hits = self._prefetch.choose(text, self._archival)
+        hits = self._prefetch.choose(text, self._archival, self._store)
         with self._store.transaction():
             step = self._conversation.append_user(
                 content, name=name, at=at, recalled=[self._prefetch.line(hit) for hit in hits]

@@ -8,6 +8,9 @@ from pager import markup, tokens
 from pager.archival import Archival
 from pager.content import whole_number
 from pager.errors import Refused
+from pager.relevance import relevant
+from pager.search import telling_words
+from pager.store import Store
 from pager.types import Hit
 
 QUERY_CHARS = 2000  # a longer message is searched by its beginning
@@ -25,12 +28,14 @@ class Prefetch:
             if whole_number(getattr(self, name), f"{name} of prefetch") < 0:
                 raise Refused(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
-    def choose(self, text: str, archival: Archival) -> list[Hit]:
-        if self.k < 1 or not text.strip():
+    def choose(self, text: str, archival: Archival, store: Store) -> list[Hit]:
+        """The facts that help with a message, best first; none for a greeting."""
+        if self.k < 1 or not telling_words(text[:QUERY_CHARS]):
             return []
         chosen: list[Hit] = []
         left = self.budget_tokens
-        for hit in archival.find(text[:QUERY_CHARS], limit=self.k, as_of=None, tags=()):
+        found = archival.find(text[:QUERY_CHARS], limit=self.k, as_of=None, tags=())
+        for hit in relevant(found, text[:QUERY_CHARS], store, archival):
             left -= tokens.total(self.line(hit)) + 1
             if left < 0:
                 break

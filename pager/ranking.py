@@ -84,7 +84,7 @@ class Ranking:
         """Whoever the question names, or means by a pronoun, among those who speak in the same sessions."""
         import numpy as np
 
-        turns, found = self.turns, np.zeros(len(self.turns))
+        turns, found = self.turns, np.zeros(len(self.turns), dtype=np.float64)
         for number, share in enumerate(map(_named_in(question), turns.speakers)):
             if share:
                 own = turns.speaker == number
@@ -100,7 +100,7 @@ class Ranking:
         for start, end in spans:
             inside |= (self.turns.at >= start) & (self.turns.at < end)
         if inside.any():
-            self._add("when", inside * rarity(int(inside.sum()), len(self.turns)))
+            self._add("when", np.where(inside, rarity(int(inside.sum()), len(self.turns)), 0.0))
 
     def add_meaning(self, known: Places, cosines: Floats) -> None:
         """How near turns are to the question; of one that has no vector yet meaning says nothing."""

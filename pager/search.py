@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
+from statistics import pstdev
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
@@ -21,7 +22,6 @@ _UNSPACED = re.compile(
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 MOST_WORDS = 256  # a question may be a page long
-RANK_CONSTANT = 10  # of reciprocal rank fusion; measured on short facts (DESIGN section 12)
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
     re.findall(
@@ -30,6 +30,18 @@ _COMMON = frozenset(
         a about all also am an and any are as at be been but by can could did do does for from had has have he her him
         his how i if in into is it its just me my no not of on or our out she so some than that the their them then
         there these they this to up us was we were what when where which who why will with would you your
+        aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn weren won wouldn
+        """,
+    )
+)
+# What people say without speaking of anything: no fact helps to answer it.
+_SMALL_TALK = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        again ask asked bye continue cool doing evening fine go goes going good great happy hello help hey hi hmm let
+        lets lol meet moment morning much never nice night no nope oh ok okay perfect please really right say see
+        something sorry sounds start stop sure tell thank thanks today try very wait welcome well wow yeah yes
         """,
     )
 )
@@ -56,16 +68,25 @@ def words(text: str) -> list[str]:
     return (telling or found)[:MOST_WORDS]
 
 
-def fused(rankings: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float, dict[str, float]]]:
-    """Reciprocal rank fusion: (id, score, what each ranking gave it), best first; ties go to the newer id."""
-    scores: dict[int, float] = {}
-    parts: dict[int, dict[str, float]] = {}
-    for name, ranking in rankings.items():
-        for rank, (found, value) in enumerate(ranking, start=1):
-            scores[found] = scores.get(found, 0.0) + 1.0 / (RANK_CONSTANT + rank)
-            parts.setdefault(found, {})[name] = value
-    order = sorted(scores, key=lambda found: (-scores[found], -found))
-    return [(found, scores[found], parts[found]) for found in order]
+def telling_words(text: str) -> list[str]:
+    """The words that say what a message is about; none for a greeting."""
+    return [word for word in words(text) if word not in _COMMON | _SMALL_TALK]
+
+
+Scores = Mapping[int, float]
+
+
+def fused(by_words: Scores, by_meaning: Scores) -> list[tuple[int, float]]:
+    """Two scores made one, each in units of its own spread; best first, of equal ones the higher id. What a side does
+    not know has no more than its least: of words nothing, of meaning what the farthest one has."""
+    found = sorted({*by_words, *by_meaning}, reverse=True)
+    totals = dict.fromkeys(found, 0.0)
+    for scores, least in ((by_words, 0.0), (by_meaning, min(by_meaning.values(), default=0.0))):
+        values = [scores.get(each, least) for each in found]
+        spread = pstdev(values) if len(values) > 1 else 0.0
+        for each, value in zip(found, values, strict=True):
+            totals[each] += (value - least) / (spread or 1.0)
+    return sorted(totals.items(), key=lambda each: -each[1])
 
 
 def excerpt(text: str, query: str, characters: int = 400) -> str:

@@ -33,12 +33,20 @@ def test_importing_loads_nothing_heavy_and_touches_nothing(tmp_path: Path) -> No
 
 def test_opening_and_recording_load_no_model_and_no_index(tmp_path: Path) -> None:
     modules = run(
-        "from pager import Memory\n"
-        "with Memory.open('m') as memory:\n"
-        "    memory.record('user', 'hello'); memory.search_recall('hello')",
+        "from pager import Memory\nwith Memory.open('m') as memory:\n    memory.record('user', 'hello')",
         tmp_path,
     )
     assert not roots(modules) & (HEAVY - {"tiktoken"})
+
+
+def test_a_search_of_turns_without_an_embedder_loads_only_numpy(tmp_path: Path) -> None:
+    modules = run(
+        "from pager import Memory\n"
+        "with Memory.open('m', embedder=None) as memory:\n"
+        "    memory.record('user', 'hello'); memory.search_recall('hello')",
+        tmp_path,
+    )
+    assert roots(modules) & (HEAVY - {"tiktoken"}) == {"numpy"}
 
 
 def test_a_search_without_an_embedder_needs_no_numpy(tmp_path: Path) -> None:

@@ -139,6 +139,15 @@ class ArchiveTable:
         rows = self._db.rows(sql, (any_of(words), at, at, *map(str.casefold, tags), limit))
         return [(row["id"], row["score"]) for row in rows]
 
+    def holding(self, term: str) -> int:
+        """How many facts hold a word, in the form that the index gives it; true or not."""
+        self._db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)")
+        return self._db.value("SELECT doc FROM temp.fact_terms WHERE term = ?", (term,), 0)
+
+    def count_searchable(self) -> int:
+        purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
+        return self._db.value("SELECT max(id) FROM facts", default=0) - purged  # no fact is ever deleted
+
     # vectors
 
     def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
@@ -177,8 +186,7 @@ class ArchiveTable:
         return [(row["id"], row["text"]) for row in self._db.rows(sql, (limit,))]
 
     def count_without_vector(self) -> int:
-        purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
-        return self._db.value("SELECT count(*) FROM facts") - purged - self.count_vectors()
+        return self.count_searchable() - self.count_vectors()
 
     def wrong_vectors(self, dimension: int) -> list[int]:
         """Facts whose vector has not this dimension."""

@@ -84,8 +84,12 @@ def pair(ours: Timed, bare: Timed, *, rounds: int, warm_up: int) -> Pair:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    rows = [["what", "measured", "figure", "limit", ""], *(figure.cells() for figure in figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return grid([["what", "measured", "figure", "limit", ""], *(figure.cells() for figure in figures)])
+
+
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row names its columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
     ]

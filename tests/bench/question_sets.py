@@ -1,0 +1,112 @@
+"""The questions that retrieval is measured on, read from the shared data; each names what answers it.
+
+- bfcl_memory: five people tell an agent about themselves, and are asked questions afterwards. Gold: the turn that holds
+  the source of the answer; or, where each sentence is a turn of its own, the sentences that do.
+- tau2_banking: documents of a bank, and situations of customers as long as a page. Gold: the documents that one needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PEOPLE = ("customer", "finance", "healthcare", "notetaker", "student")
+NEEDED = ("bfcl_memory/BFCL_v4_memory.json", "bfcl_memory/possible_answer_BFCL_v4_memory.json",
+          *(f"bfcl_memory/prereq_{person}.json" for person in PEOPLE),
+          "tau2_banking/documents.jsonl", "tau2_banking/queries.jsonl")  # fmt: skip
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    text: str
+    gold: frozenset[int]  # places among the texts
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One memory's worth: what it was told, in which session, and what it is asked."""
+
+    texts: list[str]
+    sessions: list[str]
+    questions: list[Asked]
+
+
+def missing(data: Path) -> list[str]:
+    return [name for name in NEEDED if not (data / name).is_file()]
+
+
+def by_turn(data: Path) -> list[Told]:
+    return list(_people(data, split=False))
+
+
+def by_sentence(data: Path) -> list[Told]:
+    return list(_people(data, split=True))
+
+
+def together(sets: Sequence[Told]) -> list[Told]:
+    """All people in one memory."""
+    whole = Told([], [], [])
+    for each in sets:
+        first = len(whole.texts)
+        whole.texts.extend(each.texts)
+        whole.sessions.extend(each.sessions)
+        whole.questions.extend(Asked(q.text, frozenset(first + place for place in q.gold)) for q in each.questions)
+    return [whole]
+
+
+def documents(data: Path) -> list[Told]:
+    known = list(_lines(data / "tau2_banking/documents.jsonl"))
+    place = {document["id"]: number for number, document in enumerate(known)}
+    questions = [
+        Asked(query["situation"], frozenset(place[name] for name in query["required_documents"]))
+        for query in _lines(data / "tau2_banking/queries.jsonl")
+    ]
+    texts = [f"{document['title']}\n{document['content']}" for document in known]
+    return [Told(texts, [document["id"] for document in known], questions)]
+
+
+def _people(data: Path, *, split: bool) -> Iterator[Told]:
+    folder = data / "bfcl_memory"
+    asked = list(_lines(folder / "BFCL_v4_memory.json"))
+    sources = {answer["id"]: answer["source"] for answer in _lines(folder / "possible_answer_BFCL_v4_memory.json")}
+    for person in PEOPLE:
+        texts: list[str] = []
+        sessions: list[str] = []
+        for conversation in _lines(folder / f"prereq_{person}.json"):
+            said = [turn["content"] for messages in conversation["question"] for turn in messages]
+            pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
+            texts += pieces
+            sessions += [conversation["id"]] * len(pieces)
+        plain = [_plain(text) for text in texts]
+        questions = [
+            Asked(question["question"][0][0]["content"], frozenset(_holding(plain, sources[question["id"]])))
+            for question in asked
+            if question["scenario"] == person
+        ]
+        yield Told(texts, sessions, questions)
+
+
+def _holding(texts: Sequence[str], source: str | Sequence[str]) -> set[int]:
+    """The texts that hold a piece of the source or are one; else the one that shares most words with it."""
+    given = [source] if isinstance(source, str) else source
+    pieces = [piece for text in given for each in re.split(r"\.\.\.|\u2026", text) if len(piece := _plain(each)) > 3]
+    found = {
+        place
+        for place, text in enumerate(texts)
+        if any(piece in text or (len(text) > 12 and text in piece) for piece in pieces)
+    }
+    words = {word for piece in pieces for word in piece.split()}
+    return found or {max(range(len(texts)), key=lambda place: len(words & set(texts[place].split())))}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", text.lower()).strip()
+
+
+def _lines(file: Path) -> Iterator[Any]:
+    return map(json.loads, file.read_text(encoding="utf-8").splitlines())

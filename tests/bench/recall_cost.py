@@ -1,0 +1,92 @@
+"""What a search of turns costs against a bare full-text match of the same words, and what a new turn's words cost.
+
+The bare side is a second connection to the same database that asks the same index of words for its ten best by its own
+rank. Both get the same questions in turns. Turns are indexed one at a time in a transaction of many, so that what is
+compared is the work, and not the disk's own time for a commit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count, tee
+from pathlib import Path
+
+from pager import Memory
+from pager.search import words
+from tests.bench.figures import Figure, in_turns, pair, timed
+from tests.bench.texts import Texts
+
+SIZES = {10_000: 5.0, 100_000: 15.0}  # turns: how many times a bare match
+SMALL = 1_000
+NAMES = ("Ana", "Ben")
+PER_DAY = 40
+ROUNDS, WARM_UP, LIMIT = 200, 20, 10
+RECORDED, RECORDED_AT_ONCE = 30, 100
+
+
+def figures(work: Path) -> list[Figure]:
+    work.mkdir(parents=True, exist_ok=True)
+    found = [_search(work / str(turns), turns, limit) for turns, limit in SIZES.items()]
+    return [*found, _new_turn(work)]
+
+
+def _grown(directory: Path, turns: int, texts: Texts) -> list[str]:
+    said = [texts.said(2) for _ in range(turns)]
+    with Memory.open(directory, embedder=None) as memory:
+        memory.record_many(
+            {"role": "user", "name": NAMES[number % 2], "text": text, "at": _day(number // PER_DAY)}
+            for number, text in enumerate(said)
+        )
+    return said
+
+
+def _day(number: int) -> str:
+    return f"{2000 + number // 336}-{number // 28 % 12 + 1:02}-{number % 28 + 1:02}"
+
+
+def _search(directory: Path, turns: int, limit: float) -> Figure:
+    texts = Texts()
+    questions = texts.questions(_grown(directory, turns, texts))
+    asked, asked_too = tee(questions)
+    with Memory.open(directory, embedder=None) as memory:
+        bare = sqlite3.connect(directory / "pager.db")
+        memory.search_recall("the first one reads what is known of all turns")
+        both = pair(
+            _each(asked, partial(memory.search_recall, limit=LIMIT)), _each(asked_too, partial(_match, bare)),
+            rounds=ROUNDS, warm_up=WARM_UP,
+        )  # fmt: skip
+        bare.close()
+    what = f"search_recall at {turns:,} turns against a bare full-text match"
+    return Figure(what, both.told("search_recall", "bare"), both.ratio, limit)
+
+
+def _match(database: sqlite3.Connection, question: str) -> object:
+    asked = " OR ".join(f'"{word}"' for word in words(question))
+    sql = f"SELECT rowid, rank FROM said_words WHERE said_words MATCH ? ORDER BY rank LIMIT {LIMIT}"
+    return database.execute(sql, (asked,)).fetchall()
+
+
+def _each(questions: Iterator[str], ask: Callable[[str], object]) -> Callable[[], float]:
+    return lambda: timed(partial(ask, next(questions)))
+
+
+def _new_turn(work: Path) -> Figure:
+    """The same new turns in a small and in a large memory, in turns."""
+    texts, numbers = Texts(), count()
+    large = work / str(max(SIZES))
+    _grown(work / str(SMALL), SMALL, texts)
+    new = [[texts.said(2) for _ in range(RECORDED_AT_ONCE)] for _ in range(RECORDED + WARM_UP)]
+    with Memory.open(work / str(SMALL), embedder=None) as few, Memory.open(large, embedder=None) as many:
+
+        def record(memory: Memory, said: Iterator[list[str]]) -> float:
+            turns = [{"role": "user", "name": NAMES[next(numbers) % 2], "text": text} for text in next(said)]
+            return timed(partial(memory.record_many, turns))
+
+        sides = [partial(record, memory, iter(new)) for memory in (many, few)]
+        in_many, in_few = in_turns(*sides, rounds=RECORDED, warm_up=WARM_UP)
+    ratio = sum(in_many) / sum(in_few)  # of the sums: merging the index is dear and rare
+    per_turn = [1000 * sum(side) / (RECORDED * RECORDED_AT_ONCE) for side in (in_many, in_few)]
+    what = f"a new turn at {max(SIZES):,} turns against at {SMALL:,}"
+    return Figure(what, f"{per_turn[0]:.3f} ms at {max(SIZES):,}, {per_turn[1]:.3f} ms at {SMALL:,}", ratio, 1.3)
