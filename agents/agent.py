@@ -53,6 +53,7 @@ class Agent:
         self.meter: Meter = parts.meter
         self._parts = parts
         self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
+        self.background = parts.background
         self._one_at_a_time = threading.Lock()
         self._in_thread: int | None = None
         self._running: threading.Event | None = None  # the present turn, by what cancels it
@@ -82,6 +83,7 @@ class Agent:
         config = load_config(Path(file), environ)
         directory = homes.directory_of(as_name or config.name, home, environ)
         parts = assemble(config, directory, clock, task=task, model=model)
+        parts.background.wake()
         return cls(config, parts, clock, approve or _nobody_to_ask, patience or Patience())
 
     # turns
@@ -137,6 +139,7 @@ class Agent:
                 yield
             finally:
                 self._in_thread = self._running = None
+                self.background.wake()
 
     def tasks(self) -> TaskRunner:
         """Long tasks of this agent; it has to be loaded with `task=True`."""

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from agents import embedders, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
+from agents.background import Background
 from agents.config import AgentConfig
 from agents.config_sections import FunctionTool, ModelConfig
 from agents.events import Text, Thinking
@@ -41,6 +42,7 @@ class Parts:
     tools: list[Tool]
     meter: Meter
     opened: ExitStack
+    background: Background
     remarks: list[str] = field(default_factory=list[str])
 
     def close(self) -> None:
@@ -84,10 +86,11 @@ def assemble(
         except WindowTooSmall as error:
             raise ConfigError([Problem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
+        background = opened.enter_context(closing(Background(memory)))
         embedders.note(memory, config)
         of_memory.bind(memory)
         of_task.bind(memory)
-        return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
+        return Parts(memory, model, all_tools, meter, opened.pop_all(), background, remarks)
 
 
 class _NoModel:

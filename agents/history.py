@@ -41,7 +41,7 @@ def take(memory: Memory, path: Path) -> int:
     with memory.transaction():
         for number, turn in turns[start:]:
             try:
-                memory.record_many([{"session": path.name, **turn}])
+                memory.record_many([{"session": path.name, **turn}], embed=False)
             except Refused as error:
                 raise Refused(f"{path}:{number}: {str(error).removeprefix('turn 0: ')}") from None
         memory.put_note(key, json.dumps(_mark(turns)))

@@ -198,6 +198,8 @@ class Archival:
         asked = words(query)
         matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
         by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
+        if self.meaning:
+            self.meaning.refresh()
         vector = self.meaning.embedding.embed(query) if self.meaning and query.strip() else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}

@@ -91,8 +91,7 @@ class Meaning:
         self._late([fact for fact, _ in batch.texts], rows)
 
     def waiting(self) -> int:
-        settled = self.embedding.is_settled and not self._store.journal.get(OWED)
-        return 0 if settled else self._store.archive.count_without_vector()
+        return self._store.archive.count_without_vector() if self._store.journal.get(OWED) else 0
 
     def _late(self, facts: Sequence[int], vectors: Vectors) -> None:
         self._tail_after = -1
@@ -104,6 +103,11 @@ class Meaning:
             self.embedding.tell("index", str(error))
 
     # reading
+
+    def refresh(self) -> None:
+        """Before a search: embed what has no vector of this embedder, a few each time. In a transaction, after it."""
+        if not self._store.read_only and not (self.embedding.is_settled and not self._store.journal.get(OWED)):
+            self._store.after_commit(lambda: self.embedding.as_far_as_it_goes(self))
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """The facts nearest to a vector, best first, whatever their validity."""
@@ -117,23 +121,15 @@ class Meaning:
 
     def among(self, facts: Sequence[int], vector: Vectors) -> list[tuple[int, float]]:
         """These facts by their nearness, exactly, from SQLite."""
-        self._store.after_commit(self._refresh_vectors)
         if not self.embedding.is_settled:
             return []
         ids, matrix = self._store.archive.vectors(facts)
         return sorted(self._score(ids, [matrix], vector), key=lambda hit: (-hit[1], -hit[0]))
 
     def _follow(self) -> None:
-        """Bring vectors, index and tail up to what is committed."""
-        self._refresh_vectors()
+        """Bring index and tail up to what is committed."""
         self._extend()
         self._load_tail()
-
-    def _refresh_vectors(self) -> None:
-        """Embed what has no vector of this embedder, a few at each search."""
-        if self._store.read_only or (self.embedding.is_settled and not self._store.journal.get(OWED)):
-            return
-        self.embedding.as_far_as_it_goes(self)
 
     def _score(self, ids: Sequence[int], rows: Sequence[Vectors], vector: Vectors) -> list[tuple[int, float]]:
         if not ids:

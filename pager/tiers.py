@@ -10,6 +10,7 @@ from typing import Any
 
 from pager import purging, tokens
 from pager.clock import Moment
+from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, Source
 from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
@@ -49,11 +50,15 @@ class Tiers(Reading):
     def waiting_for_vectors(self) -> int:
         """How many facts and turns are found by words only, as yet: what left the prompt since, or all of them when
         the embedder is another one than before."""
+        for source in self._embedded:
+            if not source.embedding.is_settled:
+                with self._store.transaction():
+                    source.embedding.settle()
         return sum(source.waiting() for source in self._embedded)
 
     def embed_waiting(self, limit: int = AT_ONCE) -> int:
-        """Embed some of them, oldest first; how many it was. For a moment in which nobody waits, or a thread of your
-        own: others take their turns while the embedder works."""
+        """Embed some of them, oldest first; how many it was, none when the embedder fails. For a moment in which nobody
+        waits, or a thread of your own: others take their turns while the embedder works."""
         done = 0
         for source in self._embedded:
             while done < limit:
@@ -61,7 +66,12 @@ class Tiers(Reading):
                     batch = source.next_batch(min(AT_ONCE, limit - done))
                 if not batch.texts:
                     break
-                rows = source.embedding.of(batch)
+                try:
+                    rows = source.embedding.of(batch)
+                except EmbedderUnavailable as error:
+                    with self._turns:
+                        source.embedding.tell("embedder", str(error))
+                    break
                 with self._turns:
                     source.keep(batch, rows)
                 done += len(batch.texts)

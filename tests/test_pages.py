@@ -403,7 +403,7 @@ def test_a_document_made_of_blocks_is_read_searched_and_spilled_like_a_text(tmp_
     talk.reply("I see")
     assert 'page_id="x1"' in str(talk.last)
     assert "words and words" in talk.memory.page("x1")
-    assert [hit.page_id for hit in talk.memory.search_recall("hats words")] == ["s1"]
+    assert talk.memory.search_recall("hats words")[0].page_id == "s1"
 
 
 def test_an_image_inside_of_a_document_is_media_and_no_text(tmp_path: Path) -> None:

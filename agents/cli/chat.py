@@ -47,6 +47,8 @@ def chat_command(
             printer.note(remark)
         if history_file:
             printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
+            agent.background.wake()
+        printer.embedding(agent.background)
         code = DONE
         if agent.memory.turn_is_open:
             printer.note("going on with the turn that was open")
@@ -70,6 +72,7 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
     try:
         with closing(events), stopped_gently(agent):
             stopped = printer.show(events)
+        printer.embedding(agent.background)
     except PagerError as error:
         if debug:
             traceback.print_exception(error)

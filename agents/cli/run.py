@@ -63,6 +63,8 @@ def run_command(
             printer.note(remark)
         if history_file:
             printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
+            agent.background.wake()
+        printer.embedding(agent.background)
         answers.expect([call.id for call in agent.memory.open_calls if call.waiting])
         runner = agent.tasks()
         if new:
@@ -100,6 +102,7 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
         if isinstance(event, Replied) and not printer.json_lines:
             meter = agent.meter
             printer.note(progress(event, steps=meter.steps, tokens=meter.tokens, usd=meter.usd, doing=doing))
+            printer.embedding(agent.background)
             doing = "thinking"
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from agents.background import Background, Progress
 from agents.events import (
     ApprovalNeeded,
     Event,
@@ -129,6 +130,11 @@ class Printer:
         line = " ".join(text.split())
         self._aside(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
 
+    def embedding(self, background: Background) -> None:
+        """How far it has come, while there is enough to do."""
+        if background.is_busy and not self.json_lines and (told := embedding(background.progress)):
+            self.note(told)
+
     def error(self, text: str) -> None:
         """In full: it says what to do."""
         self._aside(text, fg="red")
@@ -166,6 +172,18 @@ def stopped_gently(agent: Agent) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+BAR_CELLS, WORTH_TELLING = 20, 256
+
+
+def embedding(made: Progress) -> str:
+    """How far the embedding has come, as a bar; empty when it is no more than a few texts."""
+    if made.total < WORTH_TELLING:
+        return ""
+    full = BAR_CELLS * made.done // made.total
+    bar = "█" * full + "░" * (BAR_CELLS - full)
+    return f"embedding {bar} {made.done:,} of {made.total:,} texts; the rest is found by words meanwhile"
 
 
 def progress(event: Replied, *, steps: int, tokens: int, usd: float, doing: str) -> str:

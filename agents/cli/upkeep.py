@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 
     name, directory = shared.existing(name)
     with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
+        if fix:
+            _embed_all(memory)
         problems = memory.check(fix=fix)
     if as_line:
         click.echo(as_json([asdict(problem) for problem in problems]))
@@ -94,6 +97,16 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
     told = f"{page_id} was purged from {places} places; a tombstone in the ledger says that it was there."
     _say({"purged": page_id, "places": places}, told, as_line=as_line)
     return DONE
+
+
+def _embed_all(memory: Memory) -> None:
+    """What waits for a vector gets one, with a bar for whoever sees it."""
+    waiting = memory.waiting_for_vectors()
+    if not waiting:
+        return
+    with click.progressbar(length=waiting, label="embedding", file=sys.stderr) as bar:
+        while done := memory.embed_waiting():
+            bar.update(done)
 
 
 def _say(result: dict[str, object], told: str, *, as_line: bool) -> None:

@@ -8,12 +8,13 @@ stage.requests[-1]                            # what was accepted
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
 from agents.agent import Agent
 from agents.anthropic_model import AnthropicModel
+from agents.background import Background
 from agents.building import Parts
 from agents.config import AgentConfig
 from agents.events import Event, Stopped
@@ -62,9 +63,11 @@ def build(
                 },
             )
         )  # fmt: skip
+        background = opened.enter_context(closing(Background(memory)))
         of_memory.bind(memory)
         of_task.bind(memory)
-        parts = Parts(memory, model, tools, Meter(clock, limits or RunLimits(), PRICES), opened.pop_all())
+        meter = Meter(clock, limits or RunLimits(), PRICES)
+        parts = Parts(memory, model, tools, meter, opened.pop_all(), background)
     return Agent(AgentConfig(name="agent"), parts, clock, approve, patience or Patience(wait=lambda _: None))
 
 
