@@ -30,9 +30,7 @@ def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fi
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
         found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
-    if said is not None:
-        found += [Problem("vectors", text, fix) for text in said.check(fix=fix)]
-    return found
+    return found + _said_vectors(store, said, fix=fix)
 
 
 def _words(store: Store, *, fix: bool) -> list[Problem]:
@@ -80,4 +78,22 @@ def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
         # Without an embedder they stay as they are, and the next check says so again.
         with suppress(EmbedderUnavailable):
             meaning.embedding.catch_up(meaning, missing + len(wrong))
+    return found
+
+
+def _said_vectors(store: Store, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
+    """Turns that meaning would never find. Mended, they wait for a vector, as those do that have just left."""
+    wrong = said.wrong() if said else []
+    missing = store.said.unowed()
+    if fix:
+        with store.transaction():
+            for part in wrong:
+                store.said.renew_vector(part)
+            store.said.owe(missing)
+    found = [Problem("vectors", f"of another dimension: {', '.join(f'x{part}' for part in wrong[:5])}", fix)] * bool(
+        wrong
+    )
+    if missing:
+        steps = ", ".join(f"s{step}" for step in missing[:5])
+        found.append(Problem("vectors", f"{len(missing)} turns have none and wait for none: {steps}", fix))
     return found

@@ -28,7 +28,7 @@ _MONTH = rf"(?P<month>{'|'.join(_NAMES)}|(?:{_SHORT})\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _FORMS = tuple(
-    re.compile(rf"(?<!\w){form}(?!\w)", re.IGNORECASE)
+    re.compile(rf"(?<![\w-]){form}(?!\w|-\d)", re.IGNORECASE)
     for form in (
         r"(?P<iso>\d{4}-\d\d-\d\d)",
         rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",

@@ -54,20 +54,9 @@ class SaidMeaning:
     def waiting(self) -> int:
         return self._store.said.count_owed(1 << 62)
 
-    def check(self, *, fix: bool) -> list[str]:
-        """Turns that meaning would never find. Mended, they wait for a vector."""
-        wrong = self._store.said.wrong_vectors(HEAD + self.embedding.embedder.dimension)
-        missing = self._store.said.unowed()
-        if fix:
-            with self._store.transaction():
-                for part in wrong:
-                    self._store.said.renew_vector(part)
-                self._store.said.owe(missing)
-        told = [f"of another dimension: {', '.join(f'x{part}' for part in wrong[:5])}"] if wrong else []
-        if missing:
-            steps = ", ".join(f"s{step}" for step in missing[:5])
-            told.append(f"{len(missing)} turns have none and wait for none: {steps}")
-        return told
+    def wrong(self) -> list[int]:
+        """Parts whose vector is not one of this embedder."""
+        return self._store.said.wrong_vectors(HEAD + self.embedding.embedder.dimension)
 
     # reading
 

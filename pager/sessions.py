@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 PAUSE = 6 * 3600 * 1_000_000  # microseconds
 REACH = 4  # how many neighbours to each side lend their words
-DECAY = 0.75  # what a neighbour lends, for each turn between
+DECAY = 0.75  # what a neighbour lends, for each step to it
+BACKWARD = 0.9  # what is lent to turns before, against turns behind: an answer follows its question
 FULL = 10  # a longer neighbour, in words, lends so much less of each
 Speaker = tuple[str, str | None]
 
@@ -115,10 +116,10 @@ class Sessions:
         found = np.zeros(len(self) + 1)
         found[places] = values
         values = values * self.lent[places]
-        for link in (self.before, self.after):
+        for link, worth in ((self.before, BACKWARD), (self.after, 1.0)):
             reached = places
             for distance in range(1, REACH + 1):
                 reached = link[reached]
-                found[reached] += DECAY**distance * values
+                found[reached] += worth * DECAY**distance * values
         found[-1] = 0.0
         return found

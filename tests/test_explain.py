@@ -36,7 +36,7 @@ def live(talk: Talk) -> dict[str, Json]:
     for number in range(60):
         talk.memory.append_user(f"turn {number}: " + "and so we went on " * 8)
         if number % 7 == 0:
-            talk.memory.archive(f"fact {number}: the turn in which we went on", key="fact")
+            talk.memory.archive(f"turn {number}: and so we went on", key="fact")
             talk.memory.core_append("human", f"line {number}")
         if number % 7 == 2:
             talk.memory.page_in(talk.memory.newest_facts(1)[0].id, pin=True)

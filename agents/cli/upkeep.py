@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -28,9 +28,11 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 
     name, directory = shared.existing(name)
     with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
+        problems = memory.check()
         if fix:
             _embed_all(memory)
-        problems = memory.check(fix=fix)
+            left = memory.check(fix=True)
+            problems = [replace(problem, fixed=True) for problem in problems if problem not in left] + left
     if as_line:
         click.echo(as_json([asdict(problem) for problem in problems]))
     elif not problems:

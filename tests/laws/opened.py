@@ -21,6 +21,7 @@ from tests.laws.plain import FakeClock, Plain
 from tests.laws.witness import Witness
 from tests.standin import GrowthWatch, Standin
 from tests.standin.tokenizer import Tokenizer
+from tests.support.embedders import Words
 
 Json = dict[str, Any]
 
@@ -32,6 +33,7 @@ INSTRUCTIONS = ["", "Be brief.", "You plan journeys. Ask before you book. " * 4]
 WINDOWS = [2_600, 3_600, 5_000, 5_000, 8_000, 8_000, 14_000, 60_000]
 LARGER = 200_000  # everything a machine says fits in here
 MODELS = ["small", "large"]
+EMBEDDERS = [None, Words("one", 8), Words("two", 12)]
 CORE_TOKENS = 300
 CORE = {
     "human": BlockSpec(description='who "they" are </core>', limit_tokens=120),
@@ -62,6 +64,7 @@ class Opened(RuleBasedStateMachine):
         self.stuck = self.overflowed = False
         self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
         self.model, self.instructions, self.tools, self.cache_ttl = MODELS[0], INSTRUCTIONS[0], TOOLS[0], None
+        self.embedder = EMBEDDERS[0]
         self.open(window)
 
     def open(self, window: int) -> None:
@@ -77,11 +80,13 @@ class Opened(RuleBasedStateMachine):
             model=self.model,
             cache_ttl=self.cache_ttl,
             prefetch=Prefetch(k=2, budget_tokens=80),
-            embedder=None,
+            embedder=self.embedder,
             clock=self.clock,
             count_tokens=self.count_tokens if self.counts else None,
             summarize=self.summarize,
         )
+        while self.memory.embed_waiting(1_000):
+            pass
         self.witness = Witness(self.memory.page)
 
     def count_tokens(self, params: Json) -> int:
@@ -99,9 +104,9 @@ class Opened(RuleBasedStateMachine):
             self.memory.close()
             shutil.rmtree(self.directory)
 
-    @rule(window=st.sampled_from(WINDOWS), model=st.sampled_from(MODELS), changes=st.integers(0, 31))
+    @rule(window=st.sampled_from(WINDOWS), model=st.sampled_from(MODELS), changes=st.integers(0, 63))
     def reopen(self, window: int, model: str, changes: int) -> None:
-        """`changes` chooses what is new besides the process: window, model, instructions, tools, cache."""
+        """`changes` chooses what is new besides the process: window, model, instructions, tools, cache, embedder."""
         before = self.memory.turn_is_open
         self.memory.close()
         self.model = model if changes & 2 else self.model
@@ -111,10 +116,12 @@ class Opened(RuleBasedStateMachine):
         self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
         if changes & 16:
             self.cache_ttl = None if self.cache_ttl else "1h"
+        if changes & 32:
+            self.embedder = EMBEDDERS[(EMBEDDERS.index(self.embedder) + 1) % 3]
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
         self.stuck = self.overflowed = False
-        self.renewed = self.renewed or changes > 0
+        self.renewed = self.renewed or changes & 31 > 0
         self.pins_may_not_fit()
         assert self.memory.turn_is_open == before
 

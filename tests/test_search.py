@@ -1,0 +1,84 @@
+"""Words of texts and questions in any script, and two rankings made one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pager.search import MOST_WORDS, folded, fused, telling_words, words
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("STRASSE", "Straße"),
+        ("ﬁne", "fine"),
+        ("\uff21\uff22\uff23\uff11", "abc1"),
+        ("ｶﾞ", "ガ"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("É", "e\u0301"),
+    ],
+)
+def test_letters_that_mean_the_same_are_folded_into_one(text: str, other: str) -> None:
+    assert folded(text) == folded(other)
+
+
+def test_scripts_without_spaces_come_in_pieces_and_others_as_they_are() -> None:
+    assert folded("東京都 is Tokyo").split() == ["東", "京", "都", "東京", "京都", "is", "tokyo"]
+    assert folded("猫").split() == ["猫"]
+    assert "서울" in folded("서울에서").split()
+    assert set(folded("สวัสดี").split()) >= {"สว", "วส"}  # without its vowel signs
+    assert folded("год 2024, öl") == "год 2024, öl"
+
+
+@given(st.text())
+def test_folding_twice_adds_no_word(text: str) -> None:
+    assert set(words(folded(text))) == set(words(text))
+
+
+def test_common_words_are_left_out_unless_there_are_no_others() -> None:
+    assert words("What did you do with the engine?") == ["engine"]
+    assert words("what is it") == ["what", "is", "it"]
+    assert words("it isn't Dana's") == ["dana"]
+    assert len(words(" ".join(map(str, range(1_000))))) == MOST_WORDS
+
+
+@pytest.mark.parametrize("text", ["hello", "Hi there!", "Thanks a lot…", "ok", "", "how are you doing today?", "??"])
+def test_small_talk_tells_nothing(text: str) -> None:
+    assert telling_words(text) in ([], ["lot"])
+
+
+def test_a_message_tells_by_its_other_words() -> None:
+    assert telling_words("Good morning! Please book the flight to Porto, thanks") == ["book", "flight", "porto"]
+
+
+# two made one
+
+
+def test_what_both_sides_find_comes_first() -> None:
+    assert [each for each, _ in fused({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
+
+
+def test_the_units_of_a_side_do_not_matter() -> None:
+    by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
+    larger = {each: 1_000 * score for each, score in by_words.items()}
+    shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
+    assert [each for each, _ in fused(by_words, by_meaning)] == [each for each, _ in fused(larger, shifted)]
+
+
+def test_one_side_alone_keeps_its_order_and_the_newest_of_equal_ones_is_first() -> None:
+    assert [each for each, _ in fused({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
+    assert [each for each, _ in fused({}, {5: 0.1, 7: 0.2})] == [7, 5]
+    assert fused({}, {}) == []
+    assert fused({1: 2.0}, {}) == [(1, 2.0)]
+
+
+@given(st.dictionaries(st.integers(1, 9), st.floats(0, 50)), st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
+def test_everything_that_was_found_has_a_score_that_is_not_negative(
+    by_words: dict[int, float], by_meaning: dict[int, float]
+) -> None:
+    found = fused(by_words, by_meaning)
+    assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
+    assert all(score >= 0 for _, score in found)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
