@@ -1,0 +1,111 @@
+"""What is recalled before anybody asks: what helps with the message, and nothing for a greeting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pager import Memory, Prefetch
+from pager.embedder import EmbedderUnavailable
+from pager.embedding import UNRELATED
+from tests.support import Broken, HandClock, Words
+
+FACTS = [
+    "prefers window seats on long flights", "is allergic to peanuts", "works as a nurse in Porto",
+    "says hello to everybody, and thanks them", "has two cats, Ada and Bob", "was born on 3 May 1990",
+]  # fmt: skip
+GREETINGS = [
+    "hello",
+    "Hi!",
+    "good morning",
+    "thanks, that's great",
+    "ok",
+    "yes please",
+    "how are you doing today?",
+    "?",
+]
+
+
+def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
+    hits = Prefetch(k, 400).choose(message, memory._archival, memory._store)
+    return [hit.text for hit in hits]
+
+
+@pytest.fixture(params=["default", None], ids=["default", "words"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=request.param) as memory:
+        for fact in FACTS:
+            memory.archive(fact, neighbours=0)
+        yield memory
+
+
+@pytest.mark.parametrize("message", GREETINGS)
+def test_a_greeting_recalls_nothing(memory: Memory, message: str) -> None:
+    assert chosen(memory, message) == []
+
+
+@pytest.mark.parametrize(
+    "message", ["What is the capital of Australia?", "Write a haiku about rain.", "Explain quantum tunnelling, please."]
+)
+def test_what_has_nothing_to_do_with_any_fact_recalls_nothing(memory: Memory, message: str) -> None:
+    assert chosen(memory, message) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("Good morning! How are my cats, Ada and Bob?", 4),
+        ("Is there any window left on the flight?", 0),
+        ("peanuts?", 1),
+    ],
+)
+def test_what_helps_is_recalled(memory: Memory, message: str, fact: int) -> None:
+    assert chosen(memory, message)[:1] == [FACTS[fact]]
+
+
+def test_by_meaning_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        for fact in FACTS:
+            memory.archive(fact, neighbours=0)
+        assert chosen(memory, "Is a nut allergy known?") == [FACTS[1]]
+
+
+def test_no_more_than_k_and_no_more_than_the_budget(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for number in range(9):
+            memory.archive(f"cats and dogs, {'and so on ' * number}", neighbours=0)
+        assert len(chosen(memory, "cats and dogs", k=3)) == 3
+        assert chosen(memory, "cats and dogs", k=0) == []
+        small = Prefetch(5, 40).choose("cats and dogs", memory._archival, memory._store)
+        assert 0 < len(small) < 5
+
+
+def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.archive("prefers window seats", key="seat")
+        memory.archive("prefers aisle seats", key="seat")
+        assert chosen(memory, "which seats?") == ["prefers aisle seats"]
+
+
+def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
+    embedder = Words()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("prefers window seats", neighbours=0)
+        assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
+        assert [text for text in embedder.asked if text in UNRELATED] == list(UNRELATED)
+
+
+def test_an_embedder_that_fails_leaves_the_words(tmp_path: Path) -> None:
+    class FailsLater(Words):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            if len(texts) > 1:
+                raise EmbedderUnavailable("gone")
+            return super().embed(texts)
+
+    for embedder in (Broken(), FailsLater()):
+        with Memory.open(tmp_path / embedder.fingerprint, embedder=embedder, clock=HandClock()) as memory:
+            memory.archive("prefers window seats", neighbours=0)
+            assert chosen(memory, "window seats") == ["prefers window seats"]
+            assert chosen(memory, "peanuts") == []
