@@ -203,8 +203,9 @@ class ArchivalConfig(Section):
 
     embedder: EmbedderChosen = Field(
         default="default",
-        description="What finds facts by meaning. default: a small model that comes with selfpager; none: by words "
-        "only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}.",
+        description="What finds facts and turns by meaning. default: a small model for English that comes with "
+        "selfpager; none: by words only; otherwise the name of one of Chroma's embedding functions, or "
+        "{name: ..., config: {...}}. After a change all is embedded anew in the background.",
     )
     prefetch: PrefetchConfig = Field(
         default=PrefetchConfig(), description="Facts that are put behind a message before the agent asks for them."

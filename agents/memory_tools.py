@@ -79,7 +79,7 @@ class MemoryTools:
         return self._bounded([self._fact_line(hit) for hit in hits])
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
-        """Find steps of this conversation by words and date, also those that have left your view."""
+        """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
         hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=ACTOR)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."

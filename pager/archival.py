@@ -181,21 +181,21 @@ class Archival:
         at = to_micros(self._moment(as_of))
         if not self._store.archive.newest(1):
             return []  # a young agent looks nowhere, and loads no embedder
-        by_words, by_meaning = self._candidates(query, at, tags, max(CANDIDATES, limit))
+        asked = words(query)
+        by_words, by_meaning = self._candidates(query, asked, at, tags, max(CANDIDATES, limit))
         found = fused(by_words, by_meaning)[:limit]
         facts = self._store.archive.facts([number for number, _ in found])
         hits: list[Hit] = []
         for number, score in found:
             sides = {"words": by_words.get(number), "meaning": by_meaning.get(number)}
             parts = {name: value for name, value in sides.items() if value is not None}
-            hits.append(self._hit(facts[number], score, parts, query))
+            hits.append(self._hit(facts[number], score, parts, asked))
         return hits
 
     def _candidates(
-        self, query: str, at: int, tags: Sequence[str], wanted: int
+        self, query: str, asked: list[str], at: int, tags: Sequence[str], wanted: int
     ) -> tuple[dict[int, float], dict[int, float]]:
         """The best by words and the best by meaning, each judged by both."""
-        asked = words(query)
         matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
         by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
         if self.meaning:
@@ -235,11 +235,11 @@ class Archival:
         valid = self._store.archive.true_at(list(close), to_micros(self._clock.now()), ())
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])
-        return tuple(self._hit(facts[found], close[found], {"meaning": close[found]}, "") for found in ordered)
+        return tuple(self._hit(facts[found], close[found], {"meaning": close[found]}, ()) for found in ordered)
 
-    def _hit(self, fact: Fact, score: float, parts: dict[str, float], query: str) -> Hit:
+    def _hit(self, fact: Fact, score: float, parts: dict[str, float], asked: Sequence[str]) -> Hit:
         return Hit(
-            fact.id, excerpt(fact.text, query, TEXT_SHOWN), fact.at, score, parts, fact.actor, fact.tags,
+            fact.id, excerpt(fact.text, asked, TEXT_SHOWN), fact.at, score, parts, fact.actor, fact.tags,
             fact.valid_from, fact.valid_until, fact.supersedes,
         )  # fmt: skip
 

@@ -46,10 +46,12 @@ class Term:
 
 @dataclass(slots=True)
 class Ranking:
-    """What speaks for each turn, by position. Only turns in `within` compete."""
+    """What speaks for each turn, by position. Only turns of the half-open span compete."""
 
     turns: Sessions
-    within: Mask
+    after: int | None = None
+    before: int | None = None
+    within: Mask = field(init=False)
     terms: list[Term] = field(default_factory=list[Term])
     words: Floats = field(init=False)
     _norm: Floats = field(init=False)
@@ -58,6 +60,11 @@ class Ranking:
     def __post_init__(self) -> None:
         import numpy as np
 
+        self.within = np.ones(len(self.turns), dtype=np.bool_)
+        if self.after is not None:
+            self.within &= self.turns.at >= self.after
+        if self.before is not None:
+            self.within &= self.turns.at < self.before
         size = self.turns.size[:-1]
         self.words = np.zeros(len(self.turns))
         self._norm = SATURATION * (1 - LENGTH + LENGTH * size / size.mean())

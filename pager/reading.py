@@ -155,7 +155,8 @@ class Reading:
     def search_recall(
         self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None
     ) -> list[Hit]:
-        """Steps by words, resident and evicted, best first. A date alone means that whole day."""
+        """Steps by words, meaning, people, dates, and by what was said around them, resident and evicted, best first.
+        A date alone means that whole day."""
         return self._recall.find(query, limit=limit, after=after, before=before)
 
     @takes_turns

@@ -7,13 +7,13 @@ Words alone find well; an embedder adds to it. The index of words holds every pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pager import dates
 from pager import words as word_index
 from pager.blocks import clean, text_block, text_of
-from pager.clock import Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
+from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
 from pager.content import text_of_person, text_or_none, whole_number
 from pager.embedding import AT_ONCE
 from pager.errors import Refused
@@ -93,7 +93,9 @@ class Recall:
     # searching
 
     def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
-        found = self._find(query, limit + MISSED if whole_number(limit, "limit") > 0 else limit, after, before)
+        """What `find` finds, noted with what it only just did not."""
+        more = MISSED if whole_number(limit, "limit") > 0 else 0
+        found = self.find(query, limit=limit + more, after=after, before=before)
         hits, missed = found[:limit], found[limit:]
         span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
         with self._store.transaction():
@@ -102,27 +104,26 @@ class Recall:
 
     def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
         """The best steps, best first; without words in the query the newest ones of the span."""
-        return self._find(query, limit, after, before)
-
-    def _find(self, query: str, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
         if whole_number(limit, "limit") < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
         query, zone = str(clean(text_of_person(query, "query"))), self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         if not query.strip():
-            newest = self._store.said.newest(limit * PARTS_PER_STEP, start, end)
-            return [self._hit(said, query, 0.0, {}) for said in {said.step: said for said in newest[::-1]}.values()][
-                ::-1
-            ][:limit]
-        asked = words(query)
-        turns = self._known_turns()
+            return [self._hit(said, (), 0.0, {}) for said in self._newest_steps(limit, start, end)]
+        asked, turns = words(query), self._known_turns()
         if not asked or not len(turns):
             return []
-        ranking = self._ranked(query, asked, turns, start, end)
-        best = self._best_steps(ranking, limit)
+        ranking = self._ranked(query, asked, Ranking(turns, start, end))
+        best = _best_steps(ranking, limit)
         said = self._store.said.said([int(turns.part[place]) for place, _ in best])
-        return [self._hit(said[int(turns.part[place])], query, score, ranking.parts(place)) for place, score in best]
+        return [self._hit(said[int(turns.part[place])], asked, score, ranking.parts(place)) for place, score in best]
+
+    def _newest_steps(self, limit: int, start: int | None, end: int | None) -> list[Said]:
+        newest: dict[int, Said] = {}
+        for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
+            newest.setdefault(said.step, said)
+        return list(newest.values())[:limit]
 
     def _known_turns(self) -> Sessions:
         """All turns, up to the newest."""
@@ -133,60 +134,58 @@ class Recall:
         self._turns.extend(self._store.said.told(self._turns.newest))
         return self._turns
 
-    def _ranked(self, query: str, asked: list[str], turns: Sessions, start: int | None, end: int | None) -> Ranking:
-        within = turns.at == turns.at
-        if start is not None:
-            within &= turns.at >= start
-        if end is not None:
-            within &= turns.at < end
-        ranking = Ranking(turns, within)
-        for term in self._store.said.terms(" ".join(asked)):
-            ranking.add_word(self._store.said.places(term))
+    def _ranked(self, query: str, asked: list[str], ranking: Ranking) -> Ranking:
+        """All that speaks for any turn."""
+        self._add_words(ranking, asked)
         ranking.add_speakers(query)
-        ranking.add_spans([*self._named_times(query, turns), *self._around_event(query, turns)])
-        if self.meaning and (near := self.meaning.near(query, turns)):
+        ranking.add_spans([*self._named_times(query, ranking.turns), *self._around_event(query, ranking.turns)])
+        if self.meaning and (near := self.meaning.near(query, ranking.turns)):
             ranking.add_meaning(*near)
         return ranking
+
+    def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
+        for term in self._store.said.terms(" ".join(asked)):
+            ranking.add_word(self._store.said.places(term))
 
     def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
         first = from_micros(int(turns.at.min()), zone).year
         last = max(today.year, from_micros(int(turns.at.max()), zone).year)
         spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1))
-        return [(to_micros(span_start(start, zone)), to_micros(span_start(end, zone))) for start, end in spans]
+        told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
+        return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
 
     def _around_event(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
-        """ "Before the move": before what is said most clearly of a move."""
+        """Before the move: before what speaks most clearly of a move."""
         asked = dates.event(query)
         if asked is None:
             return []
         side, what = asked
-        event = Ranking(turns, turns.at == turns.at)
-        for term in self._store.said.terms(" ".join(words(what))):
-            event.add_word(self._store.said.places(term))
+        event = Ranking(turns)
+        self._add_words(event, words(what))
         found = event.best(1)
         if not found:
             return []
         at = int(turns.at[found[0][0]])
         return [(int(turns.at.min()), at) if side == "before" else (at, int(turns.at.max()) + 1)]
 
-    @staticmethod
-    def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
-        """Of each step its best part."""
-        wanted = limit * PARTS_PER_STEP
-        while True:
-            found = ranking.best(wanted)
-            best: dict[int, tuple[int, float]] = {}
-            for place, score in found:
-                best.setdefault(int(ranking.turns.step[place]), (place, score))
-            if len(best) >= limit or len(found) < wanted:
-                return list(best.values())[:limit]
-            wanted *= 4
-
-    def _hit(self, said: Said, query: str, score: float, parts: dict[str, float]) -> Hit:
-        text = excerpt(text_of(said.block), query)
+    def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
+        text = excerpt(text_of(said.block), asked)
         who = said.name or said.role
         return Hit(f"s{said.step}", text, from_micros(said.at, self._clock.zone), score, parts, who)
+
+
+def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
+    """Of each step its best part."""
+    wanted = limit * PARTS_PER_STEP
+    while True:
+        found = ranking.best(wanted)
+        best: dict[int, tuple[int, float]] = {}
+        for place, score in found:
+            best.setdefault(int(ranking.turns.step[place]), (place, score))
+        if len(best) >= limit or len(found) < wanted:
+            return list(best.values())[:limit]
+        wanted *= 4
 
 
 def _record_fields(turn: Any) -> dict[str, Any]:

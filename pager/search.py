@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import pstdev
 
@@ -89,12 +89,12 @@ def fused(by_words: Scores, by_meaning: Scores) -> list[tuple[int, float]]:
     return sorted(totals.items(), key=lambda each: -each[1])
 
 
-def excerpt(text: str, query: str, characters: int = 400) -> str:
-    """The piece of a long text around the first place where a word of the query stands."""
+def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
+    """The piece of a long text around the first place where one of these words stands."""
     if len(text) <= characters:
         return text
     lowered = text.lower()
-    places = [place for word in words(query) if (place := lowered.find(word)) >= 0]
+    places = [place for word in asked if (place := lowered.find(word)) >= 0]
     start = max(0, min(places, default=0) - characters // 4)
     end = min(len(text), start + characters)
     return ("… " if start else "") + text[start:end] + (" …" if end < len(text) else "")

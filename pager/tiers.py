@@ -115,7 +115,8 @@ class Tiers(Reading):
         self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
         actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
-        """Steps by words, resident and evicted, best first. A date alone means that whole day. The ledger notes it."""
+        """Steps by words, meaning, people, dates, and by what was said around them, resident and evicted, best first.
+        A date alone means that whole day. The ledger notes it."""
         return self._recall.search(query, limit=limit, after=after, before=before, actor=actor)
 
     @takes_turns

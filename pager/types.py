@@ -41,7 +41,8 @@ def read_page_id(text: str) -> PageId:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that was found. `parts` says what its words, its meaning and its neighbours gave it."""
+    """One thing that was found, and why. The parts of a turn add up to its score: what its `words`, its `neighbours`,
+    `who` said it, `when`, and its `meaning` gave it. Of a fact they are what it was judged by: BM25 and cosine."""
 
     page_id: str
     text: str

@@ -16,7 +16,7 @@ from tests.test_sessions import sessions, told
 
 
 def ranking(turns: Sessions) -> Ranking:
-    return Ranking(turns, np.ones(len(turns), dtype=np.bool_))
+    return Ranking(turns)
 
 
 def parts_of(rank: Ranking) -> list[dict[str, float]]:
@@ -136,8 +136,7 @@ def test_a_turn_means_what_its_neighbours_say_too() -> None:
 
 
 def test_only_what_competes_is_counted_and_found() -> None:
-    turns = apart(6)
-    rank = Ranking(turns, np.array([True, False, True, False, False, False]))
+    rank = Ranking(sessions(*(told(n + 1, at=at, session=str(n)) for n, at in enumerate([5, 1, 7, 9, 2, 4]))), 5, 9)
     rank.add_word(np.array([1, 2, 2, 3]))
     assert [place for place, _ in rank.best(9)] == [2, 0]
 

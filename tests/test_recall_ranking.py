@@ -106,6 +106,7 @@ def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
     assert found(memory, "0001-01-03")[0] == "s1"
     memory.record("user", "last", at="9999-12-29")
     assert found(memory, "in December 9999-12-29")[0] == "s2"
+    assert found(memory, "0001-01-01, 0001-01-02, 9999-12-29 or 9999-12-31, 0000-00-00") == ["s2"]
 
 
 # languages
