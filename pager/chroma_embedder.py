@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
+MOST_AT_ONCE = 64  # texts in a call: a provider that takes fewer than that is not known
 _ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # no matter to a vector
 
 
@@ -103,7 +104,9 @@ class ChromaEmbedder:
             return np.empty((0, self.dimension), dtype=np.float32)
         try:
             with self._lock:  # nothing is known about what the function does with two threads
-                rows = np.asarray(self._embed([_readable(text) for text in texts]), dtype=np.float32)
+                starts = range(0, len(texts), MOST_AT_ONCE)
+                pieces = [[_readable(text) for text in texts[start : start + MOST_AT_ONCE]] for start in starts]
+                rows = np.concatenate([np.asarray(self._embed(piece), dtype=np.float32) for piece in pieces])
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder {self._name!r} failed: {type(error).__name__}: {error}") from error
         self._check(rows, len(texts))

@@ -14,6 +14,7 @@ from pager import ChromaEmbedder, EmbedderUnavailable, Memory, Refused
 from pager.chroma_embedder import EmbedderRefused, check, is_secret
 from tests.support import HandClock, Words
 
+LARGEST_CALL = 64
 NAMES = embedding_functions.known_embedding_functions
 
 
@@ -31,6 +32,8 @@ class Shelf(embedding_functions.EmbeddingFunction):
     def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
         if self.fails:
             raise ConnectionError("no route to the shelf")
+        if len(input) > LARGEST_CALL:
+            raise ValueError(f"at most {LARGEST_CALL} texts in a call")
         self.asked += input
         return [
             np.zeros(16, np.float32) if text == "of no meaning" else 7 * self._words.embed([text])[0] for text in input
@@ -71,6 +74,14 @@ def test_any_text_is_accepted() -> None:
     assert rows.shape == (3, 16)
     assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
     assert shelf().embed([]).shape == (0, 16)
+
+
+def test_many_texts_go_in_calls_that_any_provider_takes() -> None:
+    texts = [f"text {number}" for number in range(2 * LARGEST_CALL + 1)]
+    embedder = shelf()
+    rows = embedder.embed(texts)
+    assert rows.shape == (len(texts), 16)
+    assert np.allclose(rows[-1], embedder.embed(texts[-1:])[0])
 
 
 def test_the_dimension_is_known_before_anything_is_embedded() -> None:

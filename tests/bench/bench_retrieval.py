@@ -49,10 +49,10 @@ SETS = (
         {},
     ),
     QuestionSet(
-        "bfcl_memory", "judged", "recall", question_sets.by_turn, {"any@5": 0.96, "any@10": 0.98}
+        "bfcl_memory", "judged, by the same questions", "recall", question_sets.by_turn, {"any@5": 0.96, "any@10": 0.98}
     ),
     QuestionSet(
-        "bfcl_memory, five people in one memory", "judged", "recall",
+        "bfcl_memory, five people in one memory", "judged, by the same questions", "recall",
         lambda data: question_sets.together(question_sets.by_turn(data)), {},
     ),
     QuestionSet("bfcl_memory, each sentence a fact", "chosen here", "archive", question_sets.by_sentence, {}),
