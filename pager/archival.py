@@ -182,7 +182,7 @@ class Archival:
         if not self._store.archive.newest(1):
             return []  # a young agent looks nowhere, and loads no embedder
         asked = words(query)
-        by_words, by_meaning = self._candidates(query, asked, at, tags, max(CANDIDATES, limit))
+        by_words, by_meaning = self._candidates(query, asked, at, tags, limit)
         found = fused(by_words, by_meaning)[:limit]
         facts = self._store.archive.facts([number for number, _ in found])
         hits: list[Hit] = []
@@ -193,9 +193,10 @@ class Archival:
         return hits
 
     def _candidates(
-        self, query: str, asked: list[str], at: int, tags: Sequence[str], wanted: int
+        self, query: str, asked: list[str], at: int, tags: Sequence[str], limit: int
     ) -> tuple[dict[int, float], dict[int, float]]:
         """The best by words and the best by meaning, each judged by both."""
+        wanted = max(CANDIDATES, limit)
         matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
         by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
         if self.meaning:
@@ -203,7 +204,7 @@ class Archival:
         vector = self.meaning.embedding.embed(query) if self.meaning and query.strip() else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}
-        by_meaning = dict(self._by_meaning(self.meaning, vector, at, tags, wanted))
+        by_meaning = dict(self._by_meaning(self.meaning, vector, at, tags, limit))
         by_meaning |= self.meaning.among([number for number in first if number not in by_meaning], vector)
         judged = {*first, *by_meaning}
         return {number: score for number, score in by_words.items() if number in judged}, by_meaning
@@ -219,13 +220,13 @@ class Archival:
         self, meaning: Meaning, vector: Vectors, at: int, tags: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:  # fmt: skip
         if tags:
-            return meaning.among(self._store.archive.tagged(tags, at, MOST_TAGGED), vector)[:limit]
-        wanted = limit
+            return meaning.among(self._store.archive.tagged(tags, at, MOST_TAGGED), vector)[: max(CANDIDATES, limit)]
+        wanted = max(CANDIDATES, limit)
         while True:
             near = meaning.near(vector, wanted)
             valid = self._store.archive.true_at([number for number, _ in near], at, ())
             if len(valid) >= limit or len(near) < wanted:  # enough, or all there are
-                return [hit for hit in near if hit[0] in valid][:limit]
+                return [hit for hit in near if hit[0] in valid][: max(CANDIDATES, limit)]
             wanted *= 4
 
     def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
