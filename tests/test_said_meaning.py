@@ -1,4 +1,4 @@
-"""What turns mean: when they are embedded, what is found before, and that nothing of it outlasts the turns themselves."""
+"""What turns mean: when they are embedded, what is found before that, and that nothing of it outlasts the turns."""
 
 from __future__ import annotations
 
