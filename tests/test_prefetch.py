@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pager import Memory, Prefetch
 from pager.embedder import EmbedderUnavailable
@@ -95,6 +97,21 @@ def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
         memory.archive("prefers window seats", neighbours=0)
         assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
         assert [text for text in embedder.asked if text in UNRELATED] == list(UNRELATED)
+
+
+def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_path: Path) -> None:
+    class Near(Words):
+        """Any two texts have a cosine of about 0.8."""
+
+        def _one(self, text: str) -> NDArray[np.float32]:
+            row = super()._one(text) + 2 * super()._one("what all texts share")
+            return (row / np.linalg.norm(row)).astype(np.float32)
+
+    with Memory.open(tmp_path, embedder=Near("near", 256), clock=HandClock()) as memory:
+        memory.archive("prefers window seats", neighbours=0)
+        assert memory.search_archive("rain in Australia")[0].parts["meaning"] > 0.6
+        assert chosen(memory, "rain in Australia") == []
+        assert chosen(memory, "window seats") == ["prefers window seats"]
 
 
 def test_an_embedder_that_fails_leaves_the_words(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pager import EmbedderUnavailable, Memory
 from pager.embedding import AT_ONCE
 from pager.said_meaning import HEAD, LARGEST, packed
+from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
 from tests.support.secret import SECRET, assert_gone, marks_in
 from tests.test_recall import found
@@ -83,6 +86,13 @@ def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_pa
     assert talk.memory.check() == []
 
 
+def test_a_turn_that_the_model_refused_is_embedded_too(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, embedder=Words())
+    talk.ask("something terrible", Reply.refusal())
+    assert talk.memory.check() == []
+    assert talk.memory.embed_waiting() > 0
+
+
 def test_another_embedder_embeds_all_turns_anew_and_searches_go_on(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words("one", 16), clock=HandClock()) as memory:
         tell(memory, *(("Ana", f"topic{number}") for number in range(100)))
@@ -103,10 +113,18 @@ def test_another_embedder_embeds_all_turns_anew_and_searches_go_on(tmp_path: Pat
 
 
 def test_an_embedder_that_fails_is_told_once_and_is_not_asked_at_every_turn(tmp_path: Path) -> None:
-    embedder = Broken()
+    class Counted(Broken):
+        calls = 0
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            self.calls += 1
+            return super().embed(texts)
+
+    embedder = Counted()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         for number in range(3 * AT_ONCE):
             memory.record("user", f"topic{number}", session=str(number))
+        assert embedder.calls == 1
         assert found(memory, "topic7") == ["s8"]
         assert memory.embed_waiting() == 0
         assert len(memory.ledger(events=["embedder"])) == 1
@@ -180,8 +198,7 @@ def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(tmp_path: Pa
             reader = reading
             memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
             assert {hit.page_id: hit.parts.keys() for hit in reader.search_recall("engine")} == memory_found
-        memory.purge("s1")
-        with Memory.read(tmp_path, embedder=Words(), clock=HandClock()) as reading:
+            memory.purge("s1")
             assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
 
 
