@@ -62,17 +62,17 @@ class Tiers(Reading):
         done = 0
         for source in self._embedded:
             while done < limit:
-                with self._turns:
+                with self._turns.lock, self._turns:
                     batch = source.next_batch(min(AT_ONCE, limit - done))
                 if not batch.texts:
                     break
                 try:
                     rows = source.embedding.of(batch)
                 except EmbedderUnavailable as error:
-                    with self._turns:
+                    with self._turns.lock, self._turns:
                         source.embedding.tell("embedder", str(error))
                     break
-                with self._turns:
+                with self._turns.lock, self._turns:
                     source.keep(batch, rows)
                 done += len(batch.texts)
         return done

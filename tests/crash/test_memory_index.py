@@ -43,7 +43,9 @@ def undone(memory: Memory, neighbours: int) -> None:
 
 
 def lost(memory: Memory, facts: int) -> list[str]:
-    """Facts that are not the nearest in meaning to their own text."""
+    """Facts that are not the nearest in meaning to their own text, when all are embedded."""
+    while memory.embed_waiting():
+        pass
     nearest = memory._archival.meaning
     assert nearest is not None
     return [f"f{each}" for each in range(1, facts + 1) if nearest.near(vector(nearest, text(each)), 1)[0][0] != each]
