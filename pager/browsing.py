@@ -78,6 +78,25 @@ class Browsing:
         with self._turns:
             return self._store.browse.steps(_offset(offset), _length(limit))
 
+    def step(self, page_id: str) -> StepRow:
+        """One step as the list has it."""
+        with self._turns:
+            row = self._store.browse.step(_step(page_id))
+        if row is None:
+            raise NotFound(f"there is no step {page_id!r}.")
+        return row
+
+    def pieces_of(self, step: int) -> list[Piece]:
+        """The said parts of a step; none when there is no such step."""
+        with self._turns:
+            return self._store.browse.pieces_of(step)
+
+    def piece(self, part: int) -> list[Piece]:
+        """The said part x<part>, if there is one."""
+        with self._turns:
+            found = self._store.browse.piece(part)
+        return [found] if found else []
+
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
         """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold its words."""
         if kind not in FACTS:

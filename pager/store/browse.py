@@ -74,6 +74,10 @@ class BrowseTable:
         rows = self._db.rows(sql, (total - offset, limit))
         return Rows(total, [self._step(row) for row in rows])
 
+    def step(self, step: int) -> StepRow | None:
+        row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
+        return self._step(row) if row else None
+
     def _step(self, row: Row) -> StepRow:
         step = row["id"]
         told = self._db.rows(
@@ -151,6 +155,10 @@ class BrowseTable:
             _piece(r)
             for r in self._db.rows("SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
         ]
+
+    def piece(self, part: int) -> Piece | None:
+        row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
+        return _piece(row) if row else None
 
     def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
         sql = "SELECT * FROM facts WHERE id > ? AND purged = 0 AND text LIKE ? ORDER BY id LIMIT ?"

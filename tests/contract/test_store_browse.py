@@ -81,6 +81,8 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     assert first.begins == "x" * len(first.begins) != ""
     assert (second.who, second.turn, second.resident, second.calls) == ("agent", user, True, ("look",))
     assert (second.at, second.begins) == (from_micros(5), "")
+    assert [store.browse.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
+    assert [piece.block for piece in store.browse.pieces_of(reply)][1] == called
 
 
 def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> None:
@@ -107,6 +109,7 @@ def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     assert [piece.part for piece in store.browse.pieces_like("%seat%", part, 9)] == said[1:]
     assert [piece.part for piece in store.browse.pieces_like("%seat%", 0, 1)] == [part]
     assert [(piece.slot, piece.searchable) for piece in store.browse.pieces_of(step)][:1] == [("user", True)]
+    assert [number for number in (part, other, other + 1) if store.browse.piece(number)] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
