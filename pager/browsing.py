@@ -20,7 +20,7 @@ from pager.rows import Asked, CoreVersion, Piece, Rows, StepRow
 from pager.store import Store
 from pager.store.browse import FACTS
 from pager.turns import Turns
-from pager.types import Fact, FactUse, Movement, Usage, read_page_id
+from pager.types import Epoch, Fact, FactUse, Movement, Usage, read_page_id
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
 BATCH = 200
@@ -68,6 +68,10 @@ class Browsing:
             found = self._store.prompt.answered_around(number)
         before, after = (None if near is None else f"s{near}" for near in found)
         return before, after
+
+    def epoch(self, number: int) -> Epoch | None:
+        with self._turns:
+            return self._store.prompt.epoch(number)
 
     def usage(self) -> Usage:
         """What all requests together cost, in tokens."""
