@@ -66,7 +66,7 @@ class AgentLock:
 
 
 def held_by(path: Path) -> dict[str, Any] | None:
-    """Who holds the lock at this moment. The kernel is asked, for an instant, only when a process of that number lives."""
+    """Who holds the lock now. The kernel is asked, for an instant, only when a process of that number lives."""
     owner = holder(path)
     if owner is None or not _lives(owner.get("pid")):
         return None
