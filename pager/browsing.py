@@ -20,7 +20,7 @@ from pager.rows import Asked, CoreVersion, Piece, Rows, StepRow
 from pager.store import Store
 from pager.store.browse import FACTS
 from pager.turns import Turns
-from pager.types import Epoch, Fact, FactUse, Movement, Usage, read_page_id
+from pager.types import Epoch, Fact, FactUse, Movement, Pin, Usage, read_page_id
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
 BATCH = 200
@@ -116,6 +116,11 @@ class Browsing:
         """How many rows of each event the ledger has."""
         with self._turns:
             return self._store.browse.events()
+
+    def pins(self) -> list[Pin]:
+        """What is pinned, also what the prompt has not shown yet."""
+        with self._turns:
+            return self._store.prompt.pins()
 
     def command(self, command_id: str) -> str | None:
         """What became of a command that was left in the inbox; None while it waits."""

@@ -177,7 +177,8 @@ def _costs(reading: Reading, query: Query) -> Json:
 def _page(reading: Reading, query: Query) -> Json:
     """A page as it is read."""
     page = query.get("id", "")
-    told: Json = {"page_id": page, "text": _text_of(reading, page)}
+    pinned = page in {pin.page_id for pin in reading.browse.pins()}
+    told: Json = {"page_id": page, "text": _text_of(reading, page), "pinned": pinned}
     if page.startswith("f"):
         fact = reading.fact(page)
         versions = reading.fact_versions(fact.key) if fact.key else [fact]

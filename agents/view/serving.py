@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
@@ -154,6 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._view = view
         super().__init__(*arguments)
 
+    def handle(self) -> None:
+        with suppress(ConnectionResetError, BrokenPipeError):  # the page was closed meanwhile
+            super().handle()
+
     def do_GET(self) -> None:
         self._answer("GET")
 
@@ -167,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         except PagerError as error:
             self._send(_status(error), "application/json", _json({"error": str(error)}))
         except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the page was closed meanwhile
+            raise
         except Exception as error:  # noqa: BLE001 - told to the page; the view goes on
             told = f"{type(error).__name__}: {error}"
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "application/json", _json({"error": told}))

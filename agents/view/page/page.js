@@ -7,9 +7,8 @@ export async function openPage(sheet, page, ctx) {
   const told = await ctx.get("page", { id: page });
   const { fact, step } = told;
   const again = (other) => openPage(sheet, other, ctx);
-  const about = fact ? factAbout(fact, again, ctx) : step ? stepAbout(step, ctx) : [];
+  const about = fact ? factAbout(fact, again) : step ? stepAbout(step) : [];
   const close = () => sheet.close();
-  const here = (await ctx.get("now")).pages.some((each) => each.page_id === page && each.how === "pinned");
   fill(sheet,
     el("div", { class: "head" },
       el("h2", { id: "page-title" }, fact ? `Fact ${page}` : step ? `Step ${page}` : `Part ${page}`), about,
@@ -20,7 +19,7 @@ export async function openPage(sheet, page, ctx) {
         el("span", {}, version.text), el("span", { class: "told" }, span(version)))))),
     el("div", { class: "buttons" },
       el("button", { type: "button", class: "main", on: { click: () => { close(); ctx.go({ tab: "trace", text: page }); } } }, "Trace it"),
-      !ctx.readOnly && pageActions(page, fact, here, ctx, close)));
+      !ctx.readOnly && pageActions(page, fact, told.pinned, ctx, close)));
   if (!sheet.open) sheet.showModal();
 }
 
@@ -28,7 +27,7 @@ function span(fact) {
   return `${moment(fact.valid_from)} to ${fact.valid_until ? moment(fact.valid_until) : "now"}`;
 }
 
-function factAbout(fact, again, ctx) {
+function factAbout(fact, again) {
   const told = [`by ${fact.actor}`, `true from ${span(fact)}`];
   if (fact.key) told.unshift(`key ${fact.key}`);
   if (fact.forgotten !== null) told.push(`ended: ${fact.forgotten}`);
@@ -37,7 +36,7 @@ function factAbout(fact, again, ctx) {
       fact.tags.map((tag) => [" ", el("span", { class: "tag" }, tag)]))];
 }
 
-function stepAbout(step, ctx) {
+function stepAbout(step) {
   const where = step.resident ? "in the prompt" : "not in the prompt";
   return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}`)];
 }
