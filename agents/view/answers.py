@@ -165,7 +165,7 @@ def _hits(reading: Reading, rows: Any) -> list[Json]:
 def _text_of(reading: Reading, page: str) -> str:
     try:
         return reading.page(page)
-    except NotFound as error:  # purged
+    except NotFound as error:  # it was purged
         return str(error)
 
 
@@ -175,16 +175,19 @@ def _costs(reading: Reading, query: Query) -> Json:
 
 
 def _page(reading: Reading, query: Query) -> Json:
-    """A page as it is read."""
+    """A page as it is read; of one that was purged, that it was."""
     page = query.get("id", "")
-    pinned = page in {pin.page_id for pin in reading.browse.pins()}
-    told: Json = {"page_id": page, "text": _text_of(reading, page), "pinned": pinned}
+    told: Json = {"page_id": page, "pinned": page in {pin.page_id for pin in reading.browse.pins()}}
     if page.startswith("f"):
         fact = reading.fact(page)
         versions = reading.fact_versions(fact.key) if fact.key else [fact]
-        return {**told, "fact": {**asdict(archived(fact)), "step": f"s{fact.step}", "actor": fact.actor},
-                "versions": [asdict(archived(known)) for known in versions]}  # fmt: skip
-    return {**told, "step": asdict(reading.browse.step(page))} if page.startswith("s") else told
+        about = {**asdict(archived(fact)), "step": f"s{fact.step}", "actor": fact.actor}
+        told |= {"fact": about, "versions": [asdict(archived(known)) for known in versions]}
+    elif page.startswith("s"):
+        told |= {"step": asdict(reading.browse.step(page))}
+    else:
+        told |= {"text": reading.page(page)}
+    return {"text": _text_of(reading, page), **told}
 
 
 def _listed(found: Rows[Any]) -> Json:

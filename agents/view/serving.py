@@ -31,6 +31,7 @@ from pager.errors import NotFound, PagerError, Refused
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
 LARGEST_BODY = 4 << 20
+LOOK_SECONDS = 0.1  # how often it is looked whether the server is to close
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -59,7 +60,7 @@ class ViewServer:
         self.token = secrets.token_urlsafe(18)
         self._server = ThreadingHTTPServer((HOST, port), partial(_Handler, self))
         self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, name="debug view", daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,), name="debug view", daemon=True)
         self._thread.start()
 
     @property
