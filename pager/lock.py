@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pager.clock import Clock
 from pager.errors import InUse, StorageError
@@ -96,6 +96,7 @@ def _lives(pid: Any) -> bool:
 def holder(path: Path) -> dict[str, Any] | None:
     """Who wrote the lock file last; None when nobody did."""
     try:
-        return json.loads(path.read_text())
+        told = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
