@@ -71,6 +71,7 @@ class Change:
     left: tuple[PieceMove, ...]
     changed: tuple[Changed, ...]
     kept: int
+    pieces: tuple[PromptPiece, ...]  # of the later one
 
 
 def pieces(reading: Reading, at: str | None = None) -> tuple[PromptPiece, ...]:
@@ -205,7 +206,8 @@ def between(reading: Reading, before: str | None, after: str | None) -> Change:
     left = [PieceMove(piece, _why_left(piece, moved, opened)) for key, piece in was.items() if key not in now]
     both = [(was[key], piece) for key, piece in now.items() if key in was]
     changed = [Changed(*pair, _why_changed(pair[1], opened)) for pair in both if pair[0].text != pair[1].text]
-    return Change(before, after, opened, tuple(entered), tuple(left), tuple(changed), len(both) - len(changed))
+    kept = len(both) - len(changed)
+    return Change(before, after, opened, tuple(entered), tuple(left), tuple(changed), kept, tuple(now.values()))
 
 
 def _why_opened(moved: Sequence[Movement]) -> str:

@@ -48,9 +48,7 @@ def take(reading: Reading, at: str | None = None, *, facts: int = FACTS, movemen
         view, limits = reading.prompt(at), reading.limits_at(at)
         at = f"s{view.answered.step}" if at is not None and view.answered else None
         counter = reading.counter(model_of(view))
-        opened = [movement.reason for movement in reading.ledger(events=["epoch"], limit=1, at=at)]
-        lives = at is not None or view.epoch_lives
-        held = window(view, limits, counter, "".join(opened), lives=lives)
+        held = _window(reading, view, limits, counter, at)
         scale = held.used_tokens / max(1, counter.tokens(view.counts()))
         return Snapshot(
             at,
@@ -68,6 +66,18 @@ def take(reading: Reading, at: str | None = None, *, facts: int = FACTS, movemen
 
 
 # the window
+
+
+def window_at(reading: Reading, at: str | None = None) -> Window:
+    """The window alone, for who looks at nothing else."""
+    with reading.at_one_moment():
+        view = reading.prompt(at)
+        return _window(reading, view, reading.limits_at(at), reading.counter(model_of(view)), at)
+
+
+def _window(reading: Reading, view: View, limits: Limits | None, counter: Counter, at: str | None) -> Window:
+    opened = [movement.reason for movement in reading.ledger(events=["epoch"], limit=1, at=at)]
+    return window(view, limits, counter, "".join(opened), lives=at is not None or view.epoch_lives)
 
 
 def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, lives: bool) -> Window:

@@ -170,7 +170,7 @@ def test_within_an_epoch_nothing_leaves_or_changes(talk: Talk) -> None:
 def test_the_first_request_entered_as_a_whole(talk: Talk) -> None:
     first = steps(talk)[0]
     change = between(talk.memory, None, first)
-    assert [move.piece for move in change.entered] == list(pieces(talk.memory, first))
+    assert [move.piece for move in change.entered] == list(change.pieces) == list(pieces(talk.memory, first))
     assert (change.opened, change.left, change.kept) == ("first request", (), 0)
 
 

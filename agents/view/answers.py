@@ -24,7 +24,8 @@ from pager.reading import Reading
 from pager.rows import Rows
 from pager.types import Json
 
-PART_CHARS = 6_000  # of a piece of a request; the whole of it is asked for by itself
+PART_CHARS = 1_500  # of a piece of a request; the whole of it is asked for by itself
+NEWEST = 60  # pieces of a conversation that are told at first
 ROWS = 100
 Query = Mapping[str, str]
 
@@ -52,11 +53,16 @@ def plain(value: Any) -> Any:
 
 
 def _now(reading: Reading, query: Query) -> Json:
+    """The window, and the requests before and after."""
     at = _at(reading, query)
+    window = snapshot.window_at(reading, at)
+    before, after = reading.browse.around(at) if at else (_newest(reading), None)
+    return {"at": at, "before": before, "after": after, "window": {**asdict(window), "free_tokens": window.free_tokens}}
+
+
+def _newest(reading: Reading) -> str | None:
     last = reading.browse.requests(1)
-    newest = f"s{last[0].answered.step}" if last else None
-    before, after = reading.browse.around(at) if at else (newest, None)
-    return {**snapshot.as_data(snapshot.take(reading, at)), "newest": newest, "before": before, "after": after}
+    return f"s{last[0].answered.step}" if last else None
 
 
 def _columns(reading: Reading, query: Query) -> Json:
@@ -65,12 +71,12 @@ def _columns(reading: Reading, query: Query) -> Json:
 
 
 def _request(reading: Reading, query: Query) -> Json:
-    """The pieces of a request, and what is different from the one before."""
+    """The newest pieces of a request (or `all`), and what is different from the one before."""
     at = _at(reading, query)
-    last = reading.browse.requests(1)
-    before = reading.browse.around(at)[0] if at else f"s{last[0].answered.step}" if last else None
-    change = pieces.between(reading, before, at)
-    whole = [_shortened(piece) for piece in pieces.pieces(reading, at)]
+    change = pieces.between(reading, reading.browse.around(at)[0] if at else _newest(reading), at)
+    prefix = [piece for piece in change.pieces if piece.step is None]
+    rest = change.pieces[len(prefix) :]
+    shown = rest if query.get("all") else rest[-NEWEST:]
     moved = {name: [{"piece": _shortened(move.piece), "why": move.why} for move in getattr(change, name)]
              for name in ("entered", "left")}  # fmt: skip
     changed = [
@@ -78,7 +84,15 @@ def _request(reading: Reading, query: Query) -> Json:
         for each in change.changed
     ]
     told = {"before": change.before, "opened": change.opened, "kept": change.kept, **moved, "changed": changed}
-    return {"at": at, "pieces": whole, "change": told}
+    return {
+        "at": at,
+        "total": len(change.pieces),
+        "tokens": sum(piece.tokens for piece in change.pieces),
+        "earlier": len(rest) - len(shown),
+        "prefix": [_shortened(piece) for piece in prefix],
+        "pieces": [_shortened(piece) for piece in shown],
+        "change": told,
+    }
 
 
 def _shortened(piece: pieces.PromptPiece) -> Json:

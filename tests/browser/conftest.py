@@ -5,7 +5,6 @@ Where there is none, these tests fail and say which package to install; `make te
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +13,14 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.looking import Viewer, viewing
+from tests.browser.programs import FLAGS, browser_program
 from tests.support.cli import selfpager
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# As root there is no sandbox; the rest keeps it from asking the network for things of its own.
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = os.environ.get("BROWSER_PROGRAM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.fail("these tests need a browser. On Debian and Ubuntu: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=browser_program(), args=FLAGS)
         yield browser
         browser.close()
 

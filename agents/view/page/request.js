@@ -3,34 +3,50 @@
 import { address } from "./api.js";
 import { chip, difference, el, empty, fill, number } from "./dom.js";
 
-const PREFIX = new Set(["tools", "instructions", "core", "digest", "pinned", "request"]);
-
 export async function request(root, ctx) {
   const told = await ctx.get("request", { at: ctx.at });
   if (!ctx.current()) return;
-  if (!told.pieces.length) {
+  if (!told.total) {
     fill(root, empty("Nothing was sent to a model yet.",
       "Talk to it: ", el("code", {}, `selfpager chat ${ctx.agent}.yaml`), ". Each request then stands here, piece by piece."));
     return;
   }
   fill(root, el("div", { class: "halves" }, whole(told, ctx), change(told.change, ctx)));
+  fold(root);
 }
 
 function whole(told, ctx) {
-  const total = told.pieces.reduce((sum, piece) => sum + piece.tokens, 0);
   const raw = told.at && el("a", {
     class: "raw", href: `${address(ctx.agent, "raw")}?at=${told.at}`, download: `${ctx.agent}-${told.at}.json`,
   }, "JSON as sent");
-  const prefix = told.pieces.filter((piece) => PREFIX.has(piece.part) && !piece.key.startsWith("part:"));
-  const rest = told.pieces.filter((piece) => !prefix.includes(piece));
   return el("section", { class: "card", "aria-labelledby": "request-title" },
     el("div", { class: "head" },
       el("h2", { id: "request-title" }, told.at ? `The request that ${told.at} answered` : "The next request"),
-      el("p", { class: "told" }, `${told.pieces.length} pieces, ${number(total)} tokens`), raw),
-    group("Before the conversation", prefix, ctx), group("The conversation", rest, ctx));
+      el("p", { class: "told" }, `${told.total} pieces, ${number(told.tokens)} tokens`), raw),
+    group("Before the conversation", told.prefix, ctx),
+    group("The conversation", told.pieces, ctx, told.earlier && earlier(told, ctx)));
 }
 
-function group(title, pieces, ctx) {
+// Of a long conversation the newest pieces are drawn at first.
+function earlier(told, ctx) {
+  const button = el("button", { type: "button", class: "more quiet", on: { click: async () => {
+    const whole = await ctx.get("request", { at: ctx.at, all: 1 });
+    const list = button.nextElementSibling;
+    button.remove();
+    list.prepend(...whole.pieces.slice(0, whole.pieces.length - told.pieces.length).map((piece) => row(piece, ctx)));
+    fold(list);
+  } } }, `${number(told.earlier)} earlier pieces`);
+  return button;
+}
+
+// What is not cut needs no button. All are measured before any is changed: the page is laid out once.
+function fold(root) {
+  const bodies = [...root.querySelectorAll(".body")];
+  const cut = bodies.map(({ firstChild }) => firstChild.scrollHeight > firstChild.clientHeight + 2);
+  bodies.forEach((body, place) => { body.lastChild.hidden = !cut[place] && !body.dataset.more; });
+}
+
+function group(title, pieces, ctx, before = null) {
   if (!pieces.length) return null;
   const list = el("ol", { class: "pieces" });
   let tools = null;
@@ -48,7 +64,7 @@ function group(title, pieces, ctx) {
     tools.list.append(row(piece, ctx));
     fill(tools.head, head(`${tools.count} tools`, null, tools.tokens, ctx));
   }
-  return el("div", { class: "group" }, el("h3", {}, title), list);
+  return el("div", { class: "group" }, el("h3", {}, title), before, list);
 }
 
 function head(title, page, tokens, ctx) {
@@ -64,7 +80,7 @@ function row(piece, ctx) {
 // A long text shows its beginning; a click shows it all.
 function text(piece, ctx) {
   const body = el("div", { class: "text folded" }, piece.text);
-  const more = el("button", { type: "button", class: "more quiet", hidden: true }, "show all");
+  const more = el("button", { type: "button", class: "more quiet" }, "show all");
   more.addEventListener("click", async () => {
     if (body.classList.toggle("folded")) {
       more.textContent = "show all";
@@ -76,8 +92,7 @@ function text(piece, ctx) {
       body.textContent = whole.text;
     }
   });
-  requestAnimationFrame(() => { more.hidden = body.scrollHeight <= body.clientHeight + 2; });
-  return el("div", { class: "body" }, body, more);
+  return el("div", { class: "body", "data-more": piece.characters > piece.text.length }, body, more);
 }
 
 function change(told, ctx) {
