@@ -1,7 +1,11 @@
 """Long lists in pieces, and the places that hold a text: what a debug view asks of an agent, whatever its age.
 
->>> reading.browse.facts("current", offset=99_000, limit=50).rows
->>> reading.browse.holding("prefers window seats").facts
+>>> with Memory.open(directory) as memory:
+...     fact = memory.archive("prefers window seats")
+...     memory.browse.facts("current", offset=0, limit=50).total
+...     [found.id for found in memory.browse.holding("WINDOW seats").facts]
+1
+['f1']
 
 Lists are newest first and found by an index; looking for a text reads every text once.
 """

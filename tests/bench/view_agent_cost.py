@@ -19,8 +19,8 @@ from tests.bench.figures import Figure, Pair
 from tests.bench.quick_server import QuickServer
 from tests.browser.programs import FLAGS, browser_program
 
-BLOCK_TURNS = 150  # about two looks of the view
-ROUNDS = 24
+BLOCK_TURNS = 300  # more than a second: the view looks once or twice
+ROUNDS = 20
 WARM_UP_TURNS = 300
 MOST = 1.02
 

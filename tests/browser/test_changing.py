@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from agents.columns import columns
@@ -15,6 +16,7 @@ from pager import BlockSpec, Limits, Memory, waiting
 from pager.reading import Reading
 from tests.browser.looking import Viewer, another, viewing
 
+pytestmark = pytest.mark.slow
 TOLD = "Tell me about the plan."
 
 

@@ -14,6 +14,7 @@ from agents.pieces import between, pieces
 from pager import Memory
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
+pytestmark = pytest.mark.slow
 TABS = ("Request", "Core", "Turns", "Archive", "Ledger", "Searches", "Cost", "Trace")
 
 

@@ -12,7 +12,7 @@ export async function trace(root, ctx) {
   const told = await ctx.get("trace", { text: ctx.text, at: ctx.at });
   if (!ctx.current()) return;
   root.dataset.text = ctx.text;
-  fill(root, answer(told, ctx), near(told, ctx), life(told, ctx));
+  fill(root, el("div", { class: "aside" }, answer(told, ctx), near(told, ctx)), life(told, ctx));
 }
 
 function answer(told, ctx) {

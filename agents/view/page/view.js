@@ -9,7 +9,7 @@ import { waiting } from "./edits.js";
 import { openPage } from "./page.js";
 import { PANELS } from "./panels.js";
 
-const LOOK_MS = 700;
+const LOOK_MS = 1000;
 const here = { agent: null, tab: "request", at: null, text: "" };
 const known = { agents: [], readOnly: false, now: null, revision: null, list: null, turn: 0 };
 const chart = new Chart(byId("chart"), { choose: (step) => go({ at: step }), older: (step) => go({ at: step }) });
@@ -207,9 +207,11 @@ async function beat() {
   }
 }
 
+// Who looks takes at most a tenth of the time, however busy the agent is: the next look waits for ten times the last one.
 async function pulse() {
+  const began = performance.now();
   await beat();
-  setTimeout(pulse, LOOK_MS);
+  setTimeout(pulse, Math.max(LOOK_MS, 10 * (performance.now() - began)));
 }
 
 // --- keys
