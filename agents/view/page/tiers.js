@@ -103,6 +103,7 @@ function factRow(fact, ctx) {
     el("span", { class: `chip archival${state ? " gone" : ""}` }, fact.page_id), time(fact.at),
     el("span", { class: "uses", title: `used ${fact.uses} times` }, fact.uses ? `${number(fact.uses)}×` : ""),
     el("span", { class: "words" }, fact.key && el("b", {}, `${fact.key}: `), fact.text),
+    el("span", { class: "source", title: "stored after this step" }, fact.step === "s0" ? "" : fact.step),
     el("span", { class: "tags" }, fact.tags.slice(0, 3).map((tag) => el("span", { class: "tag" }, tag)),
       state && el("span", { class: "state" }, state)));
 }
