@@ -106,11 +106,11 @@ class Browsing:
         return [found] if found else []
 
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
-        """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold its words."""
+        """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold it."""
         if kind not in FACTS:
             raise Refused(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
         with self._turns:
-            return self._store.browse.facts(kind, like(text) if text else "", _offset(offset), _length(limit))
+            return self._store.browse.facts(kind, text, _offset(offset), _length(limit))
 
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
         with self._turns:

@@ -105,15 +105,15 @@ class BrowseTable:
 
     # facts
 
-    def facts(self, kind: str, like: str, offset: int, limit: int) -> Rows[FactUse]:
-        """Facts of a kind (`FACTS`), newest first; with `like` only those that it may fit by text, key or tag."""
-        if not like and kind == "all":
+    def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
+        """Facts of a kind (`FACTS`), newest first; with `text` only those with that in their text, key or tags."""
+        if not text and kind == "all":
             total = self._db.value("SELECT max(id) FROM facts", default=0)
             rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
             return Rows(total, [self._archive.use(row) for row in rows])
-        fits = "(text LIKE :like OR key LIKE :like OR tags LIKE :like)" if like else ""
-        where = " AND ".join(filter(None, (FACTS[kind], fits)))
-        values: Values = {"like": like, "offset": offset, "limit": limit}
+        held = " OR ".join(f"instr(lower({column}), lower(:text))" for column in ("text", "key", "tags"))
+        where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else ""))) or "1"
+        values: Values = {"text": text, "offset": offset, "limit": limit}
         chosen = f"SELECT id FROM facts WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({chosen}) ORDER BY id DESC", values)
         total = self._db.value(f"SELECT count(*) FROM facts WHERE {where}", values)

@@ -17,7 +17,7 @@ from tests.browser.programs import FLAGS, browser_program
 from tests.support.cli import selfpager
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # not longer: as long as Playwright is there, an event loop runs in this thread
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_program(), args=FLAGS)
@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the demo leaves behind. Only looked at: who changes something takes a copy."""
     home = tmp_path_factory.mktemp("demo") / "home"

@@ -73,6 +73,7 @@ export function empty(title, ...hint) {
 
 // Lines of a difference, as the server tells them: [sign, line].
 export function difference(lines) {
+  if (!lines.length) return el("p", { class: "none" }, "empty");
   const names = { "+": "entered", "-": "left", "~": "hidden", " ": "" };
   return el("div", { class: "diff", role: "group", "aria-label": "What changed" }, lines.map(([sign, line]) =>
     el("div", { class: `line ${names[sign]}` },

@@ -98,7 +98,7 @@ export class LongList {
     for (let index = from; index < to; index += 1) {
       const data = this.at(index);
       const place = { position: "absolute", top: `${Math.max(0, top) + (index - from) * height}px`, height: `${height}px` };
-      const inside = data ? this.row(data, index) : el("span", { class: "waits" });
+      const inside = data !== undefined ? this.row(data, index) : el("span", { class: "waits" });
       drawn.push(el("div", {
         class: "row", role: "listitem", style: place, "aria-setsize": this.total, "aria-posinset": index + 1,
       }, inside));

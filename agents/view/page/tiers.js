@@ -88,7 +88,7 @@ export function archive(root, ctx) {
     } },
   }, name));
   let wait = 0;
-  const text = el("input", { type: "search", class: "filter", placeholder: "holds these words", "aria-label": "Only facts that hold",
+  const text = el("input", { type: "search", class: "filter", placeholder: "holds this text", "aria-label": "Only facts that hold",
     on: { input: () => { clearTimeout(wait); wait = setTimeout(() => { filter.text = text.value.trim(); list.reset(); }, 160); } } });
   fill(root, el("section", { class: "card" },
     el("div", { class: "head" }, el("h2", {}, "Archive"), el("div", { class: "choices", role: "group", "aria-label": "Which facts" }, kinds), text,
