@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agents import costs
+from agents import Agent, costs
 from agents.costs import broke
 from agents.meter import Prices
 from pager import Memory
 from pager.rows import Asked
 from pager.types import Answered, Usage
 from tests.support import Talk
+from tests.support.cli import write_agent
 
 PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
@@ -67,6 +68,15 @@ def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
     assert lost == [f"s{step}" for step in reversed(opened)]
     assert all("a new epoch began" in cost.broke for cost in every.requests.rows if cost.broke)
     talk.memory.close()
+
+
+def test_an_agent_notes_the_prices_of_its_file(tmp_path: Path) -> None:
+    prices = "prices: {input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75}\n"
+    for more, noted in ((prices, PRICES), ("", None)):
+        with Agent.load(write_agent(tmp_path, more + "archival: {embedder: none}\n"), home=tmp_path / "home"):
+            pass
+        with Memory.read(tmp_path / "home" / "x") as reading:
+            assert costs.noted(reading) == noted
 
 
 def test_prices_are_noted_as_the_agent_runs_with_them(tmp_path: Path) -> None:

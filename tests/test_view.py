@@ -261,6 +261,15 @@ def test_what_was_left_here_is_done_when_the_agent_has_ended(server: ViewServer,
     assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
 
 
+def test_a_page_can_be_purged_while_somebody_looks(server: ViewServer, home: Path) -> None:
+    api(server, "guide/request")
+    with opened(home) as memory:
+        memory.purge("f1")
+    assert "purged" in api(server, "guide/page?id=f1")["text"]
+    assert api(server, "guide/facts")["rows"][0]["purged"] is True
+    assert b"likes trams" not in b"".join(file.read_bytes() for file in (home / "guide").iterdir() if file.is_file())
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"kind": "archive"}', b'{"kind": 1, "arguments": 2}', b'"x"'])
 def test_what_is_no_command_is_refused(server: ViewServer, body: bytes) -> None:
     status, _, told = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=body)
