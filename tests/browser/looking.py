@@ -1,7 +1,7 @@
 """Somebody who looks at the debug view: a server over a home, a browser's page, and what went wrong in it.
 
 with viewing(home, browser) as viewer:
-    viewer.go("guide/request/s202")
+    viewer.open("guide/request/s202")
     viewer.sees("The request that s202 answered")
 """
 
@@ -40,16 +40,14 @@ class Viewer:
             self.complaints.append(text)
 
     def _asked(self, url: str) -> None:
-        if not url.startswith(self.server.address):
+        if not url.startswith((self.server.address, "about:")):
             self.asked_elsewhere.append(url)
 
     def open(self, hash_: str = "") -> None:
+        """Load the page anew, whatever it showed before."""
+        self.page.goto("about:blank")
         self.page.goto(f"{self.server.address}#{hash_}")
         expect(self.page.locator("body[data-ready]")).to_be_attached()
-
-    def go(self, hash_: str) -> None:
-        """Another place of the same page, without loading it again."""
-        self.page.evaluate("hash => { location.hash = hash; }", f"#{hash_}")
 
     def tab(self, name: str) -> None:
         self.page.get_by_role("tab", name=name, exact=True).click()

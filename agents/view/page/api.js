@@ -37,6 +37,8 @@ export function address(agent, what) {
 
 export function edit(agent, kind, values) {
   return ask(address(agent, "edit"), {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ kind, arguments: values }),
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ kind, arguments: values }),
   });
 }

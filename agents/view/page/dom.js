@@ -50,8 +50,17 @@ export const instant = (iso) => el("time", { datetime: iso, title: iso, class: "
 
 // Whose business an event is: the colour of its tier.
 const TIERS = {
-  core: "core", archive: "archival", supersede: "archival", forget: "archival", recall: "archival", page_out: "archival",
-  embedder: "archival", index: "archival", error: "warning", interrupted: "warning", purge: "warning",
+  core: "core",
+  archive: "archival",
+  supersede: "archival",
+  forget: "archival",
+  recall: "archival",
+  page_out: "archival",
+  embedder: "archival",
+  index: "archival",
+  error: "warning",
+  interrupted: "warning",
+  purge: "warning",
 };
 
 export const tierOf = (event) => TIERS[event] || "recall";
@@ -61,10 +70,21 @@ const KINDS = { f: "archival", s: "recall", x: "recall" };
 // The id of a page, which opens it.
 export function chip(page, open, solid = true) {
   const kind = KINDS[page[0]] || "recall";
-  return el("button", {
-    type: "button", class: `chip ${kind}${solid ? "" : " gone"}`, title: `Open ${page}`,
-    on: { click: (event) => { event.stopPropagation(); open(page); } },
-  }, page);
+  return el(
+    "button",
+    {
+      type: "button",
+      class: `chip ${kind}${solid ? "" : " gone"}`,
+      title: `Open ${page}`,
+      on: {
+        click: (event) => {
+          event.stopPropagation();
+          open(page);
+        },
+      },
+    },
+    page,
+  );
 }
 
 export function empty(title, ...hint) {
@@ -75,8 +95,16 @@ export function empty(title, ...hint) {
 export function difference(lines) {
   if (!lines.length) return el("p", { class: "none" }, "empty");
   const names = { "+": "entered", "-": "left", "~": "hidden", " ": "" };
-  return el("div", { class: "diff", role: "group", "aria-label": "What changed" }, lines.map(([sign, line]) =>
-    el("div", { class: `line ${names[sign]}` },
-      el("span", { class: "sign", "aria-label": names[sign] || null }, sign === "~" ? "⋯" : sign),
-      el("span", {}, sign === "~" ? `${line} more lines` : line || " "))));
+  return el(
+    "div",
+    { class: "diff", role: "group", "aria-label": "What changed" },
+    lines.map(([sign, line]) =>
+      el(
+        "div",
+        { class: `line ${names[sign]}` },
+        el("span", { class: "sign", "aria-label": names[sign] || null }, sign === "~" ? "⋯" : sign),
+        el("span", {}, sign === "~" ? `${line} more lines` : line || " "),
+      ),
+    ),
+  );
 }

@@ -97,17 +97,35 @@ export class LongList {
     const drawn = [];
     for (let index = from; index < to; index += 1) {
       const data = this.at(index);
-      const place = { position: "absolute", top: `${Math.max(0, top) + (index - from) * height}px`, height: `${height}px` };
+      const place = {
+        position: "absolute",
+        top: `${Math.max(0, top) + (index - from) * height}px`,
+        height: `${height}px`,
+      };
       const inside = data !== undefined ? this.row(data, index) : el("span", { class: "waits" });
-      drawn.push(el("div", {
-        class: "row", role: "listitem", style: place, "aria-setsize": this.total, "aria-posinset": index + 1,
-      }, inside));
+      drawn.push(
+        el(
+          "div",
+          {
+            class: "row",
+            role: "listitem",
+            style: place,
+            "aria-setsize": this.total,
+            "aria-posinset": index + 1,
+          },
+          inside,
+        ),
+      );
     }
     const focused = this.space.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     fill(this.space, drawn);
     if (focused) this.space.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-    fill(this.count, `${(first + 1).toLocaleString("en-US")} to ${Math.min(this.total, first + seen)
-      .toLocaleString("en-US")} of ${this.total.toLocaleString("en-US")}`);
+    fill(
+      this.count,
+      `${(first + 1).toLocaleString("en-US")} to ${Math.min(this.total, first + seen).toLocaleString(
+        "en-US",
+      )} of ${this.total.toLocaleString("en-US")}`,
+    );
     for (const at of new Set([Math.floor(from / PIECE), Math.floor(Math.max(from, to - 1) / PIECE)])) this.piece(at);
   }
 

@@ -1,13 +1,14 @@
-// The page as a whole: which agent, which request, which panel; the keys; and looking again when something was committed.
+// The page as a whole: which agent, which request, which panel; the keys; looking again when something was committed.
 //
 // Where one is stands in the address behind #: #agent/panel/step/text. So it can be kept, and gone back to.
 
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
-import { byId, el, empty, fill, number } from "./dom.js";
+import { byId, el, empty, fill } from "./dom.js";
 import { waiting } from "./edits.js";
 import { openPage } from "./page.js";
 import { PANELS } from "./panels.js";
+import { columnsAround, drawWindow } from "./window.js";
 
 const LOOK_MS = 1000;
 const here = { agent: null, tab: "request", at: null, text: "" };
@@ -46,14 +47,27 @@ async function arrive() {
   byId("agent").value = here.agent || "";
   document.title = here.agent ? `${here.agent} · selfpager` : "selfpager";
   if (!here.agent) {
-    fill(byId("panel"), empty("There are no agents here yet.", "Make one: ", el("code", {}, "selfpager demo"), " or ",
-      el("code", {}, "selfpager chat AGENT.yaml"), ", then load this page again."));
+    fill(
+      byId("panel"),
+      empty(
+        "There are no agents here yet.",
+        "Make one: ",
+        el("code", {}, "selfpager demo"),
+        " or ",
+        el("code", {}, "selfpager chat AGENT.yaml"),
+        ", then load this page again.",
+      ),
+    );
     return;
   }
   if (before.agent !== here.agent) known.revision = null;
   drawTabs();
   if (document.activeElement !== byId("find-text")) byId("find-text").value = here.text;
-  const same = before.agent === here.agent && before.tab === here.tab && before.text === here.text && byId("panel").hasChildNodes();
+  const same =
+    before.agent === here.agent &&
+    before.tab === here.tab &&
+    before.text === here.text &&
+    byId("panel").hasChildNodes();
   await Promise.all([look(), same && !PANELS[here.tab].at ? null : panel(!same)]);
 }
 
@@ -62,48 +76,18 @@ async function arrive() {
 async function look() {
   const { agent, at } = here;
   try {
-    const [now, told] = await Promise.all([api.get(agent, "now", { at }), columnsAround(agent, at)]);
+    const [now, told] = await Promise.all([api.get(agent, "now", { at }), columnsAround(agent, at, chart.room())]);
     if (agent !== here.agent || at !== here.at) return;
     known.now = now;
-    if (now.at && now.at !== here.at) { // any step stands for the request after it
+    if (now.at && now.at !== here.at) {
+      // any step stands for the request after it
       here.at = now.at;
       history.replaceState(null, "", location.hash.replace(`/${at}`, `/${now.at}`));
     }
-    drawWindow(now, told);
+    drawWindow(chart, now, told);
   } catch (error) {
     if (agent === here.agent) toast(error.message, true);
   }
-}
-
-// The newest requests; those up to the one that is looked at, where that is further back.
-async function columnsAround(agent, at) {
-  const limit = chart.room();
-  const newest = await api.get(agent, "columns", { limit });
-  const number = at && Number(at.slice(1));
-  if (!at || !newest.columns.length || number >= Number(newest.columns[0].step.slice(1))) return { ...newest, newest: true };
-  return { ...await api.get(agent, "columns", { limit, through: at }), newest: false };
-}
-
-function drawWindow(now, told) {
-  const { window: held } = now;
-  const next = !told.newest ? null : {
-    step: null, tokens: held.parts.map((part) => part.tokens), used_tokens: held.used_tokens, usable_tokens: held.usable_tokens,
-    thresholds: held.thresholds && [held.thresholds.notify_at, held.thresholds.evict_at, held.thresholds.evict_to], opened: "",
-  };
-  const sent = told.columns.length > 0;
-  byId("chart").hidden = !sent;
-  chart.show({ parts: told.parts, columns: told.columns, next: sent && !now.at ? next : null, selected: now.at, more: told.columns.length >= chart.room() });
-  const share = held.usable_tokens ? ` (${Math.round((100 * held.used_tokens) / held.usable_tokens)} %)` : "";
-  const of = held.usable_tokens ? ` of ${number(held.usable_tokens)} tokens${share}` : " tokens";
-  const epoch = held.epoch ? ` · epoch ${held.epoch} began: ${held.epoch_reason}${held.ended ? "; it has ended" : ""}` : "";
-  fill(byId("window-told"), sent || held.used_tokens ? `${held.counted ? "" : "about "}${number(held.used_tokens)}${of}${epoch}`
-    : "Nothing was sent to a model yet.");
-  fill(byId("step"), now.at || "now");
-  byId("before").disabled = !now.before;
-  byId("after").disabled = !now.at;
-  byId("now").disabled = !now.at;
-  const parts = [...held.parts.filter((part) => part.tokens), ...(held.free_tokens === null ? [] : [{ name: "free", tokens: held.free_tokens }])];
-  fill(byId("legend"), parts.map((part) => el("li", {}, el("i", { class: `dot ${part.name}` }), el("span", {}, part.name), el("b", {}, number(part.tokens)))));
 }
 
 function stepBy(direction) {
@@ -116,10 +100,25 @@ function stepBy(direction) {
 // --- panels
 
 function drawTabs() {
-  fill(byId("tabs"), Object.entries(PANELS).map(([tab, { name, tier }]) => el("button", {
-    type: "button", role: "tab", id: `tab-${tab}`, "aria-selected": String(tab === here.tab), "aria-controls": "panel",
-    tabindex: tab === here.tab ? "0" : "-1", class: tier || "", on: { click: () => go({ tab }) },
-  }, name)));
+  fill(
+    byId("tabs"),
+    Object.entries(PANELS).map(([tab, { name, tier }]) =>
+      el(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${tab}`,
+          "aria-selected": String(tab === here.tab),
+          "aria-controls": "panel",
+          tabindex: tab === here.tab ? "0" : "-1",
+          class: tier || "",
+          on: { click: () => go({ tab }) },
+        },
+        name,
+      ),
+    ),
+  );
   byId(`tab-${here.tab}`).scrollIntoView({ block: "nearest", inline: "nearest" });
   byId("panel").setAttribute("aria-labelledby", `tab-${here.tab}`);
 }
@@ -128,7 +127,12 @@ function context() {
   const turn = known.turn;
   const { agent, at, text } = here;
   return {
-    agent, at, text, readOnly: known.readOnly, go, refresh: () => panel(false),
+    agent,
+    at,
+    text,
+    readOnly: known.readOnly,
+    go,
+    refresh: () => panel(false),
     current: () => turn === known.turn,
     get: (what, query) => api.get(agent, what, query),
     open: (page) => openPage(byId("page"), page, context()).catch((error) => toast(error.message, true)),
@@ -165,8 +169,10 @@ async function panel(fresh) {
 async function edit(agent, kind, values) {
   try {
     const done = await api.edit(agent, kind, values);
-    const left = kind === "message" ? "Left for the agent: taken at its next step, or when it is next started."
-      : "Left for the process that runs the agent: taken at its next step.";
+    const left =
+      kind === "message"
+        ? "Left for the agent: taken at its next step, or when it is next started."
+        : "Left for the process that runs the agent: taken at its next step.";
     toast({ done: "Done.", refused: `Refused: ${done.text}`, pending: left }[done.state], done.state === "refused");
     await beat();
     return done;
@@ -196,7 +202,14 @@ async function beat() {
     if (agent !== here.agent) return;
     const pill = byId("runner");
     pill.className = told.running ? "pill live" : "pill";
-    fill(pill, told.running ? `running, process ${told.running.pid}` : known.readOnly ? "not running · read-only" : "not running");
+    fill(
+      pill,
+      told.running
+        ? `running, process ${told.running.pid}`
+        : known.readOnly
+          ? "not running · read-only"
+          : "not running",
+    );
     waiting(byId("waiting"), told.waiting, told.running);
     const changed = known.revision !== null && known.revision !== told.revision;
     known.revision = told.revision;
@@ -207,7 +220,7 @@ async function beat() {
   }
 }
 
-// Who looks takes at most a tenth of the time, however busy the agent is: the next look waits for ten times the last one.
+// Who looks takes at most a tenth of the time, however busy the agent is: the next look waits ten times the last.
 async function pulse() {
   const began = performance.now();
   await beat();
@@ -264,13 +277,18 @@ async function start() {
     go({ tab: "trace", text: byId("find-text").value.trim() });
     byId("find-text").blur();
   });
-  byId("page").addEventListener("click", (event) => { if (event.target === byId("page")) byId("page").close(); });
+  byId("page").addEventListener("click", (event) => {
+    if (event.target === byId("page")) byId("page").close();
+  });
   addEventListener("keydown", keys);
   addEventListener("hashchange", arrive);
   document.addEventListener("visibilitychange", beat);
   const told = await api.agents();
   Object.assign(known, { agents: told.agents, readOnly: told.read_only });
-  fill(byId("agent"), told.agents.map((name) => el("option", { value: name }, name)));
+  fill(
+    byId("agent"),
+    told.agents.map((name) => el("option", { value: name }, name)),
+  );
   await arrive();
   document.body.dataset.ready = "yes";
   pulse();
