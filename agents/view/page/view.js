@@ -11,6 +11,7 @@ import { PANELS } from "./panels.js";
 import { columnsAround, drawWindow } from "./window.js";
 
 const LOOK_MS = 1000;
+const REST = 25; // times as long as a look took
 const here = { agent: null, tab: "request", at: null, text: "" };
 const known = { agents: [], readOnly: false, now: null, revision: null, list: null, turn: 0 };
 const chart = new Chart(byId("chart"), { choose: (step) => go({ at: step }), older: (step) => go({ at: step }) });
@@ -220,11 +221,11 @@ async function beat() {
   }
 }
 
-// Who looks takes at most a tenth of the time, however busy the agent is: the next look waits ten times the last.
+// Who looks takes a small share of the time, however busy the agent is: the next look waits many times the last one.
 async function pulse() {
   const began = performance.now();
   await beat();
-  setTimeout(pulse, Math.max(LOOK_MS, 10 * (performance.now() - began)));
+  setTimeout(pulse, Math.max(LOOK_MS, REST * (performance.now() - began)));
 }
 
 // --- keys
