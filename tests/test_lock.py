@@ -16,16 +16,17 @@ from pager.lock import AgentLock, held_by
 def test_who_holds_it_is_told_as_long_as_it_is_held(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert held_by(path) is None
-    lock = AgentLock(path, SystemClock())
+    lock = AgentLock(path)
+    lock.say(SystemClock())
     known = held_by(path)
     assert known
     assert known["pid"] == os.getpid()
     assert held_by(path) == known, "asking changes nothing"
     with pytest.raises(InUse):
-        AgentLock(path, SystemClock())
+        AgentLock(path)
     lock.release()
     assert held_by(path) is None, "the process lives, and holds it no more"
-    AgentLock(path, SystemClock()).release()
+    AgentLock(path).release()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', "{}", '{"pid": 0}', '{"pid": -1}'])

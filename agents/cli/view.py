@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from threading import Event
 
 import click
@@ -41,15 +42,12 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
         raise click.UsageError(
             f"port {port} cannot be listened on ({error.strerror}); give another, or none."
         ) from None
-    with server:
+    with server, suppress(KeyboardInterrupt):
         address = server.address + (f"#{name}" if name else "")
         click.echo(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
         if not no_browser:
             _open(address)
-        try:
-            Event().wait()
-        except KeyboardInterrupt:
-            click.echo("", err=True)
+        Event().wait()
     return DONE
 
 
