@@ -13,11 +13,14 @@ UV_VERSION := 0.13.8
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+BROWSER := $(BIN)/python -m tests.browser.programs
+# The debug view is tested in a real browser. Where there is none those tests are left out, and that is said.
+WITHOUT_BROWSER = $$($(BROWSER) >/dev/null 2>&1 || echo --ignore=tests/browser)
 LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory bench-retrieval bench-agent lock clean
+.PHONY: help install demo test test-browser test-fast lint ruff pyright layers format bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -47,7 +50,11 @@ demo: install  ## the whole story in half a minute: no key, no network
 	$(BIN)/selfpager demo
 
 test: install  ## all tests: what must hold before a change lands
-	$(BIN)/python -m pytest --hypothesis-profile=ci $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
+	@$(BROWSER) >/dev/null || echo "make test: tests/browser was left out; everything else passed." >&2
+
+test-browser: install  ## the debug view in a real browser, which must be there
+	$(BIN)/python -m pytest tests/browser $(PYTEST_FLAGS)
 
 test-fast: install  ## the tests that are not marked slow, in under ten seconds
 	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_FLAGS)
@@ -73,6 +80,12 @@ bench-memory: install  ## how fast the memory is
 
 bench-retrieval: install  ## how well turns and facts are found, on the shared data (DATA=DIR for another place)
 	$(BIN)/python -m tests.bench.bench_retrieval $(DATA:%=--data %)
+
+bench-view: install  ## how soon the debug view is there, and what it costs the agent; needs a browser
+	$(BIN)/python -m tests.bench.bench_view
+
+screenshot: install  ## the pictures of README, from the demo's agent; needs a browser
+	$(BIN)/python -m tests.browser.screenshot
 
 bench-agent: install  ## what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent

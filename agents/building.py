@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents import embedders, memory_tools, summaries, tasks, tools
+from agents import costs, embedders, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.background import Background
 from agents.config import AgentConfig
@@ -88,6 +88,7 @@ def assemble(
         opened.enter_context(memory)
         background = opened.enter_context(closing(Background(memory)))
         embedders.note(memory, config)
+        costs.note(memory, prices(config))
         of_memory.bind(memory)
         of_task.bind(memory)
         return Parts(memory, model, all_tools, meter, opened.pop_all(), background, remarks)

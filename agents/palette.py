@@ -33,3 +33,11 @@ WINDOW = {
     "turns": Paint(RECALL, "#"),
     "free": Paint("#8b93a3", "."),
 }
+
+
+def as_css() -> str:
+    """The same colours as custom properties: `--core`, `--part-turns`."""
+    parts = {f"part-{part}": paint.colour for part, paint in WINDOW.items()}
+    names = {**TIERS, "warning": WARNING, "quiet": QUIET, **parts}
+    lines = "".join(f"  --{name}: {colour};\n" for name, colour in names.items())
+    return f":root {{\n{lines}}}\n"

@@ -16,7 +16,6 @@ from datetime import datetime, tzinfo
 from typing import Any, cast
 
 from agents.snapshot_parts import (
-    PARTS,
     ArchivedFact,
     ArchiveTier,
     CoreBlock,
@@ -29,13 +28,14 @@ from agents.snapshot_parts import (
     Window,
     WindowPart,
 )
+from agents.window_parts import PARTS, fitted, model_of, tokens_of
 from pager import blocks, digest
 from pager.clock import from_micros
 from pager.counter import Counter
 from pager.limits import Limits
 from pager.reading import Reading
 from pager.tokens import Counts
-from pager.types import Fact, FactUse, Json, Movement, Part, Step
+from pager.types import Fact, FactUse, Json, Movement, Step
 from pager.view import View
 
 FACTS = 5
@@ -47,10 +47,8 @@ def take(reading: Reading, at: str | None = None, *, facts: int = FACTS, movemen
     with reading.at_one_moment():
         view, limits = reading.prompt(at), reading.limits_at(at)
         at = f"s{view.answered.step}" if at is not None and view.answered else None
-        counter = reading.counter(_model(view))
-        opened = [movement.reason for movement in reading.ledger(events=["epoch"], limit=1, at=at)]
-        lives = at is not None or view.epoch_lives
-        held = window(view, limits, counter, "".join(opened), lives=lives)
+        counter = reading.counter(model_of(view))
+        held = _window(reading, view, limits, counter, at)
         scale = held.used_tokens / max(1, counter.tokens(view.counts()))
         return Snapshot(
             at,
@@ -70,10 +68,22 @@ def take(reading: Reading, at: str | None = None, *, facts: int = FACTS, movemen
 # the window
 
 
+def window_at(reading: Reading, at: str | None = None) -> Window:
+    """The window alone, for who looks at nothing else."""
+    with reading.at_one_moment():
+        view = reading.prompt(at)
+        return _window(reading, view, reading.limits_at(at), reading.counter(model_of(view)), at)
+
+
+def _window(reading: Reading, view: View, limits: Limits | None, counter: Counter, at: str | None) -> Window:
+    opened = [movement.reason for movement in reading.ledger(events=["epoch"], limit=1, at=at)]
+    return window(view, limits, counter, "".join(opened), lives=at is not None or view.epoch_lives)
+
+
 def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, lives: bool) -> Window:
     epoch, size = view.epoch, view.size(counter).tokens
     return Window(
-        fitted(part_tokens(view, counter), size),
+        tuple(map(WindowPart, PARTS, fitted(list(tokens_of(view, counter).values()), size))),
         size,
         # Of a request that was answered the response said how large it was; of the next one it said so of most of it.
         view.base_tokens is not None and bool(view.answered and view.answered.usage),
@@ -81,7 +91,7 @@ def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, 
         limits and limits.limit_tokens,
         limits and limits.max_output_tokens,
         limits and thresholds(limits),
-        _model(view),
+        model_of(view),
         epoch and epoch.id,
         reason,
         bool(epoch and epoch.noticed),
@@ -89,41 +99,8 @@ def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, 
     )
 
 
-def _model(view: View) -> str:
-    return str(view.epoch.settings.get("model") or "") if view.epoch else ""
-
-
 def thresholds(limits: Limits) -> Thresholds:
     return Thresholds(*(limits.of_usable(share) for share in (limits.notify_at, limits.evict_at, limits.evict_to)))
-
-
-def part_tokens(view: View, counter: Counter) -> dict[str, int]:
-    """The estimate of each part of the window. What an update repeats of core or a page counts as that."""
-    counts = {name: Counts() for name in PARTS}
-    for name, known in view.epoch.sizes.items() if view.epoch else ():
-        counts[name] += known
-    for part in (part for step in view.steps for part in step.parts if part.form):
-        counts[_name_of(part)] += part.counts
-    return {name: counter.tokens(known) for name, known in counts.items()}
-
-
-def _name_of(part: Part) -> str:
-    if part.kind == "recalled":
-        return "recalled"
-    if part.kind == "update":
-        return "pinned" if part.form and blocks.text_of(part.form).startswith("<pinned ") else "core"
-    return "turns"
-
-
-def fitted(estimates: Mapping[str, int], total: int) -> tuple[WindowPart, ...]:
-    """The parts in proportion, in whole tokens that add up to `total`: the largest remainders are rounded up."""
-    known = sum(estimates.values())
-    if not known:
-        return tuple(WindowPart(name, 0) for name in estimates)
-    shares = {name: divmod(tokens * total, known) for name, tokens in estimates.items()}
-    left = total - sum(whole for whole, _ in shares.values())
-    up = set(sorted(shares, key=lambda name: -shares[name][1])[:left])
-    return tuple(WindowPart(name, whole + (name in up)) for name, (whole, _) in shares.items())
 
 
 # the tiers

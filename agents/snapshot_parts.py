@@ -7,9 +7,6 @@ from datetime import datetime
 
 from pager.types import Json
 
-# The parts of the window in the order of the prompt. What is left of usable is free.
-PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "turns")
-
 
 @dataclass(frozen=True, slots=True)
 class WindowPart:

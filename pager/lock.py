@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pager.clock import Clock
 from pager.errors import InUse, StorageError
@@ -65,9 +65,38 @@ class AgentLock:
             self._file = -1
 
 
+def held_by(path: Path) -> dict[str, Any] | None:
+    """Who holds the lock now. The kernel is asked, for an instant, only when a process of that number lives."""
+    owner = holder(path)
+    if owner is None or not _lives(owner.get("pid")):
+        return None
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return owner
+    finally:
+        os.close(file)
+    return None
+
+
+def _lives(pid: Any) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, TypeError):
+        return False
+    return True
+
+
 def holder(path: Path) -> dict[str, Any] | None:
     """Who wrote the lock file last; None when nobody did."""
     try:
-        return json.loads(path.read_text())
+        told = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else None

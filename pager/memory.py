@@ -308,10 +308,11 @@ class Memory(Tiers):
             self._store.journal.put(f"note:{key}", value)
 
     @takes_turns
-    def take_inbox(self) -> int:
-        """Carry out commands that other processes left; how many. Messages wait while tool calls are open."""
+    def take_inbox(self, *, messages: bool = True) -> int:
+        """Carry out commands that other processes left; how many. Messages wait while tool calls are open, or for
+        whoever will answer them."""
         last = self._prompt.view.last
-        return self._inbox.take(self._apply, may_speak=last is None or last.closed)
+        return self._inbox.take(self._apply, may_speak=messages and (last is None or last.closed))
 
     def _apply(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":

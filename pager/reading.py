@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.archival import Archival
+from pager.browsing import Browsing
 from pager.clock import Clock, Moment, to_micros
 from pager.content import name_of_actor, path_of, whole_number
 from pager.core import Core
@@ -61,6 +62,7 @@ class Reading:
         self._recall = recall
         self._pages = pages
         self._turns = Turns(store.undo)
+        self.browse = Browsing(store, self._turns)
 
     @property
     def zone(self) -> tzinfo:

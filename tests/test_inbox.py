@@ -187,3 +187,13 @@ def test_there_is_no_inbox_where_there_is_no_agent(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"could not be left in .*nowhere.inbox"):
         leave(tmp_path / "nowhere", "message", {"text": "a"}, HandClock())
     assert waiting(tmp_path / "nowhere") == []
+
+
+def test_messages_can_be_left_to_whoever_will_answer_them(talk: Talk) -> None:
+    talk.ask("hello", "hello")
+    leave(talk.directory, "message", {"text": "hurry"}, talk.clock)
+    leave(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
+    assert talk.memory.take_inbox(messages=False) == 1
+    assert [command["kind"] for command in waiting(talk.directory)] == ["message"]
+    assert not talk.memory.turn_is_open
+    assert talk.memory.take_inbox() == 1

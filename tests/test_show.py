@@ -27,7 +27,8 @@ from agents.cli.common import Shared
 from agents.cli.drawing import visible
 from agents.cli.main import cli, run
 from agents.cli.show import LOOK_SECONDS, follow
-from agents.snapshot_parts import PARTS, Thresholds, Window, WindowPart
+from agents.snapshot_parts import Thresholds, Window, WindowPart
+from agents.window_parts import PARTS
 from pager import BlockSpec, Memory
 from tests.standin import call, thinking
 from tests.support import Talk, Words

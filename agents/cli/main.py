@@ -23,6 +23,8 @@ COMMANDS = {  # command -> (module, what it does)
     "run": ("agents.cli.run", "A long task with progress; --resume after any end."),
     "tell": ("agents.cli.tell", "A message to a running agent, taken at its next step."),
     "show": ("agents.cli.show", "The tiers of an agent in the terminal."),
+    "view": ("agents.cli.view", "The debug view in a browser."),
+    "trace": ("agents.cli.trace", "Where a text has been: written, moved, evicted, searched."),
     "check": ("agents.cli.upkeep", "Look over laws and files, both stores; --fix mends."),
     "validate": ("agents.cli.configs", "Check an agent's YAML, with places."),
     "render": ("agents.cli.configs", "Show an agent's configuration as resolved."),
@@ -83,6 +85,8 @@ def cli() -> None:
       selfpager demo                          the whole story offline, in half a minute
       selfpager chat configs/assistant.yaml   talk to one that remembers
       selfpager show assistant                what it remembers
+      selfpager view                          the same in a browser, live
+      selfpager trace assistant "my seat"     why it does or does not know that
     """
 
 

@@ -13,6 +13,7 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pager.store.archive import ArchiveTable
+from pager.store.browse import BrowseTable
 from pager.store.conversation import ConversationTable
 from pager.store.core_table import CoreTable
 from pager.store.database import Database
@@ -37,6 +38,7 @@ class SqliteStore:
         self.prompt = PromptTable(self.db)
         self.journal = JournalTable(self.db, zone)
         self.upkeep = UpkeepTable(self.db)
+        self.browse = BrowseTable(self.db, zone, self.archive, self.core, self.journal)
 
     @property
     def read_only(self) -> bool:

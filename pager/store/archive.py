@@ -78,7 +78,7 @@ class ArchiveTable:
 
     def most_used(self, limit: int) -> list[FactUse]:
         sql = "SELECT * FROM facts WHERE uses > 0 AND purged = 0 ORDER BY uses DESC, id DESC LIMIT ?"
-        return [self._use(row) for row in self._db.rows(sql, (limit,))]
+        return [self.use(row) for row in self._db.rows(sql, (limit,))]
 
     def never_used(self, limit: int) -> list[Fact]:
         """The oldest facts without an end that nothing ever brought back."""
@@ -196,7 +196,7 @@ class ArchiveTable:
     def drop_vectors(self) -> None:
         self._db.run("DELETE FROM vectors")
 
-    def _use(self, row: Row) -> FactUse:
+    def use(self, row: Row) -> FactUse:
         used_at = row["used_at"]
         return FactUse(self._fact(row), row["uses"], None if used_at is None else from_micros(used_at, self._zone))
 

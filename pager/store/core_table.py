@@ -39,15 +39,15 @@ class CoreTable:
         """The blocks as they read now, in their order; as they read before a step was written."""
         through = FOREVER if before_step is None else self._db.last_before("blocks", before_step)
         rows = self._db.rows(f"{_NEWEST} WHERE b.retired = 0 ORDER BY b.place, b.name", {"through": through})
-        return [self._block(row) for row in rows]
+        return [self.block_of(row) for row in rows]
 
     def block(self, name: str) -> tuple[Block, int] | None:
         """The newest version of a block, retired or not, and its place."""
         row = self._db.row("SELECT * FROM blocks WHERE name = ? ORDER BY id DESC LIMIT 1", (name,))
-        return (self._block(row), row["place"]) if row else None
+        return (self.block_of(row), row["place"]) if row else None
 
     def versions(self, name: str) -> list[Block]:
-        return [self._block(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
+        return [self.block_of(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
 
     def count_versions(self, name: str, through: int) -> int:
         """How many versions a block has, up to one of them."""
@@ -63,7 +63,7 @@ class CoreTable:
         names = "SELECT name FROM blocks WHERE unseen = 1"
         sql = f"{_NEWEST} WHERE b.name IN ({names}) ORDER BY b.place, b.name"
         rows = self._db.rows(sql, {"through": FOREVER})
-        return [self._block(row) for row in rows]
+        return [self.block_of(row) for row in rows]
 
     def recount(self, version: int, used_tokens: int) -> None:
         self._db.run("UPDATE blocks SET used_tokens = ? WHERE id = ?", (used_tokens, version))
@@ -71,7 +71,7 @@ class CoreTable:
     def seen(self) -> None:
         self._db.run("UPDATE blocks SET unseen = 0 WHERE unseen = 1")
 
-    def _block(self, row: Row) -> Block:
+    def block_of(self, row: Row) -> Block:
         return Block(
             row["name"], row["value"], row["description"], row["limit_tokens"], row["used_tokens"],
             bool(row["read_only"]), row["file"], row["id"], row["actor"], from_micros(row["at"], self._zone),

@@ -48,7 +48,7 @@ class JournalTable:
             values.extend(events)
         sql = f"SELECT * FROM ledger WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         rows = self._db.rows(sql, (*values, -1 if limit is None else limit))
-        return [self._movement(row) for row in reversed(rows)]
+        return [self.movement(row) for row in reversed(rows)]
 
     def command(self, command_id: str) -> str | None:
         """The outcome of a command that was taken; None for one that was not."""
@@ -72,7 +72,7 @@ class JournalTable:
         else:
             self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def _movement(self, row: Row) -> Movement:
+    def movement(self, row: Row) -> Movement:
         return Movement(
             row["id"], from_micros(row["at"], self._zone), row["step"], row["event"], row["page"], row["reason"],
             row["actor"], row["tokens"], json.loads(row["detail"]),

@@ -63,7 +63,7 @@ class PromptTable:
 
     def request(self, step: int) -> Answered | None:
         row = self._db.row("SELECT * FROM requests WHERE step = ?", (step,))
-        return _answered(row) if row else None
+        return answered_of(row) if row else None
 
     def last_request(self, epoch: int) -> Answered | None:
         # An epoch's requests follow the step at which it opened: without that, one that has none yet reads them all.
@@ -72,7 +72,7 @@ class PromptTable:
             " ORDER BY step DESC LIMIT 1"
         )
         row = self._db.row(sql, (epoch, epoch))
-        return _answered(row) if row else None
+        return answered_of(row) if row else None
 
     def answered_around(self, step: int) -> tuple[int | None, int | None]:
         """The replies to a request that stand nearest before and behind a step."""
@@ -173,7 +173,7 @@ def _epoch(row: Row) -> Epoch:
     )  # fmt: skip
 
 
-def _answered(row: Row) -> Answered:
+def answered_of(row: Row) -> Answered:
     usage = None
     if row["input"] is not None:
         read, write = row["cache_read"], row["cache_write"]

@@ -102,6 +102,11 @@ class Running:
                 return line
         raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
 
+    def line(self) -> str:
+        """The next line of its standard output."""
+        assert self._process.stdout
+        return self._process.stdout.readline()
+
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 

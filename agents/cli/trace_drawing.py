@@ -1,0 +1,80 @@
+"""A trace on a terminal: the answer first, then the life of the text. Drawn with rich; texts are only ever text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from agents import palette
+from agents.cli.drawing import visible
+from agents.trace_parts import Told, Trace, Verdict
+
+YES, NO = "\u25cf", "\u25cb"
+TIER_OF_EVENT = {
+    "core": "core", "archive": "archival", "supersede": "archival", "forget": "archival", "recall": "archival",
+    "page_out": "archival",
+}  # fmt: skip
+
+
+def drawn(told: Trace) -> RenderableType:
+    return Group(*_answer(told.verdict), *_life(told), *_near(told))
+
+
+def _answer(verdict: Verdict) -> Iterator[RenderableType]:
+    when = f"in the request that {verdict.at} answered" if verdict.at else "in the prompt now"
+    if verdict.present:
+        yield Text(f"{YES} It {'was' if verdict.at else 'is'} {when}:", style=f"bold {palette.RECALL}")
+        for place in verdict.places:
+            where = f" ({visible(place.page_id)})" if place.page_id else ""
+            yield _line(place.part, f"{visible(place.title)}{where}")
+        return
+    yield Text(f"{NO} It {'was' if verdict.at else 'is'} not {when}:", style=f"bold {palette.WARNING}")
+    for reason in verdict.reasons:
+        yield _line("", visible(reason))
+
+
+def _line(part: str, text: str) -> RenderableType:
+    mark = Text("\u25a0 ", style=palette.WINDOW[part].colour) if part in palette.WINDOW else Text("")
+    grid = Table.grid(padding=0)
+    grid.add_column(width=4)
+    grid.add_column(overflow="fold")
+    grid.add_row("", Text.assemble(mark, text))
+    return grid
+
+
+def _life(told: Trace) -> Iterator[RenderableType]:
+    if not told.events:
+        return
+    yield Text()
+    yield Text("Its life", style="bold")
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=1)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for event in told.events:
+        grid.add_row("", *_cells(event))
+    yield grid
+    if told.more:
+        yield Text("  It stands in more places; a longer piece of the text finds fewer.", style=palette.QUIET)
+
+
+def _cells(event: Told) -> tuple[Text, Text, Text, Text]:
+    colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
+    name = {None: event.event, True: "found", False: "missed"}[event.found]
+    return (
+        Text(event.at.strftime("%Y-%m-%d %H:%M"), style=palette.QUIET), Text(event.step),
+        Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
+    )  # fmt: skip
+
+
+def _near(told: Trace) -> Iterator[RenderableType]:
+    if told.near:
+        yield Text()
+        yield Text("What a search for it finds", style="bold")
+    for near in told.near:
+        yield _line("", f"{near.page_id}  {visible(near.text)}")

@@ -1,0 +1,91 @@
+"""The window over time: one column per request, stacked by part. A pure function over a `pager.Reading`.
+
+Within an epoch the prompt only grows, so the newest request of each epoch says what the ones before it held.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate, groupby
+
+from agents.window_parts import PARTS, fitted, model_of, part_of
+from pager.limits import Limits
+from pager.reading import Reading
+from pager.rows import Asked
+from pager.tokens import Counts
+from pager.types import Part
+from pager.view import View
+
+MOST_COLUMNS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A request: the tokens of each part (in the order of `PARTS`), which add up to `used_tokens`. `opened` says why an
+    epoch began with it, and is empty where none did."""
+
+    step: str
+    at: datetime
+    epoch: int
+    opened: str
+    tokens: tuple[int, ...]
+    used_tokens: int
+    usable_tokens: int | None
+    thresholds: tuple[int, int, int] | None  # notify_at, evict_at, evict_to
+
+
+def columns(reading: Reading, limit: int = MOST_COLUMNS, through: str | None = None) -> tuple[Column, ...]:
+    """The newest `limit` requests, oldest first; with `through` up to the one that this step answered."""
+    with reading.at_one_moment():
+        asked = reading.browse.requests(limit + 1, through)
+        before = asked[0].answered.epoch if len(asked) > limit else 0
+        found: list[Column] = []
+        for epoch, group in groupby(asked[-limit:] if limit else (), key=lambda each: each.answered.epoch):
+            found += _of_epoch(reading, list(group), opens=epoch != before)
+            before = epoch
+        return tuple(found)
+
+
+def _of_epoch(reading: Reading, asked: Sequence[Asked], *, opens: bool) -> Iterable[Column]:
+    view = reading.prompt(f"s{asked[-1].answered.step}")
+    counter = reading.counter(model_of(view))
+    parts = sorted((part for step in view.steps for part in step.parts if part.form), key=lambda part: part.id)
+    ids = [part.id for part in parts]
+    sums = {name: _sums(parts, name) for name in PARTS}
+    for place, each in enumerate(asked):
+        known = each.answered
+        held = bisect_right(ids, known.through_part)
+        estimates = [counter.tokens(_fixed(view, name) + sums[name][held]) for name in PARTS]
+        used = known.usage.whole_input if known.usage else known.estimate
+        limits = reading.limits_at(f"s{known.step}")
+        yield Column(
+            f"s{known.step}",
+            each.at,
+            known.epoch,
+            _reason(reading, known.step) if opens and not place else "",
+            tuple(fitted(estimates, used)),
+            used,
+            limits and limits.usable_tokens,
+            limits and _thresholds(limits),
+        )
+
+
+def _thresholds(limits: Limits) -> tuple[int, int, int]:
+    return limits.of_usable(limits.notify_at), limits.of_usable(limits.evict_at), limits.of_usable(limits.evict_to)
+
+
+def _sums(parts: Sequence[Part], name: str) -> list[Counts]:
+    """What the first 0, 1, 2 ... of these parts have of one part of the window."""
+    own = (part.counts if part_of(part) == name else Counts() for part in parts)
+    return list(accumulate(own, initial=Counts()))
+
+
+def _fixed(view: View, name: str) -> Counts:
+    return view.epoch.sizes.get(name, Counts()) if view.epoch else Counts()
+
+
+def _reason(reading: Reading, step: int) -> str:
+    return "".join(row.reason for row in reading.ledger(events=["epoch"], limit=1, at=f"s{step}"))

@@ -1,0 +1,163 @@
+"""The life of a text: written, moved, superseded, evicted and why, searched for, found or missed by what margin.
+
+    >>> told = trace(reading, "prefers window seats")
+    >>> told.verdict.present, told.verdict.reasons        # is it in the prompt, and if not, why
+    >>> trace(reading, "f12", at="s45")                   # a page by its id; as it was for the reply s45
+
+A pure function over a `pager.Reading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agents import trace_words
+from agents.pieces import PromptPiece, pieces
+from agents.trace_parts import Near, Standing, Told, Trace, Verdict
+from agents.trace_searches import searches
+from agents.trace_verdict import reasons
+from pager import blocks
+from pager.browsing import normal
+from pager.errors import NotFound, Refused
+from pager.reading import Reading
+from pager.rows import Piece
+from pager.types import Fact, read_page_id
+
+NEAR = 5
+NEAR_CHARS = 160
+MOST_SHOWN = 6  # pieces of a request that are named as places
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The pages that a text was found on. `wanted` is what is looked for in requests, empty for a page by its id."""
+
+    wanted: str
+    pieces: tuple[Piece, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    core: tuple[str, ...] = ()
+    more: bool = False
+    purged: bool = False
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        return (*self.steps, *(fact.id for fact in self.facts))
+
+    @property
+    def steps(self) -> dict[str, list[Piece]]:
+        steps: dict[str, list[Piece]] = {}
+        for piece in self.pieces:
+            steps.setdefault(f"s{piece.step}", []).append(piece)
+        return steps
+
+    @property
+    def subject(self) -> str:
+        """What a search has to be about to be about this."""
+        said = (blocks.text_of(piece.block) for piece in self.pieces)
+        return self.wanted or normal(" ".join((*said, *(fact.text for fact in self.facts))))
+
+    def stands_in(self, piece: PromptPiece) -> bool:
+        if self.purged:
+            return False
+        if self.wanted:
+            return self.wanted in normal(piece.text)
+        return piece.page_id in self.pages or piece.key in {f"part:{held.part}" for held in self.pieces}
+
+
+def trace(reading: Reading, text: str, at: str | None = None) -> Trace:
+    """Where `text` (or the page of that id) has been, and whether it was in the request that `at` answered or, for any
+    other step, in the next one after it; without `at`, whether it is in the prompt now."""
+    if not text.strip():
+        raise Refused("there is nothing to look for; give a piece of the text, or a page id such as f12.")
+    with reading.at_one_moment():
+        at = None if at is None else answering(reading, at)
+        found = _page(reading, text) or _places(reading, text)
+        life = list(_events(reading, found))
+        asked = _asked(reading, found, life)
+        events = sorted([*life, *asked], key=lambda told: told.at)
+        near = () if found.pages or found.core else _near(reading, text)
+        verdict = _verdict(reading, found, at)
+        return Trace(text, found.pages, found.core, tuple(events), verdict, found.more, near)
+
+
+def answering(reading: Reading, at: str) -> str:
+    """`at`, if it is a reply to a request; else the next reply after it."""
+    last = reading.browse.requests(1, through=at)
+    if last and f"s{last[0].answered.step}" == at.strip():
+        return at.strip()
+    following = reading.browse.around(at)[1]
+    if following is None:
+        known = f"the last one was answered by s{last[0].answered.step}" if last else "nothing was sent yet"
+        raise NotFound(f"no request was answered after {at}; {known}.")
+    return following
+
+
+# where it is
+
+
+def _page(reading: Reading, text: str) -> Found | None:
+    """The page that the text names by its id, if there is one."""
+    try:
+        kind, number = read_page_id(text)
+        if kind == "f":
+            fact = reading.fact(text)
+            return Found(normal(fact.text), facts=(fact,), purged=fact.purged)
+    except NotFound:
+        return None
+    held = reading.browse.pieces_of(number) if kind == "s" else reading.browse.piece(number)
+    if not held:
+        return None
+    return Found("", pieces=tuple(held), purged=reading.browse.step(f"s{held[0].step}").purged)
+
+
+def _places(reading: Reading, text: str) -> Found:
+    places = reading.browse.holding(text)
+    return Found(normal(text), places.pieces, places.facts, places.core, places.more)
+
+
+def _near(reading: Reading, text: str) -> tuple[Near, ...]:
+    """What a search for these words finds, when no place holds them as they are."""
+    hits = [*reading.search_archive(text, limit=NEAR), *reading.search_recall(text, limit=NEAR)]
+    return tuple(Near(hit.page_id, " ".join(hit.text[:NEAR_CHARS].split())) for hit in hits)
+
+
+# what happened
+
+
+def _events(reading: Reading, found: Found) -> Iterable[Told]:
+    for page, held in found.steps.items():
+        yield trace_words.said(reading.browse.step(page), held, found.wanted)
+        for piece in held:
+            yield from _moved(reading, f"x{piece.part}")
+    for page in found.pages:
+        yield from _moved(reading, page)
+        for stay in reading.stays(page):
+            if stay.how != "step" and stay.until_step is not None:  # what left as a step has its row in the ledger
+                yield trace_words.left(stay, reading.browse.step(f"s{stay.until_step}").at)
+    for name in found.core:
+        yield from trace_words.core(reading.browse.core_history(name), found.wanted)
+
+
+def _asked(reading: Reading, found: Found, life: Sequence[Told]) -> Iterable[Told]:
+    """The searches of its life. What came back empty before it was there, or when it was true no more, says nothing."""
+    born = min((told.at for told in life), default=None)
+    ends = [fact.valid_until for fact in found.facts]
+    over = max((end for end in ends if end), default=None) if ends and all(ends) and not found.pieces else None
+    for told in searches(reading, found.pages, found.subject):
+        if told.page_id or not ((born and told.at < born) or (over and told.at > over)):
+            yield told
+
+
+def _moved(reading: Reading, page: str) -> Iterable[Told]:
+    return (trace_words.moved(row, reading) for row in reading.ledger(page=page))
+
+
+# whether it is in the prompt
+
+
+def _verdict(reading: Reading, found: Found, at: str | None) -> Verdict:
+    here = pieces(reading, at)
+    places = dict.fromkeys(Standing(piece.part, piece.title, piece.page_id) for piece in here if found.stands_in(piece))
+    why = () if places else reasons(reading, found.pages, found.core, found.wanted, at)
+    return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why))

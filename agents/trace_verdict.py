@@ -1,0 +1,96 @@
+"""Why a text was not in a request: the answer to "why did my agent forget it", in sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.trace_parts import Told
+from agents.trace_searches import searches
+from agents.trace_words import by, quoted
+from pager.browsing import normal
+from pager.reading import Reading
+from pager.types import FOREVER, Fact
+
+MOST_REASONS = 6
+
+
+def reasons(
+    reading: Reading, pages: Sequence[str], core: Sequence[str], wanted: str, at: str | None
+) -> tuple[str, ...]:
+    """Why none of these places stood in the request that `at` answered (None: stands in the next one)."""
+    before = FOREVER if at is None else int(at[1:])
+    found = [_core(reading, name, wanted, before) for name in core]
+    found += [_step(reading, page, before) for page in pages if page.startswith("s")]
+    found += [_fact(reading, reading.fact(page), wanted, before) for page in pages if page.startswith("f")]
+    told = [line for line in found if line]
+    if len(told) > MOST_REASONS:  # the newest say most
+        told = [f"{len(told) - MOST_REASONS} more places are not told here.", *told[-MOST_REASONS:]]
+    return tuple(told) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+
+
+def _step(reading: Reading, page: str, before: int) -> str:
+    row = reading.browse.step(page)
+    if row.purged:
+        return f"{page} was purged: its text is gone for good."
+    if int(page[1:]) >= before:
+        return f"{page} was only said after that request."
+    if row.kind == "record":
+        return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
+    stays = [stay for stay in reading.stays(page) if stay.how == "step" and stay.from_step < before]
+    gone = [stay for stay in stays if stay.until_step is not None and stay.until_step < before]
+    if len(gone) < len(stays):
+        return f"{page} is in the prompt, but not with this part of it: that was too large, or only for the moment."
+    if not gone:
+        return f"{page} never stood in the prompt."
+    last = gone[-1]
+    return f"{page} had left the prompt after s{last.until_step}, because {last.reason}{_since(reading, page, before)}."
+
+
+def _since(reading: Reading, page: str, before: int) -> str:
+    """Whether anything has looked at a page since it left."""
+    read = [row for row in reading.ledger(page=page, events=["page_in"]) if row.step < before]
+    if read:
+        return f"; it was last paged in after s{read[-1].step}"
+    asked = _asked(reading, page, "", before)
+    if asked:
+        return f"; the last search that met it came {_after(asked[-1])}, and nothing paged it in"
+    return "; since then no search has met it, and nothing paged it in"
+
+
+def _fact(reading: Reading, fact: Fact, wanted: str, before: int) -> str:
+    if fact.purged:
+        return f"{fact.id} was purged: its text is gone for good."
+    if fact.step >= before:
+        return f"{fact.id} was only archived after that request."
+    ended = [row for row in reading.ledger(page=fact.id, events=["supersede", "forget"]) if row.step < before]
+    if ended and ended[-1].event == "forget":
+        return f"{fact.id} had ended: {by(ended[-1].actor)} said after s{ended[-1].step}: {ended[-1].reason}"
+    if ended:
+        return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after s{ended[-1].step}."
+    asked = _asked(reading, fact.id, wanted, before)
+    if not asked:
+        return f"{fact.id} was in the archive, and nothing has asked for it."
+    if asked[-1].found:
+        return f"{fact.id} was in the archive; a search found it {_after(asked[-1])}, and what it answered has left."
+    return f"{fact.id} was in the archive, and the last search missed it, {_after(asked[-1])}: {asked[-1].text}"
+
+
+def _asked(reading: Reading, page: str, wanted: str, before: int) -> list[Told]:
+    """The searches until then that met a page, or asked for it in its words."""
+    return [told for told in searches(reading, [page], wanted) if not told.step or int(told.step[1:]) < before]
+
+
+def _after(told: Told) -> str:
+    return f"after {told.step}" if told.step else "before the first step"
+
+
+def _core(reading: Reading, name: str, wanted: str, before: int) -> str:
+    history = [version for version in reading.browse.core_history(name) if version.step < before]
+    held = [version for version in history if wanted in normal(version.block.value)]
+    block = f"the core block {quoted(name)}"
+    if not held:
+        return f"It was only written into {block} after that request."
+    if held[-1] is history[-1]:
+        return f"It stands in {block} since version {held[-1].ordinal}, which the prompt has not shown yet."
+    after = history[history.index(held[-1]) + 1]
+    return f"It stood in {block} until {by(after.block.actor)} changed that after s{after.step}."

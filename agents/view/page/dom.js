@@ -1,0 +1,110 @@
+// Elements and texts. Whatever an agent remembers is only ever put into text nodes: nothing here reads markup.
+
+export function el(tag, props = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
+    else if (name === "style") for (const [rule, how] of Object.entries(value)) made.style.setProperty(rule, how);
+    else if (name === "value" || name === "disabled" || name === "hidden") made[name] = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  return put(made, children);
+}
+
+export function svg(tag, props = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
+    else made.setAttribute(name, value);
+  }
+  return put(made, children);
+}
+
+function put(parent, children) {
+  parent.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return parent;
+}
+
+export function fill(parent, ...children) {
+  parent.replaceChildren();
+  return put(parent, children);
+}
+
+export const byId = (id) => document.getElementById(id);
+
+const WHOLE = new Intl.NumberFormat("en-US");
+
+export const number = (value) => WHOLE.format(value);
+
+export const dollars = (value) => `$${value.toFixed(value < 1 ? 4 : 2)}`;
+
+export function moment(iso, characters = 16) {
+  return iso ? iso.slice(0, characters).replace("T", " ") : "";
+}
+
+export const time = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso));
+
+// To the second, where things follow each other closely.
+export const instant = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso, 19));
+
+// Whose business an event is: the colour of its tier.
+const TIERS = {
+  core: "core",
+  archive: "archival",
+  supersede: "archival",
+  forget: "archival",
+  recall: "archival",
+  page_out: "archival",
+  embedder: "archival",
+  index: "archival",
+  error: "warning",
+  interrupted: "warning",
+  purge: "warning",
+};
+
+export const tierOf = (event) => TIERS[event] || "recall";
+
+const KINDS = { f: "archival", s: "recall", x: "recall" };
+
+// The id of a page, which opens it.
+export function chip(page, open, solid = true) {
+  const kind = KINDS[page[0]] || "recall";
+  return el(
+    "button",
+    {
+      type: "button",
+      class: `chip ${kind}${solid ? "" : " gone"}`,
+      title: `Open ${page}`,
+      on: {
+        click: (event) => {
+          event.stopPropagation();
+          open(page);
+        },
+      },
+    },
+    page,
+  );
+}
+
+export function empty(title, ...hint) {
+  return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", {}, ...hint));
+}
+
+// Lines of a difference, as the server tells them: [sign, line].
+export function difference(lines) {
+  if (!lines.length) return el("p", { class: "none" }, "empty");
+  const names = { "+": "entered", "-": "left", "~": "hidden", " ": "" };
+  return el(
+    "div",
+    { class: "diff", role: "group", "aria-label": "What changed" },
+    lines.map(([sign, line]) =>
+      el(
+        "div",
+        { class: `line ${names[sign]}` },
+        el("span", { class: "sign", "aria-label": names[sign] || null }, sign === "~" ? "⋯" : sign),
+        el("span", {}, sign === "~" ? `${line} more lines` : line || " "),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,253 @@
+// What happened: the ledger as a timeline, the searches with every part of their scores, what requests cost.
+
+import { chip, dollars, el, empty, fill, instant, number, tierOf, time } from "./dom.js";
+import { LongList } from "./list.js";
+
+const NARROW = matchMedia("(max-width: 700px)");
+
+// --- the ledger
+
+export function ledger(root, ctx) {
+  const chosen = new Set();
+  const list = new LongList({
+    load: (offset, limit) => ctx.get("ledger", { events: [...chosen].join(","), offset, limit }),
+    row: (move) =>
+      el(
+        "div",
+        { class: "line move" },
+        instant(move.at),
+        step(move.step, ctx),
+        el("span", { class: `event ${tierOf(move.event)}` }, move.event.replace("_", " ")),
+        el("span", { class: "which" }, move.page_id && chip(move.page_id, ctx.open)),
+        el("span", { class: "tokens" }, move.tokens ? number(move.tokens) : ""),
+        el("span", { class: "words" }, told(move)),
+        el("span", { class: "actor" }, move.actor),
+      ),
+    height: () => (NARROW.matches ? 62 : 36),
+    label: "The ledger, newest first",
+    nothing: () => empty("Nothing has moved yet.", "Every movement of the memory will stand here with its reason."),
+  });
+  const choices = el("div", { class: "choices", role: "group", "aria-label": "Which events" });
+  const look = async () => {
+    const { events } = await ctx.get("events");
+    if (!ctx.current()) return;
+    fill(
+      choices,
+      Object.entries(events)
+        .sort(([, one], [, other]) => other - one)
+        .map(([event, count]) =>
+          el(
+            "button",
+            {
+              type: "button",
+              class: `choice ${tierOf(event)}`,
+              "aria-pressed": String(chosen.has(event)),
+              on: {
+                click: (click) => {
+                  if (!chosen.delete(event)) chosen.add(event);
+                  click.currentTarget.setAttribute("aria-pressed", String(chosen.has(event)));
+                  list.reset();
+                },
+              },
+            },
+            event.replace("_", " "),
+            el("small", {}, number(count)),
+          ),
+        ),
+    );
+  };
+  fill(
+    root,
+    el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Ledger"), choices), list.element),
+  );
+  look();
+  const again = list.again.bind(list);
+  list.again = () => Promise.all([again(), list.total === null ? null : look()]);
+  return list;
+}
+
+function told(move) {
+  const { detail } = move;
+  if (move.event === "search") return `${detail.tier}: “${detail.query}”, ${(detail.found || []).length} came back`;
+  if (move.event === "core") return `${detail.block}: ${move.reason}`;
+  return move.reason;
+}
+
+function step(page, ctx) {
+  return page === "s0"
+    ? el("span", { class: "after" })
+    : el(
+        "button",
+        {
+          type: "button",
+          class: "after link",
+          title: `Go to the request after ${page}`,
+          on: { click: () => ctx.go({ at: page }) },
+        },
+        page,
+      );
+}
+
+// --- searches
+
+const MANY = 20;
+
+export async function searches(root, ctx) {
+  const shown = Math.max(MANY, root.querySelectorAll(".search").length);
+  const found = await ctx.get("searches", { offset: 0, limit: Math.min(100, shown) });
+  if (!ctx.current()) return;
+  if (!found.total) {
+    fill(
+      root,
+      empty("Nobody has searched yet.", "Each search will stand here: what came back, what was just missed, and why."),
+    );
+    return;
+  }
+  const cards = el(
+    "div",
+    { class: "searches" },
+    found.rows.map((row) => card(row, ctx)),
+  );
+  const more = el(
+    "button",
+    {
+      type: "button",
+      class: "more",
+      hidden: found.rows.length >= found.total,
+      on: {
+        click: async () => {
+          const older = await ctx.get("searches", { offset: cards.children.length, limit: MANY });
+          cards.append(...older.rows.map((row) => card(row, ctx)));
+          more.hidden = cards.children.length >= older.total;
+        },
+      },
+    },
+    "older searches",
+  );
+  fill(root, cards, more);
+}
+
+function card(row, ctx) {
+  const best = Math.max(...row.found.map((hit) => hit.score), ...row.missed.map((hit) => hit.score), 1e-9);
+  const last = row.found.length ? row.found[row.found.length - 1].score : null;
+  const hits = [
+    ...row.found.map((hit, place) => hitRow(hit, place + 1, best, null, ctx)),
+    ...row.missed.map((hit, place) => hitRow(hit, row.found.length + place + 1, best, last, ctx)),
+  ];
+  return el(
+    "section",
+    { class: "card search", "aria-label": `Search for ${row.detail.query}` },
+    el(
+      "div",
+      { class: "head" },
+      el("h2", { class: "query" }, row.detail.query || "(no words)"),
+      el("span", { class: `event ${row.detail.tier === "archive" ? "archival" : "recall"}` }, row.detail.tier),
+      el("p", { class: "told" }, `by ${row.actor} · `, time(row.at), " · after ", step(row.step, ctx)),
+    ),
+    hits.length ? el("ol", { class: "hits-list" }, hits) : el("p", { class: "none" }, "Nothing came back."),
+  );
+}
+
+function hitRow(hit, rank, best, last, ctx) {
+  const missed = last !== null;
+  const parts = Object.entries(hit.parts)
+    .map(([name, value]) => `${name} ${Number(value.toPrecision(3))}`)
+    .join(" · ");
+  return el(
+    "li",
+    { class: missed ? "hit-row missed" : "hit-row" },
+    el("span", { class: "rank" }, rank),
+    chip(hit.page_id, ctx.open, !missed),
+    el(
+      "span",
+      { class: "score" },
+      el("i", { style: { width: `${Math.max(2, (100 * hit.score) / best)}%` } }),
+      el("b", {}, Number(hit.score.toPrecision(3))),
+    ),
+    el(
+      "span",
+      { class: "score-parts" },
+      parts,
+      missed && el("em", {}, ` missed by ${Number((last - hit.score).toPrecision(2))}`),
+    ),
+    el("span", { class: "words" }, hit.text),
+  );
+}
+
+// --- cost
+
+export function cost(root, ctx) {
+  const sums = el("dl", { class: "sums" });
+  const list = new LongList({
+    load: async (offset, limit) => {
+      const found = await ctx.get("costs", { offset, limit });
+      if (ctx.current()) fill(sums, tiles(found));
+      return found;
+    },
+    row: (each) =>
+      el(
+        "div",
+        { class: `line cost${each.broke ? " broke" : ""}` },
+        step(each.step, ctx),
+        time(each.at),
+        figures(each),
+        el("span", { class: "words" }, each.broke && el("span", { class: "break" }, "cache: ", each.broke)),
+      ),
+    height: () => (NARROW.matches ? 82 : 40),
+    label: "Requests, newest first",
+    nothing: () =>
+      empty("Nothing was paid yet.", "Each request will stand here with its tokens, and where the cache was missed."),
+  });
+  fill(
+    root,
+    el(
+      "section",
+      { class: "card" },
+      el("div", { class: "head" }, el("h2", {}, "Cost")),
+      sums,
+      el(
+        "div",
+        { class: "line cost heads", "aria-hidden": "true" },
+        el("span", { class: "after" }, "step"),
+        el("span", { class: "at" }, "when"),
+        ["input", "cached", "written", "output", "dollars"].map((name) => el("span", { class: "figure" }, name)),
+        el("span", { class: "words" }),
+      ),
+      list.element,
+    ),
+  );
+  return list;
+}
+
+function figures(each) {
+  const { usage } = each;
+  if (!usage) return el("span", { class: "figure wide" }, "the provider did not say");
+  const known = [
+    usage.input_tokens,
+    usage.cache_read_input_tokens,
+    usage.cache_creation_input_tokens,
+    usage.output_tokens,
+  ];
+  const names = ["in", "cached", "written", "out"];
+  return [
+    ...known.map((value, place) => el("span", { class: "figure", "data-name": names[place] }, number(value))),
+    el("span", { class: "figure", "data-name": "$" }, each.usd === null ? "" : dollars(each.usd)),
+  ];
+}
+
+function tiles(found) {
+  const { sum } = found;
+  const whole = sum.input_tokens + sum.cache_read_input_tokens + sum.cache_creation_input_tokens;
+  const share = whole ? Math.round((100 * sum.cache_read_input_tokens) / whole) : 0;
+  const money =
+    found.usd === null ? ["—", "name prices in the agent's YAML"] : [dollars(found.usd), "at the prices it runs with"];
+  return [
+    ["Sent", number(whole), `${number(found.total)} requests`],
+    ["From the cache", number(sum.cache_read_input_tokens), `${share} % of all`],
+    ["Into the cache", number(sum.cache_creation_input_tokens), ""],
+    ["Answered", number(sum.output_tokens), "tokens"],
+    ["Dollars", ...money],
+  ].map(([name, value, hint]) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, value), el("dd", { class: "told" }, hint)),
+  );
+}

@@ -1,0 +1,93 @@
+// One page, whole, in a sheet over everything: a fact with the versions of its key, a step, a spilled part.
+
+import { chip, el, fill, moment, number, time } from "./dom.js";
+import { pageActions } from "./edits.js";
+
+export async function openPage(sheet, page, ctx) {
+  const told = await ctx.get("page", { id: page });
+  const { fact, step } = told;
+  const again = (other) => openPage(sheet, other, ctx);
+  const about = fact ? factAbout(fact, again) : step ? stepAbout(step) : [];
+  const close = () => sheet.close();
+  fill(
+    sheet,
+    el(
+      "div",
+      { class: "head" },
+      el("h2", { id: "page-title" }, fact ? `Fact ${page}` : step ? `Step ${page}` : `Part ${page}`),
+      about,
+      el("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: close } }, "✕"),
+    ),
+    el("div", { class: "text whole" }, told.text || "(no text)"),
+    told.versions?.length > 1 &&
+      el(
+        "div",
+        { class: "group" },
+        el("h3", {}, `All that was stored under “${fact.key}”`),
+        el(
+          "ol",
+          { class: "near" },
+          told.versions.map((version) =>
+            el(
+              "li",
+              {},
+              chip(version.page_id, again, !version.valid_until),
+              el("span", {}, version.text),
+              el("span", { class: "told" }, span(version)),
+            ),
+          ),
+        ),
+      ),
+    el(
+      "div",
+      { class: "buttons" },
+      el(
+        "button",
+        {
+          type: "button",
+          class: "main",
+          on: {
+            click: () => {
+              close();
+              ctx.go({ tab: "trace", text: page });
+            },
+          },
+        },
+        "Trace it",
+      ),
+      !ctx.readOnly && pageActions(page, fact, told.pinned, ctx, close),
+    ),
+  );
+  if (!sheet.open) sheet.showModal();
+}
+
+function span(fact) {
+  return `${moment(fact.valid_from)} to ${fact.valid_until ? moment(fact.valid_until) : "now"}`;
+}
+
+function factAbout(fact, again) {
+  const told = [`by ${fact.actor}`, `true from ${span(fact)}`];
+  if (fact.key) told.unshift(`key ${fact.key}`);
+  if (fact.forgotten !== null) told.push(`ended: ${fact.forgotten}`);
+  return [
+    el(
+      "p",
+      { class: "told" },
+      told.join(" · "),
+      fact.superseded_by && [" · superseded by ", chip(fact.superseded_by, again)],
+    ),
+    el(
+      "p",
+      { class: "told" },
+      "stored ",
+      time(fact.at),
+      fact.step !== "s0" && [" after ", chip(fact.step, again)],
+      fact.tags.map((tag) => [" ", el("span", { class: "tag" }, tag)]),
+    ),
+  ];
+}
+
+function stepAbout(step) {
+  const where = step.resident ? "in the prompt" : "not in the prompt";
+  return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}`)];
+}

@@ -1,0 +1,219 @@
+// The exact request of a step, piece by piece, and what is different from the one before.
+
+import { address } from "./api.js";
+import { chip, difference, el, empty, fill, number } from "./dom.js";
+
+export async function request(root, ctx) {
+  const told = await ctx.get("request", { at: ctx.at });
+  if (!ctx.current()) return;
+  if (!told.total) {
+    fill(
+      root,
+      empty(
+        "Nothing was sent to a model yet.",
+        "Talk to it: ",
+        el("code", {}, `selfpager chat ${ctx.agent}.yaml`),
+        ". Each request then stands here, piece by piece.",
+      ),
+    );
+    return;
+  }
+  fill(root, el("div", { class: "halves" }, whole(told, ctx), change(told.change, ctx)));
+  fold(root);
+}
+
+function whole(told, ctx) {
+  const raw =
+    told.at &&
+    el(
+      "a",
+      {
+        class: "raw",
+        href: `${address(ctx.agent, "raw")}?at=${told.at}`,
+        download: `${ctx.agent}-${told.at}.json`,
+      },
+      "JSON as sent",
+    );
+  return el(
+    "section",
+    { class: "card", "aria-labelledby": "request-title" },
+    el(
+      "div",
+      { class: "head" },
+      el("h2", { id: "request-title" }, told.at ? `The request that ${told.at} answered` : "The next request"),
+      el("p", { class: "told" }, `${told.total} pieces, ${number(told.tokens)} tokens`),
+      raw,
+    ),
+    group("Before the conversation", told.prefix, ctx),
+    group("The conversation", told.pieces, ctx, told.earlier && earlier(told, ctx)),
+  );
+}
+
+// Of a long conversation the newest pieces are drawn at first.
+function earlier(told, ctx) {
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "more quiet",
+      on: {
+        click: async () => {
+          const whole = await ctx.get("request", { at: ctx.at, all: 1 });
+          const list = button.nextElementSibling;
+          button.remove();
+          list.prepend(
+            ...whole.pieces.slice(0, whole.pieces.length - told.pieces.length).map((piece) => row(piece, ctx)),
+          );
+          fold(list);
+        },
+      },
+    },
+    `${number(told.earlier)} earlier pieces`,
+  );
+  return button;
+}
+
+// What is not cut needs no button. All are measured before any is changed: the page is laid out once.
+function fold(root) {
+  const bodies = [...root.querySelectorAll(".body")];
+  const cut = bodies.map(({ firstChild }) => firstChild.scrollHeight > firstChild.clientHeight + 2);
+  bodies.forEach((body, place) => {
+    body.lastChild.hidden = !cut[place] && !body.dataset.more;
+  });
+}
+
+function group(title, pieces, ctx, before = null) {
+  if (!pieces.length) return null;
+  const list = el("ol", { class: "pieces" });
+  let tools = null;
+  for (const piece of pieces) {
+    if (piece.part !== "tools") {
+      list.append(row(piece, ctx));
+      continue;
+    }
+    if (!tools) {
+      tools = { list: el("ol", { class: "pieces inner" }), count: 0, tokens: 0, head: el("summary") };
+      list.append(el("li", { class: "piece tools" }, el("details", {}, tools.head, tools.list)));
+    }
+    tools.count += 1;
+    tools.tokens += piece.tokens;
+    tools.list.append(row(piece, ctx));
+    fill(tools.head, head(`${tools.count} tools`, null, tools.tokens, ctx));
+  }
+  return el("div", { class: "group" }, el("h3", {}, title), before, list);
+}
+
+function head(title, page, tokens, ctx) {
+  return el(
+    "span",
+    { class: "piece-head" },
+    el("span", { class: "piece-title" }, title),
+    page && chip(page, ctx.open),
+    el("span", { class: "tokens" }, number(tokens)),
+  );
+}
+
+function row(piece, ctx) {
+  return el(
+    "li",
+    { class: `piece ${piece.part}`, "data-key": piece.key },
+    head(piece.title, piece.page_id, piece.tokens, ctx),
+    text(piece, ctx),
+  );
+}
+
+// A long text shows its beginning; a click shows it all.
+function text(piece, ctx) {
+  const body = el("div", { class: "text folded" }, piece.text);
+  const more = el("button", { type: "button", class: "more quiet" }, "show all");
+  more.addEventListener("click", async () => {
+    if (body.classList.toggle("folded")) {
+      more.textContent = "show all";
+      return;
+    }
+    more.textContent = "show less";
+    if (piece.characters > piece.text.length) {
+      const whole = await ctx.get("piece", { at: ctx.at, key: piece.key });
+      body.textContent = whole.text;
+    }
+  });
+  return el("div", { class: "body", "data-more": piece.characters > piece.text.length }, body, more);
+}
+
+function change(told, ctx) {
+  const title = told.before
+    ? [
+        "What is different from ",
+        el(
+          "button",
+          {
+            type: "button",
+            class: "link",
+            on: { click: () => ctx.go({ at: told.before }) },
+          },
+          `the one before, ${told.before}`,
+        ),
+      ]
+    : "The first request";
+  const nothing = !told.entered.length && !told.left.length && !told.changed.length;
+  return el(
+    "section",
+    { class: "card change", "aria-labelledby": "change-title" },
+    el(
+      "div",
+      { class: "head" },
+      el("h2", { id: "change-title" }, title),
+      el("p", { class: "told" }, `${told.kept} pieces stayed as they were`),
+    ),
+    told.opened && el("p", { class: "opened" }, el("b", {}, "A new epoch began: "), told.opened),
+    nothing && el("p", { class: "none" }, "Nothing is different yet."),
+    moved("Entered", "entered", told.entered, ctx),
+    moved("Left", "left", told.left, ctx),
+    rewritten(told.changed, ctx),
+  );
+}
+
+function moved(title, kind, moves, ctx) {
+  if (!moves.length) return null;
+  const tokens = moves.reduce((sum, move) => sum + move.piece.tokens, 0);
+  return el(
+    "div",
+    { class: "group" },
+    el("h3", {}, title, el("span", { class: "told" }, ` ${number(tokens)} tokens`)),
+    el(
+      "ol",
+      { class: `moves ${kind}` },
+      moves.map((move) =>
+        el(
+          "li",
+          { class: `piece ${move.piece.part}` },
+          head(move.piece.title, move.piece.page_id, move.piece.tokens, ctx),
+          el("p", { class: "why" }, move.why),
+          el("p", { class: "line-of" }, move.piece.text.slice(0, 240)),
+        ),
+      ),
+    ),
+  );
+}
+
+function rewritten(changes, ctx) {
+  if (!changes.length) return null;
+  return el(
+    "div",
+    { class: "group" },
+    el("h3", {}, "Changed"),
+    el(
+      "ol",
+      { class: "moves changed" },
+      changes.map((each) =>
+        el(
+          "li",
+          { class: `piece ${each.piece.part}` },
+          head(each.piece.title, each.piece.page_id, each.piece.tokens, ctx),
+          el("p", { class: "why" }, each.why),
+          difference(each.lines),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,253 @@
+// The three tiers: core with its versions, the turns resident and evicted, the facts of the archive.
+
+import { chip, difference, el, empty, fill, moment, number, time } from "./dom.js";
+import { addFact, editBlock, tellAgent } from "./edits.js";
+import { LongList } from "./list.js";
+
+const NARROW = matchMedia("(max-width: 700px)");
+const twoLines = (wide, narrow) => () => (NARROW.matches ? narrow : wide);
+
+// --- core
+
+export async function core(root, ctx) {
+  const told = await ctx.get("core", { at: ctx.at });
+  if (!ctx.current() || root.querySelector("form.editing")) return;
+  if (!told.blocks.length) {
+    fill(
+      root,
+      empty(
+        "There are no core blocks.",
+        "Name them under ",
+        el("code", {}, "core.blocks"),
+        " in the agent's YAML; " + "what they hold is then always in the prompt.",
+      ),
+    );
+    return;
+  }
+  const open = new Set([...root.querySelectorAll("details[open]")].map((each) => each.dataset.block));
+  fill(
+    root,
+    el(
+      "div",
+      { class: "blocks" },
+      told.blocks.map((block) => blockCard(block, ctx, open.has(block.name))),
+    ),
+  );
+}
+
+function blockCard(block, ctx, open) {
+  const share = Math.min(1, block.used_tokens / Math.max(1, block.limit_tokens));
+  const editable = !ctx.readOnly && !block.read_only && !block.file && !ctx.at;
+  const card = el("section", { class: "card block", "aria-label": `Core block ${block.name}` });
+  const edit = editable && el("button", { type: "button", on: { click: () => editBlock(card, block, ctx) } }, "Edit");
+  const told = [`version ${block.version}`, `by ${block.actor}`, moment(block.at)];
+  if (block.read_only) told.push("read-only");
+  if (block.file) told.push(`from ${block.file}`);
+  return fill(
+    card,
+    el("div", { class: "head" }, el("h2", {}, block.name), el("p", { class: "told" }, told.join(" · ")), edit),
+    block.description && el("p", { class: "about" }, block.description),
+    el(
+      "div",
+      {
+        class: "meter",
+        role: "meter",
+        "aria-valuenow": block.used_tokens,
+        "aria-valuemin": 0,
+        "aria-valuemax": block.limit_tokens,
+        "aria-label": "How full it is",
+      },
+      el("i", { style: { width: `${100 * share}%` }, class: share >= 1 ? "full" : "" }),
+    ),
+    el("p", { class: "told" }, `${number(block.used_tokens)} of ${number(block.limit_tokens)} tokens`),
+    el("div", { class: "value" }, block.value || el("span", { class: "none" }, "It is empty.")),
+    el(
+      "details",
+      { class: "versions", "data-block": block.name, open },
+      el("summary", {}, `${block.versions.length} ${block.versions.length === 1 ? "version" : "versions"}`),
+      el(
+        "ol",
+        {},
+        block.versions.map((version) =>
+          el(
+            "li",
+            {},
+            el(
+              "p",
+              { class: "told" },
+              `Version ${version.ordinal} by ${version.actor} · ${moment(version.at)}` +
+                (version.step === "s0" ? "" : ` · after ${version.step}`) +
+                ` · ${number(version.used_tokens)} tokens`,
+            ),
+            difference(version.lines),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+// --- turns
+
+export function turns(root, ctx) {
+  const list = new LongList({
+    load: (offset, limit) => ctx.get("steps", { offset, limit }),
+    row: (step) =>
+      el(
+        "button",
+        { type: "button", class: "line step", "data-key": step.page_id, on: { click: () => ctx.open(step.page_id) } },
+        el(
+          "span",
+          {
+            class: `chip recall${step.resident ? "" : " gone"}`,
+            title: step.resident ? "in the prompt" : "has left the prompt",
+          },
+          step.page_id,
+        ),
+        el("span", { class: "who" }, step.who),
+        time(step.at),
+        el("span", { class: "tokens" }, step.tokens ? number(step.tokens) : ""),
+        el(
+          "span",
+          { class: "words" },
+          step.purged ? "(purged)" : step.begins || step.calls.map((name) => `calls ${name}`).join(", "),
+        ),
+      ),
+    height: twoLines(40, 62),
+    label: "Steps, newest first",
+    nothing: () =>
+      empty("Nobody has said anything yet.", "Each message, reply and tool call will stand here, resident or not."),
+  });
+  const send = !ctx.readOnly && tellAgent(ctx);
+  fill(
+    root,
+    el(
+      "section",
+      { class: "card" },
+      el(
+        "div",
+        { class: "head" },
+        el("h2", {}, "Turns"),
+        el(
+          "p",
+          { class: "told" },
+          el("span", { class: "chip recall" }, "s1"),
+          " in the prompt  ",
+          el("span", { class: "chip recall gone" }, "s1"),
+          " has left it, findable",
+        ),
+      ),
+      send,
+      list.element,
+    ),
+  );
+  return list;
+}
+
+// --- the archive
+
+const KINDS = { all: "All", current: "Current", ended: "Ended", used: "Used", unused: "Never used" };
+
+export function archive(root, ctx) {
+  const filter = { kind: "all", text: "" };
+  const list = new LongList({
+    load: (offset, limit) => ctx.get("facts", { ...filter, offset, limit }),
+    row: (fact) => factRow(fact, ctx),
+    height: twoLines(44, 66),
+    label: "Facts, newest first",
+    nothing: () =>
+      filter.text || filter.kind !== "all"
+        ? empty("No fact is like that.", "Take another filter.")
+        : empty(
+            "The archive is empty.",
+            "The agent stores facts with its tool ",
+            el("code", {}, "archive"),
+            "; you can add one here.",
+          ),
+  });
+  const kinds = Object.entries(KINDS).map(([kind, name]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "choice",
+        "aria-pressed": String(kind === "all"),
+        "data-kind": kind,
+        on: {
+          click: (event) => {
+            filter.kind = kind;
+            for (const each of event.target.parentElement.children)
+              each.setAttribute("aria-pressed", String(each === event.target));
+            list.reset();
+          },
+        },
+      },
+      name,
+    ),
+  );
+  let wait = 0;
+  const text = el("input", {
+    type: "search",
+    class: "filter",
+    placeholder: "holds this text",
+    "aria-label": "Only facts that hold",
+    on: {
+      input: () => {
+        clearTimeout(wait);
+        wait = setTimeout(() => {
+          filter.text = text.value.trim();
+          list.reset();
+        }, 160);
+      },
+    },
+  });
+  fill(
+    root,
+    el(
+      "section",
+      { class: "card" },
+      el(
+        "div",
+        { class: "head" },
+        el("h2", {}, "Archive"),
+        el("div", { class: "choices", role: "group", "aria-label": "Which facts" }, kinds),
+        text,
+        !ctx.readOnly && addFact(ctx),
+      ),
+      list.element,
+    ),
+  );
+  return list;
+}
+
+function factRow(fact, ctx) {
+  const state = fact.purged
+    ? "purged"
+    : fact.forgotten !== null
+      ? "ended"
+      : fact.superseded_by
+        ? `superseded by ${fact.superseded_by}`
+        : fact.valid_until
+          ? `until ${moment(fact.valid_until)}`
+          : "";
+  return el(
+    "button",
+    {
+      type: "button",
+      class: `line fact${state ? " over" : ""}`,
+      "data-key": fact.page_id,
+      on: { click: () => ctx.open(fact.page_id) },
+    },
+    el("span", { class: `chip archival${state ? " gone" : ""}` }, fact.page_id),
+    time(fact.at),
+    el("span", { class: "uses", title: `used ${fact.uses} times` }, fact.uses ? `${number(fact.uses)}×` : ""),
+    el("span", { class: "words" }, fact.key && el("b", {}, `${fact.key}: `), fact.text),
+    el("span", { class: "source", title: "stored after this step" }, fact.step === "s0" ? "" : fact.step),
+    el(
+      "span",
+      { class: "tags" },
+      fact.tags.slice(0, 3).map((tag) => el("span", { class: "tag" }, tag)),
+      state && el("span", { class: "state" }, state),
+    ),
+  );
+}

@@ -1,0 +1,95 @@
+"""The agents of a home, kept open for reading while somebody looks at them. They may run, end, or be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from agents import edits, homes
+from agents.edits import Outcome
+from pager import inbox
+from pager.clock import Clock
+from pager.lock import held_by
+from pager.memory import Memory
+from pager.opening import DATABASE, LOCK
+from pager.reading import Reading
+
+
+@dataclass(slots=True)
+class Kept:
+    """A reading, which file it reads, and how many were opened before it: revisions count within one opening."""
+
+    reading: Reading
+    file: tuple[int, int]
+    opening: int
+
+
+class Readers:
+    """Every call may come from any thread."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self.home = home
+        self._clock = clock
+        self._kept: dict[str, Kept] = {}
+        self._openings = 0
+        self._opening = Lock()
+        self._editing = Lock()
+        self._left: dict[str, set[str]] = {}  # commands that were left from here and may wait yet
+
+    def names(self) -> list[str]:
+        return homes.agents_in(self.home)
+
+    def reading(self, name: str) -> Reading:
+        return self._keep(name).reading
+
+    def revision(self, name: str) -> str:
+        """Another text when something was committed since."""
+        kept = self._keep(name)
+        return f"{kept.opening}.{kept.reading.revision()}"
+
+    def _keep(self, name: str) -> Kept:
+        directory = homes.existing(name, self.home, {})
+        told = (directory / DATABASE).stat()
+        file = (told.st_dev, told.st_ino)
+        with self._opening:
+            kept = self._kept.get(name)
+            if kept is None or kept.file != file:  # an import under the name of one that was deleted is another file
+                if kept is not None:
+                    kept.reading.close()
+                self._openings += 1
+                kept = self._kept[name] = Kept(Memory.read(directory, clock=self._clock), file, self._openings)
+            return kept
+
+    # who runs it, and what waits for it
+
+    def runner(self, name: str) -> dict[str, Any] | None:
+        """The process that holds the agent now."""
+        return held_by(homes.existing(name, self.home, {}) / LOCK)
+
+    def waiting(self, name: str) -> list[dict[str, Any]]:
+        """Commands that nobody has taken yet. What was left from here for a process that has ended meanwhile is
+        carried out now."""
+        directory = homes.existing(name, self.home, {})
+        known = inbox.waiting(directory)
+        with self._editing:
+            ours = self._left.get(name, set()) & {command["id"] for command in known}
+            self._left[name] = ours
+            left = [command for command in known if command["id"] in ours and command["kind"] != edits.MESSAGE]
+            if left and not self.runner(name) and edits.settle(directory, self._clock):
+                known = inbox.waiting(directory)
+        return known
+
+    def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> Outcome:
+        directory = homes.existing(name, self.home, {})
+        with self._editing:
+            outcome = edits.edit(directory, kind, arguments, self._clock)
+            if outcome.state == edits.PENDING:
+                self._left.setdefault(name, set()).add(outcome.command)
+            return outcome
+
+    def close(self) -> None:
+        for kept in self._kept.values():
+            kept.reading.close()

@@ -1,0 +1,60 @@
+"""The pictures in README, taken of the demo's agent: `make screenshot`. They show why it did not see what it was told.
+
+The demo is told anew for each picture taken, so they are of the code as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import sync_playwright
+
+from agents.columns import columns
+from agents.view.readers import Readers
+from agents.view.serving import ViewServer
+from pager import Memory
+from pager.clock import SystemClock
+from pager.reading import Reading
+from tests.browser.programs import FLAGS, browser_program
+from tests.support.cli import selfpager
+
+FOLDER = Path(__file__).parents[2] / "docs"
+SIZE = (1280, 1000)
+WORDS = "cork shop"
+
+
+def forgotten(reading: Reading) -> str:
+    """A request in the middle of the time in which the page that the demo pages in again was out of the prompt."""
+    page = reading.ledger(events=["page_in"])[0]
+    left = reading.ledger(page=page.page_id, events=["evict"])[0]
+    between = [column.step for column in columns(reading) if left.step < int(column.step[1:]) <= page.step - 16]
+    return between[-1]
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    with TemporaryDirectory() as folder:
+        home = Path(folder, "home")
+        done = selfpager("demo", "--home", home)
+        if done.code:
+            sys.exit(done.out + done.err)
+        with Memory.read(home / "guide") as reading:
+            step = forgotten(reading)
+        with (
+            ViewServer(Readers(home, SystemClock())) as server,
+            sync_playwright() as playwright,
+            playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
+        ):
+            for look in ("dark", "light"):
+                page = browser.new_page(
+                    viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=2, color_scheme=look
+                )
+                page.goto(f"{server.address}#guide/trace/{step}/{WORDS}")
+                page.locator(".moment").first.wait_for()
+                page.screenshot(path=FOLDER / f"view-{look}.png")
+
+
+if __name__ == "__main__":
+    main()
