@@ -357,7 +357,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "my_mistyped.py").write_text("def look(:\n", encoding="utf-8")
     yield tmp_path
     for name in set(sys.modules) - before:
-        sys.modules.pop(name)
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            sys.modules.pop(name)
 
 
 def test_a_function_beside_the_yaml_file_is_found(folder: Path) -> None:
