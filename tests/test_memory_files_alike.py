@@ -86,7 +86,7 @@ class Both:
             return None
 
     def _names_directory(self, path: str) -> bool:
-        return (self._root / path.removeprefix("/memories").lstrip("/")).is_dir()
+        return (self._root / path.removeprefix("/memories").lstrip("/")).resolve().is_dir()
 
     def _prune(self) -> None:
         """Directories without a file go; those of the tiers stay."""
