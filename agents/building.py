@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents import embedders, memory_tools, summaries, tasks, tools
+from agents import embedders, memory_file_tool, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.background import Background
 from agents.config import AgentConfig
 from agents.config_sections import FunctionTool, ModelConfig
 from agents.events import Text, Thinking
+from agents.memory_file_tool import MemoryFileTool, NoMemoryTools
 from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
 from agents.model import FinishedReply, Json, Model, ModelFailed
@@ -30,7 +31,7 @@ from pager.types import BlockSpec
 
 WINDOW_WITHOUT_RECORD = 100_000
 LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
-TAKEN = frozenset({*memory_tools.NAMES, TaskTools.task_done.__name__})
+TAKEN = frozenset({*memory_tools.NAMES, *memory_file_tool.NAMES, TaskTools.task_done.__name__})
 
 
 @dataclass(slots=True)
@@ -61,9 +62,9 @@ def assemble(
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
-        of_memory, of_task = MemoryTools(clock), TaskTools()
+        of_memory, of_task = make_memory_tools(config, clock), TaskTools()
         all_tools = [
-            *(of_memory.tools() if config.memory.tools == "pager" else ()),
+            *of_memory.tools(),
             *own_tools(config),
             *(of_task.tools() if task else ()),
         ]
@@ -91,6 +92,17 @@ def assemble(
         of_memory.bind(memory)
         of_task.bind(memory)
         return Parts(memory, model, all_tools, meter, opened.pop_all(), background, remarks)
+
+
+def make_memory_tools(config: AgentConfig, clock: Clock) -> MemoryTools | MemoryFileTool | NoMemoryTools:
+    """How the agent moves its own memory."""
+    match config.memory.tools:
+        case "pager":
+            return MemoryTools(clock)
+        case "anthropic":
+            return MemoryFileTool()
+        case "none":
+            return NoMemoryTools()
 
 
 class _NoModel:

@@ -157,9 +157,6 @@ def _not_yet(config: AgentConfig, root: Node) -> list[Problem]:
         for number, tool in enumerate(config.tools)
         if isinstance(tool, ServerTools)
     ]
-    if config.memory.tools == "anthropic":
-        said = "the provider's memory tool is not supported by this version yet. Use 'pager' or 'none'."
-        asked.append((["memory", "tools"], said))
     return [Problem(root.at(path).key_place or root.place, f"{dotted(path)}: {said}") for path, said in asked]
 
 

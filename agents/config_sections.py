@@ -225,7 +225,7 @@ class MemoryConfig(Section):
     tools: Literal["pager", "anthropic", "none"] = Field(
         default="pager",
         description="pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool "
-        "over the same tiers (not in this version yet); none: the agent cannot change its memory.",
+        "over the same tiers (memory_20250818: files under /memories); none: the agent cannot change its memory.",
     )
 
 

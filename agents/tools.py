@@ -62,6 +62,7 @@ class Tool:
     approve: Literal["never", "always"] = "never"
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     memory: bool = False  # one of the memory's own: its effect and its result are one transaction
+    of_provider: Json | None = None  # the definition of a tool that the provider knows by its type
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
@@ -85,6 +86,8 @@ class Tool:
 
     @property
     def definition(self) -> Json:
+        if self.of_provider is not None:
+            return dict(self.of_provider)
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
     def run(self, raw: Json) -> Output:

@@ -136,8 +136,6 @@ def test_the_digest_is_a_word_or_names_a_model(digest: Any, summarizes: bool, mo
 def test_what_this_version_does_not_do_is_said_at_its_place(folder: Path) -> None:
     text = """\
         name: x
-        memory:
-          tools: anthropic
         tools:
           - {use: "a:b"}
           - mcp: {command: [npx, server]}
@@ -146,10 +144,8 @@ def test_what_this_version_does_not_do_is_said_at_its_place(folder: Path) -> Non
         """
     server = "MCP servers are not supported by this version yet. Take the entry out."
     assert wrong(text) == [
-        "a.yaml:3:3: memory.tools: the provider's memory tool is not supported by this version yet. "
-        "Use 'pager' or 'none'.",
-        f"a.yaml:6:5: tools[1].mcp: {server}",
-        f"a.yaml:8:5: tools[2].mcp: {server}",
+        f"a.yaml:4:5: tools[1].mcp: {server}",
+        f"a.yaml:6:5: tools[2].mcp: {server}",
     ]
 
 

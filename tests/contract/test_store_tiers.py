@@ -68,6 +68,36 @@ def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
     ]  # fmt: skip
 
 
+def test_facts_are_listed_by_their_keys_while_they_are_true(store: Store) -> None:
+    seat = keep(store, "aisle é", key="travel/seat")
+    over = keep(store, "gone", key="travel/meal", until=50)
+    later = keep(store, "to come", key="travel/visa", start=70)
+    keep(store, "elsewhere", key="travels")
+    old, new = keep(store, "one"), keep(store, "three")
+    keep(store, "ended", until=50)
+    assert store.archive.filed(40, "travel/", 9) == [(over, "travel/meal", 4), (seat, "travel/seat", 8)]
+    assert [row[0] for row in store.archive.filed(70, "travel/", 9)] == [seat, later]
+    assert [row[1] for row in store.archive.filed(60, "", 9)] == ["travel/seat", "travels"]
+    assert [row[1] for row in store.archive.filed(60, "", 1)] == ["travel/seat"]
+    assert store.archive.without_key(60, 9) == [(new, 5), (old, 3)]
+    assert store.archive.without_key(60, 1) == [(new, 5)]
+    store.upkeep.mark_fact_purged(seat)
+    assert [row[1] for row in store.archive.filed(60, "", 9)] == ["travels"]
+
+
+def test_steps_by_when_they_were_said(store: Store) -> None:
+    late, _ = say(store, "late", at=90)
+    early, _ = say(store, "early", at=10)
+    store.conversation.append_part(early, "notice", "user", text("not said"), 10)
+    size = len(json.dumps(text("early"), separators=(",", ":")))
+    assert store.conversation.moments() == [(10, size), (90, size - 1)]
+    assert [row["id"] for row in store.conversation.said_between(10, 90)] == [early]
+    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [early, late]
+    store.upkeep.mark_step_purged(early)
+    assert store.conversation.moments() == [(90, size - 1)]
+    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
+
+
 def test_forgetting_ends_a_fact_and_frees_its_key(store: Store) -> None:
     fact = keep(store, "window", key="seat")
     store.archive.forget(fact, "wrong", 10)
