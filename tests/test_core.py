@@ -85,7 +85,7 @@ def test_a_unique_piece_is_replaced_and_nothing_else(lines: list[str], new: str)
         (lambda m: m.core_replace("human", "", "x"), ["old_text is empty", "core_append"]),
         (lambda m: m.core_append("persona", "x"), ["'persona'", "read-only", "configuration", "archive"]),
         (lambda m: m.core_replace("persona", "kind", "rude"), ["read-only"]),
-        (lambda m: m.core_append("human", "word " * 80), ["'human'", "of 60 tokens", "core_replace", "page_out"]),
+        (lambda m: m.core_append("human", "word " * 80), ["'human'", "of 60 tokens", "Shorten it", "archive"]),
         (lambda m: m.core_append("human", ""), ["nothing", "'human'"]),
         (lambda m: m.core_append("human", " \n"), ["nothing", "'human'"]),
     ],

@@ -28,7 +28,7 @@ COMMANDS = {  # command -> (module, what it does)
     "render": ("agents.cli.configs", "Show an agent's configuration as resolved."),
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
     "export": ("agents.cli.upkeep", "Copy an agent, also a running one, into a file."),
-    "import": ("agents.cli.upkeep", "Bring an exported agent back."),
+    "import": ("agents.cli.upkeep", "Bring back an exported agent, or take conversations and notes."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
 
