@@ -56,13 +56,11 @@ def of_message(message: Mapping[str, Any], where: str = "the message") -> Iterat
     """One message: its tool results, then what was said, then its calls in OpenAI's form."""
     common = _common(message)
     content = message.get("content")
-    parts: list[Any] = cast("list[Any]", content) if isinstance(content, list) else []
+    parts = _parts(content)
     answers = [part for part in parts if _kind(part) == "tool_result"]
     for part in answers:
         yield from _turn({**common, "role": "tool"}, _text(part.get("content"), where))
-    rest: Any = content
-    if answers:
-        rest = [part for part in parts if _kind(part) != "tool_result"]
+    rest: Any = [part for part in parts if _kind(part) != "tool_result"] if answers else content
     said = [_text(rest, where), *(_call(call, where) for call in message.get("tool_calls") or ())]
     yield from _turn(common, "\n".join(filter(None, said)))
 
@@ -82,6 +80,10 @@ def _common(message: Mapping[str, Any]) -> Turn:
     if isinstance(message.get("name"), str):
         common["name"] = message["name"]
     return common
+
+
+def _parts(content: Any) -> list[Any]:
+    return cast("list[Any]", content) if isinstance(content, list) else []
 
 
 def _kind(part: Any) -> str:

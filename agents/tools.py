@@ -17,7 +17,6 @@ import asyncio
 import importlib
 import inspect
 import json
-import logging
 import re
 import sys
 import threading
@@ -39,7 +38,6 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
 FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
 SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
-log = logging.getLogger("selfpager")
 
 
 class ToolError(PagerError):

@@ -13,7 +13,8 @@ import traceback
 
 import click
 
-from agents.cli.common import DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.logs import log
 from agents.tree import ConfigError
 from pager.errors import PagerError
 
@@ -109,6 +110,8 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
         return _failed(error, debug=shared.debug)
+    finally:
+        log.removeHandler(DEBUG_LOG)
     return code if isinstance(code, int) else DONE
 
 
