@@ -86,7 +86,7 @@ lock:  ## renew the locks from pyproject.toml
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev -c requirements.lock $$runtime -o requirements-dev.lock
+	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock
 
 clean:  ## remove what the targets here have made
 	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache

@@ -12,7 +12,7 @@ from agents import embedders, memory_file_tool, memory_tools, summaries, tasks, 
 from agents.anthropic_model import AnthropicModel
 from agents.background import Background
 from agents.config import AgentConfig
-from agents.config_sections import FunctionTool, ModelConfig
+from agents.config_sections import FunctionTool, ModelConfig, ServerTools
 from agents.events import Text, Thinking
 from agents.memory_file_tool import MemoryFileTool, NoMemoryTools
 from agents.memory_tools import MemoryTools
@@ -66,6 +66,7 @@ def assemble(
         all_tools = [
             *of_memory.tools(),
             *own_tools(config),
+            *server_tools(config, opened),
             *(of_task.tools() if task else ()),
         ]
         try:
@@ -154,6 +155,33 @@ def own_tools(config: AgentConfig) -> list[Tool]:
     if problems:
         raise ConfigError(problems)
     return list(own.values())
+
+
+def server_tools(config: AgentConfig, opened: ExitStack) -> list[Tool]:
+    """The tools of the MCP servers that the configuration names, which stay connected until `opened` is closed."""
+    from agents import mcp_client
+
+    found: dict[str, Tool] = {}
+    problems: list[Problem] = []
+    for number, item in enumerate(config.tools):
+        if not isinstance(item, ServerTools):
+            continue
+        place = config.place("tools", number, "mcp")
+        where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url)
+        try:
+            server = opened.enter_context(mcp_client.connected(where))
+            tools = server.tools(item.only, approve=item.approve, timeout_seconds=item.timeout_seconds)
+        except ToolError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        for tool in tools:
+            if tool.name in found or tool.name in TAKEN:
+                told = f"there is a tool {tool.name!r} already; name those that the agent is to get with 'only'."
+                problems.append(Problem(place, told))
+            found[tool.name] = tool
+    if problems:
+        raise ConfigError(problems)
+    return list(found.values())
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:

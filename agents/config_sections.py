@@ -267,7 +267,10 @@ class ServerTools(ToolConfig):
     """The tools of an MCP server."""
 
     mcp: ServerConfig = Field(
-        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Not in this version yet."
+        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."
+    )
+    only: Annotated[tuple[Text, ...], Field(strict=False)] = Field(
+        default=(), description="The names of those of its tools that the agent gets. Default: all."
     )
 
 

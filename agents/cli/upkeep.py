@@ -13,6 +13,7 @@ from agents import copies, history, homes, notes
 from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
+from pager.errors import Refused
 from pager.memory import Memory
 
 
@@ -57,7 +58,7 @@ def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
 
 
 @click.command("import", short_help="Bring back an exported agent, or take conversations and notes.")
-@click.argument("file", type=click.Path(path_type=Path, exists=True))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 @click.pass_obj
@@ -79,6 +80,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
         copies.import_(file, directory)
         _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
         return DONE
+    if not file.exists():
+        raise Refused(f"there is no file {file}.")
     from agents import embedders
 
     known = embedders.noted(directory) if directory.exists() else "default"
