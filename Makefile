@@ -17,7 +17,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-fast lint ruff pyright layers format bench-memory bench-retrieval bench-agent lock clean
+.PHONY: help install demo test test-fast test-local lint ruff pyright layers format bench-memory bench-retrieval bench-agent lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,10 @@ test: install  ## all tests: what must hold before a change lands
 
 test-fast: install  ## the tests that are not marked slow, in under ten seconds
 	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_FLAGS)
+
+test-local: install  ## what must hold with a model of your own: make test-local URL=http://127.0.0.1:8080
+	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [MODEL=...] [WINDOW=8192]" >&2; exit 2; }
+	LOCAL_BASE_URL="$(URL)" LOCAL_MODEL="$(MODEL)" LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
 
 lint: ruff pyright layers  ## ruff, pyright and the layers of the code (with -k: all of them, even if one fails)
 

@@ -556,7 +556,7 @@ def test_the_environment_of_a_server_is_hidden() -> None:
     config = formed({"tools": [{"mcp": server}]})
     assert "s3cret" not in render(config)
     assert json.loads(render_json(config))["tools"] == [
-        {"approve": "never", "timeout_seconds": 120.0, "mcp": {"command": ["a"], "env": {"T": "(hidden)"}}}
+        {"approve": "never", "timeout_seconds": 120.0, "mcp": {"command": ["a"], "env": {"T": "(hidden)"}}, "only": []}
     ]
 
 
