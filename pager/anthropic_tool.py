@@ -1,6 +1,8 @@
 """The provider's memory tool over the tiers, for programs that use the anthropic SDK's own tool runner. Importing this
 module, and only this one, loads that SDK.
 
+`clear_all_memory` is not offered: files can be deleted, and what was said stays. `Memory.purge` destroys for good.
+
     >>> from pager.anthropic_tool import TieredMemoryTool
     >>> with Memory.open(directory, embedder=None) as memory:
     ...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
