@@ -7,7 +7,7 @@ tokens, so a kind that was never seen stays pessimistic. The margin grows with t
     >>> counter = Counter()
     >>> counter.estimate(Counts(words=1000)).tokens
     1600
-    >>> for _ in range(20): counter.learn(Counts(words=1000), 1200)
+    >>> for _ in range(20): learned = counter.learn(Counts(words=1000), 1200)
     >>> 1195 <= counter.estimate(Counts(words=1000)).tokens <= 1230
     True
 """
