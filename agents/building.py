@@ -31,7 +31,7 @@ from pager.types import BlockSpec
 
 WINDOW_WITHOUT_RECORD = 100_000
 LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
-TAKEN = frozenset({*memory_tools.NAMES, *memory_file_tool.NAMES, TaskTools.task_done.__name__})
+OF_MEMORY = {"pager": memory_tools.NAMES, "anthropic": memory_file_tool.NAMES, "none": ()}
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
 
 def own_tools(config: AgentConfig) -> list[Tool]:
     """The functions that the configuration names, imported from beside the file that does or from what is installed."""
-    own: dict[str, Tool] = {}
+    own, taken = dict[str, Tool](), _taken(config)
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         if not isinstance(item, FunctionTool):
@@ -148,7 +148,7 @@ def own_tools(config: AgentConfig) -> list[Tool]:
         except ToolError as error:
             problems.append(Problem(place, str(error)))
             continue
-        if tool.name in own or tool.name in TAKEN:
+        if tool.name in own or tool.name in taken:
             told = f"there is a tool {tool.name!r} already; give your function another name."
             problems.append(Problem(place, told))
         own[tool.name] = tool
@@ -157,11 +157,16 @@ def own_tools(config: AgentConfig) -> list[Tool]:
     return list(own.values())
 
 
+def _taken(config: AgentConfig) -> set[str]:
+    """Names that no other tool can have."""
+    return {*OF_MEMORY[config.memory.tools], TaskTools.task_done.__name__}
+
+
 def server_tools(config: AgentConfig, opened: ExitStack) -> list[Tool]:
     """The tools of the MCP servers that the configuration names, which stay connected until `opened` is closed."""
     from agents import mcp_client
 
-    found: dict[str, Tool] = {}
+    found, taken = dict[str, Tool](), _taken(config)
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         if not isinstance(item, ServerTools):
@@ -175,7 +180,7 @@ def server_tools(config: AgentConfig, opened: ExitStack) -> list[Tool]:
             problems.append(Problem(place, str(error)))
             continue
         for tool in tools:
-            if tool.name in found or tool.name in TAKEN:
+            if tool.name in found or tool.name in taken:
                 told = f"there is a tool {tool.name!r} already; name those that the agent is to get with 'only'."
                 problems.append(Problem(place, told))
             found[tool.name] = tool

@@ -41,23 +41,23 @@ def within(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str], int]:
     return lines[start : len(lines) if ends[1] == -1 else ends[1]], start + 1
 
 
-def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, whole_in: str) -> list[str]:
-    """As many numbered lines as the limit takes, and how to read on. `last` is the number of the last line there is,
-    `whole_in` names the file in which a line that is too long by itself can be read."""
+def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, whole_in: str) -> tuple[list[str], int]:
+    """As many numbered lines as the limit takes, with how to read on; and the number of the last one shown. `last` is
+    the number of the last line there is, `whole_in` says where a line that is too long by itself can be read."""
     left, shown = limit_tokens - WORDS_AROUND_TOKENS, list[str]()
     for line in numbered(lines, first):
         left -= tokens.total(line) + 1
         if left < 0:
             break
         shown.append(line)
+    end = first + max(1, len(shown)) - 1
     if len(shown) == len(lines):
-        return shown
+        return shown, end
     if not shown:
         shown = [tokens.head(numbered(lines[:1], first)[0], max(8, limit_tokens - WORDS_AROUND_TOKENS))]
         shown.append(f"(Line {first} is too long to be shown whole; {whole_in}.)")
-    end = first + len(shown) - 1 if shown[-1][:1] != "(" else first
     shown.append(f"(Lines {first} to {end} of {last} are shown; read on with view_range [{end + 1}, -1].)")
-    return shown
+    return shown, end
 
 
 def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:

@@ -84,9 +84,10 @@ class MemoryFiles:
             return self._list(path, place, view_range)
         lines = found.text.split("\n")
         shown, first = file_texts.within(lines, view_range)
-        self._shelf.note_read(found.pages_in(first, first + len(shown) - 1))
         told = READ_FACT.format(page=found.pages[0][1]) if place.area == ARCHIVE else READ_BLOCK
-        body = file_texts.fitting(shown, first, self._limit, len(lines), told)
+        body, last = file_texts.fitting(shown, first, self._limit, len(lines), told)
+        if body:
+            self._shelf.note_read(found.pages_in(first, last))
         return f"Here's the content of {path} with line numbers:\n" + "\n".join(body)
 
     def _list(self, path: str, place: Place, view_range: Any) -> str:

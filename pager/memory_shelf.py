@@ -15,7 +15,7 @@ from pager.markup import stamp
 from pager.memory_paths import ARCHIVE, CORE, MARKDOWN, RECALL, ROOT, Place, is_name, number_of_fact, path_of_key
 from pager.reading import Reading
 from pager.tiers import Tiers
-from pager.types import Block, Fact
+from pager.types import FOREVER, Block, Fact
 
 LINE_CHARS = 500
 MOST_NAMED = 10_000  # facts that a directory knows of; the others are found by searching, or by their names
@@ -60,7 +60,7 @@ class Shelf:
         return Found(fact.text, fact, ((1, fact.id),)) if fact else None
 
     def is_directory(self, place: Place) -> bool:
-        return not place.name or (place.area == ARCHIVE and bool(self._named(f"{place.name}/", limit=1)))
+        return not place.name or (place.area == ARCHIVE and bool(self._named(f"{place.name}/")))
 
     def files(self, place: Place) -> dict[str, int]:
         """The files below a directory by their names from it on, with their sizes in bytes."""
@@ -95,7 +95,7 @@ class Shelf:
         """All facts of a directory of the archive."""
         if place.area != ARCHIVE:
             return []
-        return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/")]
+        return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/", limit=FOREVER)]
 
     def _fact(self, name: str) -> Fact | None:
         number = number_of_fact(name)

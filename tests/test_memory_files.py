@@ -100,6 +100,15 @@ def test_what_is_read_is_in_the_ledger(files: MemoryFiles, memory: Memory) -> No
     assert memory.ledger(events=["page_in"])[-1].page_id == "s2"
 
 
+def test_what_did_not_fit_was_not_read(files: MemoryFiles, memory: Memory) -> None:
+    for hour in range(3):
+        memory.record("user", "A long day of work. " * 200, at=f"2026-04-30T1{hour}:00Z")
+    told = view(files, "/memories/recall/2026-04-30.md")
+    assert "read on with view_range" in told
+    assert [move.page_id for move in memory.ledger(events=["page_in"])] == ["s1"]
+    assert "## s2" not in told
+
+
 # --- recall
 
 
