@@ -15,11 +15,9 @@ from pager.markup import stamp
 from pager.memory_paths import ARCHIVE, CORE, MARKDOWN, RECALL, ROOT, Place, is_name, number_of_fact, path_of_key
 from pager.reading import Reading
 from pager.tiers import Tiers
-from pager.types import FOREVER, Block, Fact
+from pager.types import Block, Fact
 
 LINE_CHARS = 500
-MOST_NAMED = 10_000  # facts that a directory knows of; the others are found by searching, or by their names
-MOST_UNNAMED = 1_000
 IN_VIEW = frozenset({"step", "request"})
 
 
@@ -81,21 +79,21 @@ class Shelf:
 
     def _archived(self) -> dict[str, int]:
         """The directory of the archive: facts by their names, and those without one by their ids."""
-        rows = self._memory.filed_facts(limit=MOST_NAMED)
+        rows = self._memory.filed_facts()
         named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
         without = [(number, count) for number, key, count in rows if not is_name(key)]
-        without += self._memory.unnamed_facts(limit=MOST_UNNAMED)
+        without += self._memory.unnamed_facts()
         return named | {f"f{number}": count for number, count in without}
 
-    def _named(self, prefix: str, limit: int = MOST_NAMED) -> list[tuple[int, str, int]]:
-        rows = self._memory.filed_facts(prefix, limit=limit)
+    def _named(self, prefix: str) -> list[tuple[int, str, int]]:
+        rows = self._memory.filed_facts(prefix)
         return [row for row in rows if is_name(row[1])]
 
     def facts_below(self, place: Place) -> list[Fact]:
         """All facts of a directory of the archive."""
         if place.area != ARCHIVE:
             return []
-        return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/", limit=FOREVER)]
+        return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/")]
 
     def _fact(self, name: str) -> Fact | None:
         number = number_of_fact(name)

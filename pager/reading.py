@@ -155,14 +155,14 @@ class Reading:
         return bool(self._store.archive.true_at([fact.number], to_micros(self._clock.now()), ()))
 
     @takes_turns
-    def filed_facts(self, prefix: str = "", *, limit: int) -> list[tuple[int, str, int]]:
+    def filed_facts(self, prefix: str = "") -> list[tuple[int, str, int]]:
         """The facts that are true now and whose key begins like this, by key: number, key and bytes."""
-        return self._store.archive.filed(to_micros(self._clock.now()), prefix, limit)
+        return self._store.archive.filed(to_micros(self._clock.now()), prefix)
 
     @takes_turns
-    def unnamed_facts(self, *, limit: int) -> list[tuple[int, int]]:
-        """The newest facts without a key that are true now: number and bytes."""
-        return self._store.archive.without_key(to_micros(self._clock.now()), limit)
+    def unnamed_facts(self) -> list[tuple[int, int]]:
+        """The facts without a key that are true now, newest first: number and bytes."""
+        return self._store.archive.without_key(to_micros(self._clock.now()))
 
     @takes_turns
     def search_archive(
