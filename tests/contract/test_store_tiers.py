@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from pager.errors import StorageError
 from pager.search import words
 from pager.store import Store
 from pager.types import Block
-from tests.contract.stores import Place, keep
+from tests.contract.stores import Place, keep, say, text
 from tests.contract.vector_sources import unit_vectors
 
 # --- facts
