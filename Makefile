@@ -20,7 +20,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-browser test-fast lint ruff pyright layers format bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
+.PHONY: help install demo test test-browser test-fast test-local lint ruff pyright layers format bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,10 @@ test-browser: install  ## the debug view in a real browser, which must be there
 
 test-fast: install  ## the tests that are not marked slow, in under ten seconds
 	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_FLAGS)
+
+test-local: install  ## what must hold with a model of your own: make test-local URL=http://127.0.0.1:8080
+	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [MODEL=...] [WINDOW=8192]" >&2; exit 2; }
+	LOCAL_BASE_URL="$(URL)" LOCAL_MODEL="$(MODEL)" LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
 
 lint: ruff pyright layers  ## ruff, pyright and the layers of the code (with -k: all of them, even if one fails)
 
@@ -99,7 +103,7 @@ lock:  ## renew the locks from pyproject.toml
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev -c requirements.lock $$runtime -o requirements-dev.lock
+	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock
 
 clean:  ## remove what the targets here have made
 	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache

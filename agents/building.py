@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents import costs, embedders, memory_tools, summaries, tasks, tools
+from agents import costs, embedders, memory_file_tool, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
 from agents.background import Background
 from agents.config import AgentConfig
-from agents.config_sections import FunctionTool, ModelConfig
+from agents.config_sections import FunctionTool, ModelConfig, ServerTools
 from agents.events import Text, Thinking
+from agents.memory_file_tool import MemoryFileTool, NoMemoryTools
 from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
 from agents.model import FinishedReply, Json, Model, ModelFailed
@@ -30,7 +31,7 @@ from pager.types import BlockSpec
 
 WINDOW_WITHOUT_RECORD = 100_000
 LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
-TAKEN = frozenset({*memory_tools.NAMES, TaskTools.task_done.__name__})
+OF_MEMORY = {"pager": memory_tools.NAMES, "anthropic": memory_file_tool.NAMES, "none": ()}
 
 
 @dataclass(slots=True)
@@ -61,10 +62,11 @@ def assemble(
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
-        of_memory, of_task = MemoryTools(clock), TaskTools()
+        of_memory, of_task = make_memory_tools(config, clock), TaskTools()
         all_tools = [
-            *(of_memory.tools() if config.memory.tools == "pager" else ()),
+            *of_memory.tools(),
             *own_tools(config),
+            *server_tools(config, opened),
             *(of_task.tools() if task else ()),
         ]
         try:
@@ -92,6 +94,17 @@ def assemble(
         of_memory.bind(memory)
         of_task.bind(memory)
         return Parts(memory, model, all_tools, meter, opened.pop_all(), background, remarks)
+
+
+def make_memory_tools(config: AgentConfig, clock: Clock) -> MemoryTools | MemoryFileTool | NoMemoryTools:
+    """How the agent moves its own memory."""
+    match config.memory.tools:
+        case "pager":
+            return MemoryTools(clock)
+        case "anthropic":
+            return MemoryFileTool()
+        case "none":
+            return NoMemoryTools()
 
 
 class _NoModel:
@@ -124,7 +137,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
 
 def own_tools(config: AgentConfig) -> list[Tool]:
     """The functions that the configuration names, imported from beside the file that does or from what is installed."""
-    own: dict[str, Tool] = {}
+    own, taken = dict[str, Tool](), _taken(config)
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         if not isinstance(item, FunctionTool):
@@ -136,13 +149,45 @@ def own_tools(config: AgentConfig) -> list[Tool]:
         except ToolError as error:
             problems.append(Problem(place, str(error)))
             continue
-        if tool.name in own or tool.name in TAKEN:
+        if tool.name in own or tool.name in taken:
             told = f"there is a tool {tool.name!r} already; give your function another name."
             problems.append(Problem(place, told))
         own[tool.name] = tool
     if problems:
         raise ConfigError(problems)
     return list(own.values())
+
+
+def _taken(config: AgentConfig) -> set[str]:
+    """Names that no other tool can have."""
+    return {*OF_MEMORY[config.memory.tools], TaskTools.task_done.__name__}
+
+
+def server_tools(config: AgentConfig, opened: ExitStack) -> list[Tool]:
+    """The tools of the MCP servers that the configuration names, which stay connected until `opened` is closed."""
+    from agents import mcp_client
+
+    found, taken = dict[str, Tool](), _taken(config)
+    problems: list[Problem] = []
+    for number, item in enumerate(config.tools):
+        if not isinstance(item, ServerTools):
+            continue
+        place = config.place("tools", number, "mcp")
+        where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url)
+        try:
+            server = opened.enter_context(mcp_client.connected(where))
+            tools = server.tools(item.only, approve=item.approve, timeout_seconds=item.timeout_seconds)
+        except ToolError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        for tool in tools:
+            if tool.name in found or tool.name in taken:
+                told = f"there is a tool {tool.name!r} already; name those that the agent is to get with 'only'."
+                problems.append(Problem(place, told))
+            found[tool.name] = tool
+    if problems:
+        raise ConfigError(problems)
+    return list(found.values())
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from agents import yaml_file
 from agents.config_fields import Name, Version
-from agents.config_problems import RULES_BROKEN, dotted, explain
+from agents.config_problems import RULES_BROKEN, explain
 from agents.config_sections import (
     ArchivalConfig,
     CoreConfig,
@@ -29,7 +29,6 @@ from agents.config_sections import (
     PricesConfig,
     RecallConfig,
     Section,
-    ServerTools,
     Tool,
     WindowConfig,
 )
@@ -145,22 +144,9 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
         known = {problem.place for problem in problems}  # what could not be expanded is wrong in one way only
         found = [*explain(error, root, AgentConfig), *_rules_broken(data, error, root)]
         raise ConfigError([*problems, *(problem for problem in found if problem.place not in known)]) from None
-    if problems := [*problems, *_not_yet(config, root), *_embedder(config, root)]:
+    if problems := [*problems, *_embedder(config, root)]:
         raise ConfigError(problems)
     return config
-
-
-def _not_yet(config: AgentConfig, root: Node) -> list[Problem]:
-    """What the format has and this version does not do: said at its place, because ignoring it would be a lie."""
-    asked: list[tuple[list[str | int], str]] = [
-        (["tools", number, "mcp"], "MCP servers are not supported by this version yet. Take the entry out.")
-        for number, tool in enumerate(config.tools)
-        if isinstance(tool, ServerTools)
-    ]
-    if config.memory.tools == "anthropic":
-        said = "the provider's memory tool is not supported by this version yet. Use 'pager' or 'none'."
-        asked.append((["memory", "tools"], said))
-    return [Problem(root.at(path).key_place or root.place, f"{dotted(path)}: {said}") for path, said in asked]
 
 
 def _embedder(config: AgentConfig, root: Node) -> list[Problem]:

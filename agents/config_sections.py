@@ -225,7 +225,7 @@ class MemoryConfig(Section):
     tools: Literal["pager", "anthropic", "none"] = Field(
         default="pager",
         description="pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool "
-        "over the same tiers (not in this version yet); none: the agent cannot change its memory.",
+        "over the same tiers (memory_20250818: files under /memories); none: the agent cannot change its memory.",
     )
 
 
@@ -267,7 +267,10 @@ class ServerTools(ToolConfig):
     """The tools of an MCP server."""
 
     mcp: ServerConfig = Field(
-        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Not in this version yet."
+        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."
+    )
+    only: Annotated[tuple[Text, ...], Field(strict=False)] = Field(
+        default=(), description="The names of those of its tools that the agent gets. Default: all."
     )
 
 

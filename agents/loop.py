@@ -7,7 +7,6 @@ on disk. It stops when the turn is answered, a limit holds, a call waits for a p
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from agents.events import (
     ToolFinished,
     ToolStarted,
 )
+from agents.logs import log
 from agents.meter import Meter
 from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
 from agents.tools import Output, Tool, ToolFailed, told
@@ -32,7 +32,6 @@ from pager.memory import INTERRUPTED, Memory
 from pager.replies import WINDOW_END
 from pager.types import Call, Usage
 
-log = logging.getLogger("selfpager")
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."

@@ -28,8 +28,9 @@ class MemoryTools:
 
     _memory: Memory
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, actor: str = ACTOR) -> None:
         self._clock = clock
+        self._actor = actor
 
     def bind(self, memory: Memory) -> None:
         self._memory = memory
@@ -39,11 +40,11 @@ class MemoryTools:
 
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""
-        return _block_now(self._memory.core_append(block, text, actor=ACTOR))
+        return _block_now(self._memory.core_append(block, text, actor=self._actor))
 
     def core_replace(self, block: str, old_text: str, new_text: str) -> str:
         """Replace an exact and unique piece of a core block. An empty new_text deletes it."""
-        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=ACTOR))
+        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=self._actor))
 
     def archive(
         self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
@@ -54,7 +55,7 @@ class MemoryTools:
             key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
             valid_from: When it began to be true, if not now (2026-05-03).
         """
-        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=ACTOR)
+        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
         said = [f"Stored as {fact.id}."]
         if fact.supersedes is not None:
             said.append(f"It supersedes f{fact.supersedes}: {self._memory.fact(f'f{fact.supersedes}').text}")
@@ -73,14 +74,14 @@ class MemoryTools:
         Args:
             as_of: A date: what was true then.
         """
-        hits = self._memory.search_archive(query, tags=tags, as_of=as_of, limit=_within(limit), actor=ACTOR)
+        hits = self._memory.search_archive(query, tags=tags, as_of=as_of, limit=_within(limit), actor=self._actor)
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
         return self._bounded([self._fact_line(hit) for hit in hits])
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
         """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
-        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=ACTOR)
+        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=self._actor)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."
         return self._bounded([f"{hit.page_id} {markup.stamp(hit.at)} {hit.who}: {hit.text}" for hit in hits])
@@ -91,7 +92,7 @@ class MemoryTools:
         Args:
             pin: Keep it in view across evictions until page_out.
         """
-        page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=ACTOR)
+        page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
         if page.where:
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
@@ -105,17 +106,17 @@ class MemoryTools:
     ) -> str:  # fmt: skip
         """Unpin a page (page_id), or move text from a core block to the archive (block and text)."""
         if page_id and not block and not text:
-            self._memory.page_out(page_id, actor=ACTOR)
+            self._memory.page_out(page_id, actor=self._actor)
             return f"{page_id} is no longer pinned; it leaves your view at the next eviction."
         if block and text and not page_id:
-            fact = self._memory.move_out(block, text, key=key, tags=tags or (), actor=ACTOR)
+            fact = self._memory.move_out(block, text, key=key, tags=tags or (), actor=self._actor)
             now = next(known for known in self._memory.core() if known.name == block)
             return f"Moved to the archive as {fact.id}. {_block_now(now)}"
         raise Refused("page_out takes either page_id, or block and text.")
 
     def forget(self, page_id: str, reason: str) -> str:
         """End a fact's validity: it is no longer true. It stays findable with as_of."""
-        fact = self._memory.forget(page_id, reason, actor=ACTOR)
+        fact = self._memory.forget(page_id, reason, actor=self._actor)
         return f"{fact.id} no longer holds: {fact.text}"
 
     def _fact_line(self, hit: Hit) -> str:

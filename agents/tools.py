@@ -17,7 +17,6 @@ import asyncio
 import importlib
 import inspect
 import json
-import logging
 import re
 import sys
 import threading
@@ -39,7 +38,6 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
 FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
 SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
-log = logging.getLogger("selfpager")
 
 
 class ToolError(PagerError):
@@ -62,6 +60,7 @@ class Tool:
     approve: Literal["never", "always"] = "never"
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     memory: bool = False  # one of the memory's own: its effect and its result are one transaction
+    of_provider: Json | None = None  # the definition of a tool that the provider knows by its type
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
@@ -85,6 +84,8 @@ class Tool:
 
     @property
     def definition(self) -> Json:
+        if self.of_provider is not None:
+            return dict(self.of_provider)
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
     def run(self, raw: Json) -> Output:

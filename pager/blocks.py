@@ -41,6 +41,11 @@ def as_blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Json]:
     return [{k: v for k, v in cast(Json, clean(block)).items() if k != "cache_control"} for block in content]
 
 
+def is_providers(tool: Json) -> bool:
+    """Whether the provider defines this tool: a request then says only its type."""
+    return tool.get("type") not in (None, "custom")
+
+
 def text_block(text: str) -> Json:
     return {"type": "text", "text": text}
 

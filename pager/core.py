@@ -84,6 +84,10 @@ class Core:
         """Take a text out of a block because it goes somewhere else."""
         return self.replace(name, text, "", actor)
 
+    def rewrite(self, name: str, value: str, actor: str) -> Block:
+        """Another text for the whole block."""
+        return self._edit(self.block(name), clean(text_of_person(value, "value")), actor, "written anew")
+
     def _edit(self, block: Block, value: str, actor: str, reason: str) -> Block:
         if block.read_only or block.file:
             how = "read-only" if block.read_only else "read from a file"
@@ -202,7 +206,7 @@ def _way_out(block: Block, what: str, limit: str) -> str:
         return f"Shorten the file {block.file}, or raise {limit} in the configuration."
     if block.read_only:
         return f"Shorten its value, or raise {limit}, in the configuration."
-    return f"Shorten {what} with core_replace, or move text to the archive with page_out."
+    return f"Shorten {what}, or move text from it to the archive."
 
 
 def _read(name: str, file: str) -> str:

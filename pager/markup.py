@@ -24,6 +24,17 @@ Pages have ids: f12 is a fact, s45 a step of the conversation, x3 a part that wa
 page by its id, or search by words, meaning and date. When a <notice> says that the window is filling, save what you
 will need. Elements such as <core_update>, <recalled> and <notice> come from the memory, never from a person."""
 
+HOW_MEMORY_FILES_WORK = """\
+# How your memory works
+You see three tiers. <core> below is always in view: keep there what every turn needs, in few words; each block is the
+file /memories/core/<its name>.md. This conversation is the recall tier: when it grows too long its oldest steps leave
+your view, and <digest> then lists them; nothing is lost. The archive, /memories/archive, holds facts for as long as
+you like: a file each, named by what it is about, with text that stands by itself.
+Renaming a file between core and archive moves it. What has left your view is in /memories/recall by day
+(2026-05-03.md), and any page is there by its id: s45 a step of the conversation, f12 a fact, x3 a part that was too
+long to show whole. When a <notice> says that the window is filling, save what you will need. Elements such as
+<core_update>, <recalled> and <notice> come from the memory, never from a person."""
+
 NO_TEXT = "(no text)"
 
 

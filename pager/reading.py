@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.archival import Archival
 from pager.browsing import Browsing
-from pager.clock import Clock, Moment, to_micros
+from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
 from pager.content import name_of_actor, path_of, whole_number
 from pager.core import Core
 from pager.counter import Counter
@@ -27,7 +27,7 @@ from pager.prompt import LIMITS_NOTE, rebuild
 from pager.recall import Recall
 from pager.store import Store
 from pager.turns import Turns
-from pager.types import Block, Call, Fact, FactCounts, FactUse, Hit, Json, Movement, Stay, read_page_id
+from pager.types import Block, Call, Fact, FactCounts, FactUse, Hit, Json, Movement, SaidStep, Stay, read_page_id
 from pager.view import View
 
 P = ParamSpec("P")
@@ -145,6 +145,28 @@ class Reading:
         return self._store.archive.never_used(whole_number(limit, "limit"))
 
     @takes_turns
+    def current_fact(self, key: str) -> Fact | None:
+        """The fact of a key that is true now, if there is one."""
+        now = to_micros(self._clock.now())
+        lasting = [fact for fact, _ in self._store.archive.versions(key, beyond=now)]
+        return next((fact for fact in lasting if to_micros(fact.valid_from) <= now), None)
+
+    @takes_turns
+    def is_true(self, fact: Fact) -> bool:
+        """Whether a fact holds now."""
+        return bool(self._store.archive.true_at([fact.number], to_micros(self._clock.now()), ()))
+
+    @takes_turns
+    def filed_facts(self, prefix: str = "") -> list[tuple[int, str, int]]:
+        """The facts that are true now and whose key begins like this, by key: number, key and bytes."""
+        return self._store.archive.filed(to_micros(self._clock.now()), prefix)
+
+    @takes_turns
+    def unnamed_facts(self) -> list[tuple[int, int]]:
+        """The facts without a key that are true now, newest first: number and bytes."""
+        return self._store.archive.without_key(to_micros(self._clock.now()))
+
+    @takes_turns
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
     ) -> list[Hit]:
@@ -160,6 +182,24 @@ class Reading:
         """Steps by words, meaning, people, dates, and by what was said around them, resident and evicted, best first.
         A date alone means that whole day."""
         return self._recall.find(query, limit=limit, after=after, before=before)
+
+    @takes_turns
+    def days(self) -> dict[str, int]:
+        """The days on which something was said, oldest first, with the bytes of it."""
+        days: dict[str, int] = {}
+        for at, count in self._store.conversation.moments():
+            day = from_micros(at, self.zone).date().isoformat()
+            days[day] = days.get(day, 0) + count
+        return days
+
+    @takes_turns
+    def said_on(self, day: Moment) -> list[SaidStep]:
+        """The steps that were said that day, in their order."""
+        span = to_micros(span_start(day, self.zone)), to_micros(span_end(day, self.zone))
+        rows = self._store.conversation.said_between(*span)
+        return [
+            SaidStep(f"s{row['id']}", from_micros(row["at"], self.zone), row["name"] or row["role"]) for row in rows
+        ]
 
     @takes_turns
     def page(self, page_id: str) -> str:

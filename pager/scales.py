@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pager import tokens, window
+from pager import blocks, tokens, window
 from pager.counter import Counter
 from pager.ledger import Ledger
 from pager.types import Json, Usage
@@ -19,6 +19,7 @@ from pager.view import View
 AROUND_BLOCK = 12  # tokens that a block may cost beside its text
 AROUND_REPLIED = 32  # or one of a reply beside the output that it was billed as
 AROUND_TOOLS = 300  # and what a provider writes around the tools
+PROVIDERS_TOOL = 3000  # or for one that it defines itself, of which the request says only the type
 LEAST_TOKENS_SHARE, MOST_TOKENS_TIMES = 0.2, 8  # of tiktoken's count: what a server that counts can say of text
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
@@ -34,7 +35,7 @@ class Scales:
     def weigh(self, view: View, usable_tokens: int) -> tuple[int, bool]:
         """What the request that this view makes has at most, and whether the provider said so."""
         size, base, new = view.size(self.counter), view.base_tokens, view.unmeasured()
-        around = AROUND_BLOCK * len(new) + AROUND_REPLIED * view.base_blocks + (0 if base else AROUND_TOOLS)
+        around = AROUND_BLOCK * len(new) + AROUND_REPLIED * view.base_blocks + (0 if base else _around_tools(view))
         media = 2 * view.counts_not_measured().media  # how large it really is only the provider knows
         most = (base or 0) + media + around + sum(map(tokens.upper_bound, new))
         if most <= usable_tokens and not (media and self.count_tokens):
@@ -75,3 +76,8 @@ class Scales:
         if since is None or view.base_tokens is None:
             return self.counter.learn(view.counts(), usage.whole_input)
         return view.base_is_exact and self.counter.learn(since, usage.whole_input - view.base_tokens)
+
+
+def _around_tools(view: View) -> int:
+    tools = view.epoch.tools if view.epoch else []
+    return AROUND_TOOLS + PROVIDERS_TOOL * sum(map(blocks.is_providers, tools))

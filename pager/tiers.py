@@ -130,6 +130,11 @@ class Tiers(Reading):
         return self._core.replace(block, old_text, new_text, actor)
 
     @takes_turns
+    def core_write(self, block: str, text: str, *, actor: str = "person") -> Block:
+        """Another text for a whole core block; an empty one empties it."""
+        return self._core.rewrite(block, text, actor)
+
+    @takes_turns
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """A page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
         last = self._prompt.view.last

@@ -145,6 +145,14 @@ class PageText:
     media: tuple[Json, ...] = ()
 
 
+class SaidStep(NamedTuple):
+    """A step by its id: when it was said, and by whom."""
+
+    page_id: str
+    at: datetime
+    who: str
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call that has no result yet. `begun`: it may have run already."""

@@ -202,6 +202,44 @@ def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_p
     assert command("check", "back").code == 0
 
 
+def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Everything in a database, but for where it came from."""
+    with closing(sqlite3.connect(file)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}
+
+
+def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path, tmp_path: Path) -> None:
+    with Memory.open(alice, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
+        memory.append_user("hello")
+        memory.request()
+        memory.append_assistant("Hello.", {"input_tokens": 500, "output_tokens": 3})
+        memory.core_append("human", "a baker")
+        memory.forget("f2", "wrong")
+    before = rows(alice / DATABASE)
+    assert command("export", "alice", "alice.db").code == 0
+    assert rows(tmp_path / "alice.db") == before
+    assert command("import", "alice.db", "--as", "again").code == 0
+    assert rows(alice.with_name("again") / DATABASE) == before
+    assert {"facts", "steps", "parts", "blocks", "ledger", "requests", "residency"} <= before.keys()
+    assert all(before[name] for name in ("facts", "steps", "parts", "blocks", "ledger", "requests", "residency"))
+
+
+def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice: Path, tmp_path: Path) -> None:
+    Path("talk.json").write_text('[{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
+    Path("notes").mkdir()
+    Path("notes/MEMORY.md").write_text("# Tea\ngreen, no sugar", encoding="utf-8")
+    assert command("import", "talk.json", "--as", "alice").out == "1 turns were taken from talk.json into alice.\n"
+    assert command("import", "notes", "--as", "alice", "--json").json == {
+        "imported": "alice", "file": "notes", "facts": 1,
+    }  # fmt: skip
+    with Memory.open(alice, embedder=None) as memory:
+        assert memory.search_recall("Porto")[0].who == "user"
+        assert memory.search_archive("sugar")[0].text == "# Tea\ngreen, no sugar"
+    assert command("import", "talk.json").code == 0
+    assert (tmp_path / "home" / "talk" / DATABASE).is_file()
+
+
 def test_an_export_replaces_nothing(command: Command, alice: Path) -> None:
     Path("alice.db").write_text("precious", encoding="utf-8")
     assert command("export", "alice", "alice.db").code == 1

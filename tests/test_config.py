@@ -133,26 +133,6 @@ def test_the_digest_is_a_word_or_names_a_model(digest: Any, summarizes: bool, mo
     assert (recall.summarizes, recall.summary_model) == (summarizes, model)
 
 
-def test_what_this_version_does_not_do_is_said_at_its_place(folder: Path) -> None:
-    text = """\
-        name: x
-        memory:
-          tools: anthropic
-        tools:
-          - {use: "a:b"}
-          - mcp: {command: [npx, server]}
-          - approve: always
-            mcp: {url: "http://x"}
-        """
-    server = "MCP servers are not supported by this version yet. Take the entry out."
-    assert wrong(text) == [
-        "a.yaml:3:3: memory.tools: the provider's memory tool is not supported by this version yet. "
-        "Use 'pager' or 'none'.",
-        f"a.yaml:6:5: tools[1].mcp: {server}",
-        f"a.yaml:8:5: tools[2].mcp: {server}",
-    ]
-
-
 def test_nothing_means_the_default(folder: Path) -> None:
     empty = """\
         name: x
@@ -576,7 +556,7 @@ def test_the_environment_of_a_server_is_hidden() -> None:
     config = formed({"tools": [{"mcp": server}]})
     assert "s3cret" not in render(config)
     assert json.loads(render_json(config))["tools"] == [
-        {"approve": "never", "timeout_seconds": 120.0, "mcp": {"command": ["a"], "env": {"T": "(hidden)"}}}
+        {"approve": "never", "timeout_seconds": 120.0, "mcp": {"command": ["a"], "env": {"T": "(hidden)"}}, "only": []}
     ]
 
 

@@ -85,7 +85,7 @@ def test_a_unique_piece_is_replaced_and_nothing_else(lines: list[str], new: str)
         (lambda m: m.core_replace("human", "", "x"), ["old_text is empty", "core_append"]),
         (lambda m: m.core_append("persona", "x"), ["'persona'", "read-only", "configuration", "archive"]),
         (lambda m: m.core_replace("persona", "kind", "rude"), ["read-only"]),
-        (lambda m: m.core_append("human", "word " * 80), ["'human'", "of 60 tokens", "core_replace", "page_out"]),
+        (lambda m: m.core_append("human", "word " * 80), ["'human'", "of 60 tokens", "Shorten it", "archive"]),
         (lambda m: m.core_append("human", ""), ["nothing", "'human'"]),
         (lambda m: m.core_append("human", " \n"), ["nothing", "'human'"]),
     ],
@@ -104,7 +104,7 @@ def test_errors_say_the_value_the_limit_and_the_way_out_and_change_nothing(
 
 def test_the_tier_has_a_limit_of_its_own(memory: Memory) -> None:
     memory.core_append("human", "word " * 50)
-    with pytest.raises(Refused, match=r"core would hold 1[5-9]\d of 150 tokens\. Shorten a block with core_replace"):
+    with pytest.raises(Refused, match=r"core would hold 1[5-9]\d of 150 tokens\. Shorten a block, or move"):
         memory.core_append("notes", "word " * 98)
     memory.core_append("notes", "word " * 80)
     assert sum(block.used_tokens for block in memory.core()) <= 150

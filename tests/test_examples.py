@@ -26,7 +26,10 @@ def test_there_are_examples() -> None:
     assert {"pager.memory", "pager.clock", "pager.counter", "pager.limits", "pager.inbox", "pager.tokens"} <= set(found)
 
 
-@pytest.mark.parametrize("name", ["pager", *(n for n in MODULES if examples(importlib.import_module(n)))])
+OF_AGENTS = ("agents.conversations", "agents.notes", "agents.tools")
+
+
+@pytest.mark.parametrize("name", ["pager", *(n for n in MODULES if examples(importlib.import_module(n))), *OF_AGENTS])
 def test_the_examples_of_a_module_are_true(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(name)
     given = {"directory": tmp_path, "clock": HandClock(), "SqliteStore": SqliteStore}

@@ -17,7 +17,7 @@ from tests.standin import (
     Reply,
     call,
 )
-from tests.standin.params import COUNT, CREATE, CUSTOM_TOOL
+from tests.standin.params import COUNT, CREATE, CUSTOM_TOOL, MEMORY_TOOL
 from tests.standin.shapes import BLOCKS
 from tests.support.params import (
     MARK,
@@ -143,7 +143,7 @@ def test_the_tables_are_the_sdks_own_types() -> None:
     tables = {
         "".join(word.capitalize() for word in name.split("_")) + "BlockParam": shape for name, shape in BLOCKS.items()
     }
-    for name, shape in (*tables.items(), ("ToolParam", CUSTOM_TOOL)):
+    for name, shape in (*tables.items(), ("ToolParam", CUSTOM_TOOL), ("MemoryTool20250818Param", MEMORY_TOOL)):
         assert {**dict.fromkeys(shape.needs, True), **dict.fromkeys(shape.may, False)} == fields(getattr(sdk, name)), (
             name
         )

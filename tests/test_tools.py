@@ -346,7 +346,6 @@ def test_a_name_that_the_api_refuses_is_refused_here(name: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    before = set(sys.modules)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "my_tools.py").write_text(
         'NUMBER = 5\ndef look(city: str) -> str:\n    """Look."""\n    return city\n'
@@ -356,9 +355,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "my_broken.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "my_mistyped.py").write_text("def look(:\n", encoding="utf-8")
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
-            sys.modules.pop(name)
+    for name in [name for name in sys.modules if name.startswith("my_")]:
+        sys.modules.pop(name)
 
 
 def test_a_function_beside_the_yaml_file_is_found(folder: Path) -> None:

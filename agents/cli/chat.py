@@ -24,7 +24,7 @@ END = frozenset({"/quit", "/exit"})
 
 @click.command("chat", short_help="A conversation that remembers, also over restarts.")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option("--history", "history_file", type=click.Path(path_type=Path), help="Turns to remember, as JSON lines.")
+@click.option("--history", "history_file", type=click.Path(path_type=Path), help="A conversation to remember, as JSON.")
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Only the answers, not what moves in the memory.")
 @common

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import click
 
 from agents import homes
 from agents.cli.completion import AgentName
+from agents.logs import log
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT,
@@ -51,7 +53,11 @@ def common(function: Function) -> Function:
         help="Another instance of the same agent, with a memory of its own.",
     )
     debug = click.option(
-        "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show where an error came from."
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_debug,
+        help="Show where an error came from, and the log.",
     )
     return home(instance(debug(function)))
 
@@ -69,3 +75,14 @@ def _set_as(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         ctx.ensure_object(Shared).debug = True
+        log.addHandler(DEBUG_LOG)
+
+
+class _OnStderr(logging.Handler):
+    """The log in the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+DEBUG_LOG = _OnStderr()

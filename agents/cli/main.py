@@ -13,7 +13,8 @@ import traceback
 
 import click
 
-from agents.cli.common import DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.logs import log
 from agents.tree import ConfigError
 from pager.errors import PagerError
 
@@ -30,7 +31,8 @@ COMMANDS = {  # command -> (module, what it does)
     "render": ("agents.cli.configs", "Show an agent's configuration as resolved."),
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
     "export": ("agents.cli.upkeep", "Copy an agent, also a running one, into a file."),
-    "import": ("agents.cli.upkeep", "Bring an exported agent back."),
+    "import": ("agents.cli.upkeep", "Bring back an exported agent, or take conversations and notes."),
+    "mcp": ("agents.cli.mcp", "Serve an agent's memory to any MCP client."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
 
@@ -113,6 +115,8 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
         return _failed(error, debug=shared.debug)
+    finally:
+        log.removeHandler(DEBUG_LOG)
     return code if isinstance(code, int) else DONE
 
 

@@ -26,7 +26,7 @@ OUTAGE_SECONDS = 12 * 3600.0
 @click.option("--resume", is_flag=True, help="Go on with the open task, however it ended.")
 @click.option("--new", is_flag=True, help="Drop a task that is still open.")
 @click.option("--approve/--deny", "approval", default=None, help="Answer the call that waits for approval.")
-@click.option("--history", "history_file", type=click.Path(path_type=Path), help="Turns to remember, as JSON lines.")
+@click.option("--history", "history_file", type=click.Path(path_type=Path), help="A conversation to remember, as JSON.")
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @common
 @click.pass_obj

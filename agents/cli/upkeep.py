@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from agents import copies, homes
+from agents import copies, history, homes, notes
 from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
+from pager.errors import Refused
 from pager.memory import Memory
 
 
@@ -56,19 +57,39 @@ def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@click.command("import", short_help="Bring an exported agent back.")
+@click.command("import", short_help="Bring back an exported agent, or take conversations and notes.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 @click.pass_obj
 def import_command(shared: Shared, file: Path, as_line: bool) -> int:
-    """Make an agent from an exported FILE: with its name up to the first dot, or the one that --as says.
+    """Bring FILE into an agent: with FILE's name up to the first dot, or the one that --as says.
 
-    An agent of that name must not exist.
+    \b
+    FILE is one of
+      an exported agent   whose name must be free
+      .json, .jsonl       conversations, in the message format of OpenAI or Anthropic, or JSON lines of turns
+      .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
+
+    Conversations and notes are added to the agent, which is made if there is none; what was taken before is not
+    taken again. The agent must not be running.
     """
     name = shared.as_name or file.name.split(".")[0]
-    copies.import_(file, homes.directory_of(name, shared.home, os.environ))
-    _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
+    directory = homes.directory_of(name, shared.home, os.environ)
+    if not notes.are_notes(file) and not history.is_conversation(file):
+        copies.import_(file, directory)
+        _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
+        return DONE
+    if not file.exists():
+        raise Refused(f"there is no file {file}.")
+    from agents import embedders
+
+    known = embedders.noted(directory) if directory.exists() else "default"
+    what = "facts" if notes.are_notes(file) else "turns"
+    with Memory.open(directory, embedder=known) as memory:
+        taken = notes.take(memory, file) if what == "facts" else history.take(memory, file)
+    told = f"{taken} {what} were taken from {file} into {name}."
+    _say({"imported": name, "file": str(file), what: taken}, told, as_line=as_line)
     return DONE
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import socket
 import socketserver
 import sys
@@ -24,13 +23,13 @@ from itertools import count
 from typing import Any, Literal, Protocol, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
+from agents.logs import log
 from agents.rehearsal import wire
 from agents.rehearsal.wire import ApiError, Json
 
 Answer = TypeVar("Answer")
 LOOPBACK = "127.0.0.1"
 POLL_SECONDS = 0.02  # how soon `close` is noticed
-log = logging.getLogger("selfpager")
 
 
 @dataclass(frozen=True, slots=True)

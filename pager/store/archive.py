@@ -93,6 +93,23 @@ class ArchiveTable:
         sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
 
+    def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
+        """Facts that are true at a moment and whose key begins like this, by key: number, key and bytes of text."""
+        sql = (
+            "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
+            f" WHERE f.key >= ?2 AND f.key < ?2 || char(0x10FFFF) AND {_TRUE_AT.format(at='?1')}"
+            " ORDER BY f.key"
+        )
+        return [(row["id"], row["key"], row["bytes"]) for row in self._db.rows(sql, (at, prefix))]
+
+    def without_key(self, at: int) -> list[tuple[int, int]]:
+        """The facts without a key that are true at a moment, newest first: number and bytes of text."""
+        sql = (
+            "SELECT f.id, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
+            f" WHERE f.key IS NULL AND {_TRUE_AT.format(at='?1')} ORDER BY f.id DESC"
+        )
+        return [(row["id"], row["bytes"]) for row in self._db.rows(sql, (at,))]
+
     def release_key(self, fact: int) -> None:
         """Let go of the key for the moment in which its next holder is not stored yet."""
         self._db.run("UPDATE facts SET superseded_by = id WHERE id = ?", (fact,))

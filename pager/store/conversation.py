@@ -160,6 +160,21 @@ class ConversationTable:
             for r, b in blocks
         ]
 
+    # by when it was said
+
+    def moments(self) -> list[tuple[int, int]]:
+        """When every step was said, and how many bytes it holds, as it came."""
+        sql = (
+            "SELECT s.at, sum(length(CAST(p.block AS BLOB))) AS bytes FROM steps s JOIN parts p ON p.step = s.id"
+            " WHERE p.kind = 'said' AND s.purged = 0 GROUP BY s.id ORDER BY s.at"
+        )
+        return [(row["at"], row["bytes"]) for row in self._db.rows(sql)]
+
+    def said_between(self, start: int, end: int) -> list[Row]:
+        """The steps of a half-open span of time, in their order; not those whose text is gone."""
+        sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
+        return self._db.rows(sql, (start, end))
+
 
 def _part(row: Row) -> Part:
     counts = Counts(row["words"] or 0, row["digits"] or 0, row["other"] or 0, row["code"] or 0, row["media"] or 0)

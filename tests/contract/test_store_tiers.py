@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from pager.errors import StorageError
 from pager.search import words
 from pager.store import Store
 from pager.types import Block
-from tests.contract.stores import Place, keep
+from tests.contract.stores import Place, keep, say, text
 from tests.contract.vector_sources import unit_vectors
 
 # --- facts
@@ -66,6 +67,34 @@ def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
     assert [number for at in (5, 10, 19, 20, 29, 30) for number in table.true_at([early, old, new], at, ())] == [
         early, early, old, old, new,
     ]  # fmt: skip
+
+
+def test_facts_are_listed_by_their_keys_while_they_are_true(store: Store) -> None:
+    seat = keep(store, "aisle é", key="travel/seat")
+    over = keep(store, "gone", key="travel/meal", until=50)
+    later = keep(store, "to come", key="travel/visa", start=70)
+    keep(store, "elsewhere", key="travels")
+    old, new = keep(store, "one"), keep(store, "three")
+    keep(store, "ended", until=50)
+    assert store.archive.filed(40, "travel/") == [(over, "travel/meal", 4), (seat, "travel/seat", 8)]
+    assert [row[0] for row in store.archive.filed(70, "travel/")] == [seat, later]
+    assert [row[1] for row in store.archive.filed(60, "")] == ["travel/seat", "travels"]
+    assert store.archive.without_key(60) == [(new, 5), (old, 3)]
+    store.upkeep.mark_fact_purged(seat)
+    assert [row[1] for row in store.archive.filed(60, "")] == ["travels"]
+
+
+def test_steps_by_when_they_were_said(store: Store) -> None:
+    late, _ = say(store, "late", at=90)
+    early, _ = say(store, "early", at=10)
+    store.conversation.append_part(early, "notice", "user", text("not said"), 10)
+    size = len(json.dumps(text("early"), separators=(",", ":")))
+    assert store.conversation.moments() == [(10, size), (90, size - 1)]
+    assert [row["id"] for row in store.conversation.said_between(10, 90)] == [early]
+    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [early, late]
+    store.upkeep.mark_step_purged(early)
+    assert store.conversation.moments() == [(90, size - 1)]
+    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
 
 
 def test_forgetting_ends_a_fact_and_frees_its_key(store: Store) -> None:

@@ -80,9 +80,13 @@ CUSTOM_TOOL = Shape(
         "type": or_null(one_of("custom")),
     },
 )
-# Tools that the provider defines: a prefix of their type -> their name.
+MEMORY_TOOL_TYPE = "memory_20250818"
+MEMORY_TOOL = Shape(
+    {"name": one_of("memory"), "type": one_of(MEMORY_TOOL_TYPE)},
+    {**MARK, "allowed_callers": texts, "defer_loading": flag, "input_examples": things, "strict": flag},
+)
+# Other tools that the provider defines: a prefix of their type -> their name.
 PROVIDER_TOOLS = {
-    "memory_2": "memory",
     "bash_2": "bash",
     "text_editor_20250124": "str_replace_editor",
     "text_editor_2": "str_replace_based_edit_tool",
@@ -138,6 +142,8 @@ def _check_tools(tools: list[Any]) -> None:
         if kind == "custom":
             CUSTOM_TOOL(f"tools.{index}.custom", tool)
             check_schema(f"tools.{index}.custom.input_schema", tool["input_schema"])
+        elif kind == MEMORY_TOOL_TYPE:
+            MEMORY_TOOL(f"tools.{index}.{kind}", tool)
         else:
             _check_provider_tool(f"tools.{index}", tool, kind)
         if tool["name"] in seen:

@@ -1,0 +1,80 @@
+"""An agent's memory, served to any MCP client over stdio or streamable HTTP. Imports `mcp`, and so is imported late."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+import uvicorn
+from mcp import types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+from agents.logs import log
+from agents.tools import Output, Tool, ToolFailed, told
+from pager.errors import PagerError
+
+HOST = "127.0.0.1"  # only this machine: there is no password
+INSTRUCTIONS = (
+    "The memory of the agent {name}. search_archive finds facts and search_recall what was said; page_in reads either "
+    "by its id; core is what the agent always has in view."
+)
+
+
+def serve_stdio(name: str, tools: list[Tool]) -> None:
+    """Serve one client on standard input and output, until it hangs up."""
+
+    async def run() -> None:
+        server = _server(name, tools)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    anyio.run(run)
+
+
+def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:
+    """Serve on this machine's port (0: a free one), until Ctrl-C. `ready` is told the address once it answers there."""
+    app = _server(name, tools).streamable_http_app(host=HOST)
+    with socket.create_server((HOST, port)) as listening:
+        ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+
+
+def _server(name: str, tools: list[Tool]) -> Server[Any]:
+    by_name = {tool.name: tool for tool in tools}
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_told_as(tool) for tool in tools])
+
+    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = by_name.get(asked.name)
+        if tool is None:
+            return _result(f"There is no tool {asked.name!r}. There are: {', '.join(by_name)}.", is_error=True)
+        try:
+            return _result(await anyio.to_thread.run_sync(tool.run, asked.arguments or {}))
+        except (PagerError, ToolFailed) as error:
+            return _result(str(error), is_error=True)
+        except Exception as error:
+            log.exception("the tool %s failed", tool.name)
+            return _result(f"{tool.name} failed: {told(error)}", is_error=True)
+
+    instructions = INSTRUCTIONS.format(name=name)
+    return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _told_as(tool: Tool) -> types.Tool:
+    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema)
+
+
+def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:
+    blocks = [{"type": "text", "text": output}] if isinstance(output, str) else output
+    return types.CallToolResult(content=[_content(block) for block in blocks], is_error=is_error)
+
+
+def _content(block: dict[str, Any]) -> types.ContentBlock:
+    source = cast("dict[str, Any]", block.get("source") or {})
+    if block["type"] == "image" and source.get("type") == "base64":
+        return types.ImageContent(type="image", data=source["data"], mime_type=source["media_type"])
+    return types.TextContent(type="text", text=block["text"] if block["type"] == "text" else f"({block['type']})")

@@ -1,0 +1,73 @@
+"""What must hold with any model behind any server of the Messages API, however little it can. Never what it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.agent import Agent
+from agents.loop import Patience
+
+STORY = (
+    "Here is the log of day {day}; nothing has to be done about it. " + "Clouds from the west, wind 3, no rain. " * 40
+)
+ASKED = ("My name is Dana and I am a baker. Please remember that.", "What is my name?")
+YAML = """\
+name: local
+model: {{id: "{model}", base_url: "{url}", max_output_tokens: 300, thinking: off}}
+instructions: Answer in one short sentence. Archive what you are asked to remember.
+window: {{limit_tokens: {window}}}
+core: {{blocks: {{human: {{description: Who the person is., limit_tokens: 200}}}}}}
+archival: {{embedder: none}}
+limits: {{max_steps: 8}}
+"""
+STORED = re.compile(r"^Stored as (f\d+)\.", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Life:
+    """What happened, for the person who asked."""
+
+    turns: int
+    calls: int
+    facts_by_agent: int
+    evictions: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.turns} turns, {self.calls} tool calls, {self.facts_by_agent} facts stored by the model, "
+            f"{self.evictions} steps evicted"
+        )
+
+
+def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, turns: int = 14) -> Life:
+    """Talk until steps have left the window, then look over everything; a law that does not hold is an error."""
+    file = folder / "local.yaml"
+    file.write_text(YAML.format(model=model, url=url, window=window), encoding="utf-8")
+    texts = [ASKED[0], *(STORY.format(day=day) for day in range(turns)), ASKED[1]]
+    with Agent.load(file, home=folder, environ={}, patience=Patience(total_seconds=60)) as agent:
+        memory = agent.memory
+        fact = memory.archive("the oven is repaired on Friday", key="oven")
+        for text in texts:
+            agent.turn(text)
+            assert memory.takes_messages
+            assert not memory.open_calls
+        moves = memory.ledger()
+        stored = [found for step in _steps(agent) for found in STORED.findall(step)]
+        assert all(memory.fact(page).actor == "agent" for page in stored)
+        assert memory.search_archive("oven")[0].page_id == fact.id
+        assert any(move.event == "evict" for move in moves), "nothing was paged out"
+        assert memory.search_recall("log of day 0")[0].text
+        assert memory.check() == []
+        calls = sum(block.get("type") == "tool_use" for step in _said(agent) for block in memory.blocks_of(step))
+        evicted = sum(move.event == "evict" for move in moves)
+        return Life(len(texts), calls, len(set(stored)), evicted)
+
+
+def _said(agent: Agent) -> list[str]:
+    return [step.page_id for day in agent.memory.days() for step in agent.memory.said_on(day)]
+
+
+def _steps(agent: Agent) -> list[str]:
+    return [agent.memory.page(step) for step in _said(agent)]

@@ -1,0 +1,30 @@
+"""The opt-in test for models of one's own, tried on two servers that are always here: it passes where the laws hold,
+with a model that uses its tools and with one that never does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.rehearsal import Rehearsal
+from tests.local.invariants import live
+from tests.support.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+
+def test_it_passes_with_a_model_that_uses_its_tools(tmp_path: Path) -> None:
+    with Rehearsal() as rehearsal:
+        life = live(tmp_path, rehearsal.base_url)
+    assert (life.turns, life.calls > 0, life.facts_by_agent > 0, life.evictions > 0) == (16, True, True, True)
+
+
+def test_it_passes_with_a_model_that_calls_nothing(tmp_path: Path, stage: Stage) -> None:
+    life = live(tmp_path, stage.base_url)
+    assert (life.turns, life.calls, life.facts_by_agent, life.evictions > 0) == (16, 0, 0, True)
+
+
+def test_it_fails_where_nothing_is_paged_out(tmp_path: Path, stage: Stage) -> None:
+    with pytest.raises(AssertionError, match="nothing was paged out"):
+        live(tmp_path, stage.base_url, window=60_000, turns=2)

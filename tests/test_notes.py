@@ -1,0 +1,78 @@
+"""Markdown memories become facts: every line is in one, each has a name, and what is taken twice is there once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import notes
+from pager import Memory, Refused
+from tests.support import HandClock
+
+CLAUDE = """\
+Read this first.
+
+# Build
+Run `make`.
+
+## Tests
+```sh
+# not a heading
+pytest
+```
+# Style #
+Short words.
+# Build
+Again.
+# Empty
+"""
+LINES = st.sampled_from(["# a", "## b", "### c", "#d", "", "x", "  ", "```", "~~~", "# a #", "####### e", "y"])
+
+
+def test_sections_are_facts_below_their_headings() -> None:
+    assert notes.facts("CLAUDE.md", CLAUDE) == [
+        ("CLAUDE.md", "Read this first."),
+        ("CLAUDE.md#Build", "# Build\nRun `make`."),
+        ("CLAUDE.md#Build/Tests", "# Build\n## Tests\n```sh\n# not a heading\npytest\n```"),
+        ("CLAUDE.md#Style", "# Style #\nShort words."),
+        ("CLAUDE.md#Build (2)", "# Build\nAgain."),
+    ]
+
+
+@given(st.lists(LINES, max_size=30))
+def test_no_line_is_lost_and_no_name_is_given_twice(lines: list[str]) -> None:
+    found = notes.facts("m.md", "\n".join(lines))
+    assert len({noted.key for noted in found}) == len(found)
+    assert all(noted.text.strip() for noted in found)
+    kept = [line for noted in found for line in noted.text.split("\n") if line in ("x", "y", "#d", "####### e")]
+    assert kept == [line for line in lines if line in ("x", "y", "#d", "####### e")]
+
+
+def test_a_directory_is_taken_once_and_changes_supersede(tmp_path: Path) -> None:
+    folder = tmp_path / "memories"
+    (folder / "more").mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("# Seat\nwindow\n# Tea\ngreen\n", encoding="utf-8")
+    (folder / "more" / "hats.markdown").write_text("likes hats", encoding="utf-8")
+    (folder / "notes.txt").write_text("not this", encoding="utf-8")
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        assert (notes.take(memory, folder), notes.take(memory, folder)) == (3, 0)
+        (folder / "MEMORY.md").write_text("# Seat\naisle\n# Tea\ngreen\n", encoding="utf-8")
+        assert notes.take(memory, folder) == 1
+        assert [fact.text for fact in memory.fact_versions("MEMORY.md#Seat")] == ["# Seat\nwindow", "# Seat\naisle"]
+        assert memory.search_archive("hats")[0].text == "likes hats"
+
+
+def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "a.md").write_text("fine", encoding="utf-8")
+    (tmp_path / "bad" / "b.md").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "none").mkdir()
+    with Memory.open(tmp_path / "m", embedder=None) as memory:
+        with pytest.raises(Refused, match=r"b\.md cannot be read"):
+            notes.take(memory, tmp_path / "bad")
+        with pytest.raises(Refused, match="holds no Markdown files"):
+            notes.take(memory, tmp_path / "none")
+        assert memory.newest_facts() == []
