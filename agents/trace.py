@@ -18,7 +18,7 @@ from agents.trace_parts import Near, Standing, Told, Trace, Verdict
 from agents.trace_searches import searches
 from agents.trace_verdict import reasons
 from pager import blocks
-from pager.browsing import normal
+from pager.browsing import holds, normal
 from pager.errors import NotFound, Refused
 from pager.reading import Reading
 from pager.rows import Piece
@@ -61,7 +61,7 @@ class Found:
         if self.purged:
             return False
         if self.wanted:
-            return self.wanted in normal(piece.text)
+            return holds(piece.text, self.wanted)
         return piece.page_id in self.pages or piece.key in {f"part:{held.part}" for held in self.pieces}
 
 

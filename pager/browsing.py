@@ -12,6 +12,7 @@ Lists are newest first and found by an index; looking for a text reads every tex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -58,37 +59,37 @@ class Browsing:
     def requests(self, limit: int, through: str | None = None) -> list[Asked]:
         """The newest requests, in order; with `through` up to the one that this step answered."""
         number = None if through is None else _step(through)
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.requests(_length(limit), number)
 
     def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.requests_from(_offset(offset), _length(limit))
 
     def around(self, step: str) -> tuple[str | None, str | None]:
         """The replies to a request before and after a step."""
         number = _step(step)
-        with self._turns:
+        with self._turns.lock, self._turns:
             found = self._store.prompt.answered_around(number)
         before, after = (None if near is None else f"s{near}" for near in found)
         return before, after
 
     def epoch(self, number: int) -> Epoch | None:
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.prompt.epoch(number)
 
     def usage(self) -> Usage:
         """What all requests together cost, in tokens."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.usage()
 
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.steps(_offset(offset), _length(limit))
 
     def step(self, page_id: str) -> StepRow:
         """One step as the list has it."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             row = self._store.browse.step(_step(page_id))
         if row is None:
             raise NotFound(f"there is no step {page_id!r}.")
@@ -96,12 +97,12 @@ class Browsing:
 
     def pieces_of(self, step: int) -> list[Piece]:
         """The said parts of a step; none when there is no such step."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.pieces_of(step)
 
     def piece(self, part: int) -> list[Piece]:
         """The said part x<part>, if there is one."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             found = self._store.browse.piece(part)
         return [found] if found else []
 
@@ -109,31 +110,31 @@ class Browsing:
         """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold it."""
         if kind not in FACTS:
             raise Refused(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.facts(kind, text, _offset(offset), _length(limit))
 
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.movements(tuple(events), _offset(offset), _length(limit))
 
     def events(self) -> dict[str, int]:
         """How many rows of each event the ledger has."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.events()
 
     def pins(self) -> list[Pin]:
         """What is pinned, also what the prompt has not shown yet."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.prompt.pins()
 
     def command(self, command_id: str) -> str | None:
         """What became of a command that was left in the inbox; None while it waits."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.journal.command(command_id)
 
     def core_history(self, block: str) -> list[CoreVersion]:
         """Every version of a core block, oldest first."""
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.core_history(block)
 
     # a text
@@ -143,11 +144,11 @@ class Browsing:
         What our own tools answered only repeats other places, and is left out, with the calls that asked for it."""
         wanted, pattern = normal(text), like(text)
         browse = self._store.browse
-        with self._turns:
+        with self._turns.lock, self._turns:
             pieces = _first(
                 most + 1,
                 _all(lambda after: browse.pieces_like(pattern, after, BATCH), lambda piece: piece.part),
-                lambda piece: wanted in normal(blocks.text_of(piece.block)) and not self._ours(piece),
+                lambda piece: holds(blocks.text_of(piece.block), wanted) and not self._ours(piece),
             )
             facts = _first(
                 most + 1,
@@ -175,13 +176,24 @@ class Browsing:
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """The newest searches that found or just missed one of the pages, or asked for one of the words, in order."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like(word) for word in words]
-        with self._turns:
+        with self._turns.lock, self._turns:
             return self._store.browse.searches(patterns, _length(limit))
+
+
+_ESCAPED = re.compile(r"\\(.)")
+_ESCAPES = {"n": " ", "t": " ", "r": " "}
 
 
 def normal(text: str) -> str:
     """A text as it is compared: without case, every white space the same."""
     return " ".join(text.split()).casefold()
+
+
+def holds(text: str, wanted: str) -> bool:
+    """Whether a text holds a normal one, as it stands or as JSON, which is how the input of a tool call is told."""
+    return wanted in normal(text) or (
+        "\\" in text and wanted in normal(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text))
+    )
 
 
 def like(text: str) -> str:

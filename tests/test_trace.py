@@ -263,6 +263,13 @@ def test_any_text_is_found_as_it_was_said(talk: Talk, text: str) -> None:
     assert told(talk.memory, f"{text}z").known is False
 
 
+@pytest.mark.parametrize("text", ['return "forty two"', "def f(): return", "C:\\new"])
+def test_what_stands_in_the_input_of_a_call_is_found_as_it_reads(talk: Talk, text: str) -> None:
+    talk.ask("go", call("write", {"code": 'def f():\n    return "forty two"\n# C:\\new\n'}))
+    found = told(talk.memory, text)
+    assert (found.verdict.present, found.pages) == (True, ("s2",))
+
+
 def test_it_reads_the_same_beside_the_writer(talk: Talk) -> None:
     talk.ask("the cork shop", "ok")
     with Memory.read(talk.directory, clock=talk.clock) as reading:

@@ -45,7 +45,7 @@ function whole(told, ctx) {
       raw,
     ),
     group("Before the conversation", told.prefix, ctx),
-    group("The conversation", told.pieces, ctx, told.earlier && earlier(told, ctx)),
+    group("The conversation", told.pieces, ctx, told.earlier > 0 && earlier(told, ctx)),
   );
 }
 
