@@ -121,6 +121,16 @@ def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
         ("أعيش في القاهرة", "القاهرة"),
         ("Ζω στην ΑΘΉΝΑ", "αθήνα"),
         ("ﾊﾝｶｸ カナ", "ハンカク"),
+        ("We flew to İstanbul", "İstanbul"),
+        ("We flew to İstanbul", "istanbul"),
+        ("Šį mė\u0303nuo", "MĖ\u0303NUO"),
+        ("avañe'ẽ g\u0303uarani", "guarani"),
+        ("ΟΔΥΣΣΕΎΣ", "οδυσσευς"),
+        ("Αθήνα", "αθηνα"),
+        ("αθηνα", "Αθήνα"),
+        ("Ёлка в лесу", "елка"),
+        ("בְּרֵאשִׁית בָּרָא", "בראשית"),
+        ("בראשית ברא", "בְּרֵאשִׁית"),
     ],
 )
 def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: str) -> None:
