@@ -36,7 +36,7 @@ CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
 CANDIDATES = 64  # of each side, for the other one to judge
 WORDS_DEEP = 256  # down to which place words are asked what they say to the candidates of meaning
 MISSED = 3  # of the facts behind the last hit the ledger names so many
-MOST_TAGGED = 5000  # facts with a tag up to this number are all scored
+MOST_TAGGED = 5000  # so many facts with a tag are all scored; of more, the newest and the nearest
 TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
 
 
@@ -219,14 +219,20 @@ class Archival:
     def _by_meaning(
         self, meaning: Meaning, vector: Vectors, at: int, tags: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:  # fmt: skip
-        if tags:
-            return meaning.among(self._store.archive.tagged(tags, at, MOST_TAGGED), vector)[: max(CANDIDATES, limit)]
-        wanted = max(CANDIDATES, limit)
+        wanted, most = max(CANDIDATES, limit), max(CANDIDATES, limit)
+        newest = self._store.archive.tagged(tags, at, MOST_TAGGED) if tags else []
+        exact = meaning.among(newest, vector)
+        if tags and len(newest) < MOST_TAGGED:
+            return exact[:most]
+        # That is enough: a tag of so many facts is not rare, so a few times as many of the nearest hold the hits; where
+        # they do not, four times as many are asked for, up to all there are. So none that is nearer than the last hit
+        # is missed. The newest, scored exactly, make good what an approximate index leaves out.
         while True:
             near = meaning.near(vector, wanted)
-            valid = self._store.archive.true_at([number for number, _ in near], at, ())
+            valid = self._store.archive.true_at([number for number, _ in near], at, tags)
             if len(valid) >= limit or len(near) < wanted:  # enough, or all there are
-                return [hit for hit in near if hit[0] in valid][: max(CANDIDATES, limit)]
+                both = {**dict(exact), **{number: score for number, score in near if number in valid}}
+                return sorted(both.items(), key=lambda hit: (-hit[1], -hit[0]))[:most]
             wanted *= 4
 
     def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:

@@ -1,10 +1,13 @@
 """Times that a question speaks of, in English or as 2026-05-03. Pure: the day it is asked on is handed in.
 
-Of a day or a month without its year every year is meant from the first to the last that is asked for. What cannot be
-read says nothing: "may" is a month where it has a capital or a word before it that months have.
+Of a day or a month without its year every year is meant from the first to the last that is asked for; but before it,
+after it, since it and until it speak of the last one that has begun. What cannot be read says nothing: "may" is a month
+where it has a capital or a word before it that months have, and 3/2/2024 is another day here than there.
 
     >>> spans("what did we do in May?", date(2026, 7, 1), range(2025, 2027))
     [(datetime.date(2025, 5, 1), datetime.date(2025, 6, 1)), (datetime.date(2026, 5, 1), datetime.date(2026, 6, 1))]
+    >>> spans("and after 3.2.2024?", date(2026, 7, 1), range(2025, 2027))
+    [(datetime.date(2024, 2, 4), datetime.date(9999, 12, 31))]
     >>> event("what was it like before the move?")
     ('before', 'move')
 """
@@ -12,11 +15,13 @@ read says nothing: "may" is a month where it has a capital or a word before it t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 Span = tuple[date, date]  # half-open
 DAY = timedelta(days=1)
+LOOK_BACK = 80  # characters before a time that may say on which side of it
 _NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -27,36 +32,104 @@ _SHORT = r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _MONTH = rf"(?P<month>{'|'.join(_NAMES)}|(?:{_SHORT})\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
+_LEADS = r"in|of|before|after|from|between|since|until|till|through|by|last|this|during|early|mid|late"
 _FORMS = tuple(
-    re.compile(rf"(?<![\w-]){form}(?!\w|-\d)", re.IGNORECASE)
+    re.compile(rf"(?<![\w-])(?<!/\d/)(?<!/\d\d/){form}(?!\w|-\d)", re.IGNORECASE)
     for form in (
         r"(?P<iso>\d{4}-\d\d-\d\d)",
+        r"(?P<dotted>[0-3]?\d\.[01]?\d\.(?:19|20)\d\d)",
         rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
         rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?",
-        rf"(?P<before>(?:in|of|since|until|by|last|this|during|early|mid|late)\s+)?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
+        rf"(?P<lead>(?:{_LEADS})\s+)?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
         _YEAR,
-        r"(?P<near>today|tonight|yesterday)",
+        r"(?P<near>today|tonight|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
         r"(?P<which>this|last|past|previous)\s+(?P<unit>week|weekend|month|year|night)",
         rf"(?P<last>(?:last|on|this)\s+)(?P<weekday>{'|'.join(_DAYS)})",
         rf"(?P<count>\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?(?P<ago>day|week|month|year)s?\s+ago",
     )
 )
+# What stands before a time, and between two of them.
+_ARTICLE = r"\s+(?:(?:the|this|last|in|early|mid|late|(?:day|week|month|year)\s+of)\s+)*"
+_SIDE = re.compile(
+    rf"\b(?:(?P<one>day|week)\s+)?(?P<side>before|after|since|until|till|through|up\s+to){_ARTICLE}$", re.IGNORECASE
+)
+_RANGE = re.compile(
+    rf"\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
+    re.IGNORECASE,
+)  # the first time of the two is the \0
+_SECOND = re.compile(
+    rf"\b(?:from|between)\s+(?:\S+\s+){{1,4}}(?:to|and|until|till|through){_ARTICLE}$", re.IGNORECASE
+)  # "may" there is a month, too
 _EVENT = re.compile(
-    r"\b(?P<side>before|after|since)\s+(?:(?:the|my|our|your|his|her|their|its|\w+['\u2019]s)\s+)(?P<what>\w+(?:\s\w+)?)",
+    r"\b(?P<side>before|after|since)\s+(?:(?:the|my|our|your|his|her|their|its|\w+['\u2019]s)\s+)(?P<what>(?!\d)\w+(?:\s\w+)?)",
     re.IGNORECASE,
 )
 
 
-def spans(question: str, today: date, years: range) -> list[Span]:
-    """Every span of days that the question names. What has been read as one is not read again as another."""
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """A time that a question names: where it does, and the days of it, oldest first."""
+
+    start: int
+    end: int
+    days: list[Span]
+
+
+def spans(question: str, today: date, years: range, newest: date | None = None) -> list[Span]:
+    """Every span of days that the question speaks of. `newest` is the last day of which anything is known, if not
+    today: the last May that has begun had begun by then."""
     found: list[Span] = []
+    known = today if newest is None else newest
+    times = _times(question, today, years)
+    while times:
+        first, *times = times
+        before = question[max(0, first.start - LOOK_BACK) : first.start]
+        if times and _RANGE.search(f"{before}\0{question[first.end : times[0].start]}"):
+            found += _through(first.days, times.pop(0).days)
+        elif side := _SIDE.search(before):
+            found += _beside(side, _last_begun(first.days, known))
+        else:
+            found += first.days
+    return found
+
+
+def _times(question: str, today: date, years: range) -> list[_Time]:
+    """In their order. What has been read as one is not read again as another."""
+    found: list[_Time] = []
     rest = question
     for form in _FORMS:
         for match in form.finditer(rest):
             if named := list(_read(match, today, years)):
-                found += named
+                start = match.end("lead") if match.groupdict().get("lead") else match.start()
+                found.append(_Time(start, match.end(), named))
                 rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
-    return found
+    return sorted(found, key=lambda time: time.start)
+
+
+def _last_begun(days: Sequence[Span], known: date) -> Span:
+    return next((span for span in reversed(days) if span[0] <= known), days[0])
+
+
+def _beside(match: re.Match[str], span: Span) -> list[Span]:
+    """What lies on that side of a span: all of it, or the day or the week that touches it."""
+    start, end = span
+    side, count = match["side"].lower(), {"day": 1, "week": 7}.get((match["one"] or "").lower())
+    if side == "before":
+        first = date.min if count is None else start - min(count * DAY, start - date.min)
+        found = first, start
+    elif side == "after":
+        found = end, date.max if count is None else end + min(count * DAY, date.max - end)
+    else:
+        found = (start, date.max) if side == "since" else (date.min, end)
+    return [found] if found[0] < found[1] else []
+
+
+def _through(first: Sequence[Span], last: Sequence[Span]) -> list[Span]:
+    """From one time to the other. Where only one has its year, the other has the nearest that fits."""
+    pairs = [(max((a for a in first if a[0] <= b[0]), default=None), b) for b in last]
+    if len(first) == 1:
+        pairs = [pair for pair in pairs if pair[0]][:1]
+    return [(a[0], max(a[1], b[1])) for a, b in pairs if a]
 
 
 def event(question: str) -> tuple[str, str] | None:
@@ -70,6 +143,9 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
     try:
         if said.get("iso"):
             yield _days(date.fromisoformat(said["iso"]))
+        elif dotted := said.get("dotted"):
+            day, month, year = map(int, dotted.split("."))
+            yield _days(date(year, month, day))
         elif said.get("month"):
             yield from _of_month(match, years)
         elif said.get("year"):
@@ -82,8 +158,10 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
 
 def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
     said, name = match.groupdict(), match["month"]
-    if name.lower() in ("may", "march") and name.islower() and not (said.get("before") or said.get("day")):
-        return
+    if name.lower() in ("may", "march") and name.islower() and not (said.get("lead") or said.get("day")):
+        before = match.string[max(0, match.start() - LOOK_BACK) : match.start()]
+        if not _SECOND.search(before):
+            return
     month = next(
         number for number, known in enumerate(_NAMES, start=1) if known.startswith(name.lower().strip(".")[:3])
     )
@@ -97,7 +175,8 @@ def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
 
 def _from_today(said: dict[str, str | None], today: date) -> Span:
     if near := said.get("near"):
-        return _days(today - DAY if near.lower() == "yesterday" else today)
+        back = 2 if "before" in near.lower() else int(near.lower() == "yesterday")
+        return _days(today - back * DAY)
     if weekday := said.get("weekday"):
         back = (today.weekday() - _DAYS.index(weekday.lower())) % 7
         past = str(said["last"]).lower().startswith("last")

@@ -150,8 +150,9 @@ class Recall:
     def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
         first = from_micros(int(turns.at.min()), zone).year
-        last = max(today.year, from_micros(int(turns.at.max()), zone).year)
-        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1))
+        newest = from_micros(int(turns.at.max()), zone).date()
+        last = max(today.year, newest.year)
+        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest)
         told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
         return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pager.ranking import rarity
-from pager.search import telling_words
+from pager.search import folded, telling_words
 
 if TYPE_CHECKING:
     from pager.archival import Archival
@@ -32,7 +32,7 @@ def relevant(hits: Sequence[Hit], message: str, store: Store, archival: Archival
     facts = store.archive.count_searchable()
     asked = {term: rarity(store.archive.holding(term), facts) for term in store.said.terms(" ".join(telling))}
     chance = archival.meaning.embedding.chance() if archival.meaning and "meaning" in hits[0].parts else None
-    return [hit for hit in hits if _is_relevant(hit, _covered(asked, store.said.terms(hit.text)), chance)]
+    return [hit for hit in hits if _is_relevant(hit, _covered(asked, store.said.terms(folded(hit.text))), chance)]
 
 
 def _is_relevant(hit: Hit, coverage: float, chance: float | None) -> bool:

@@ -1,7 +1,7 @@
 """Searching: the words of a text and of a question, and several rankings made one. Pure.
 
 What the index splits into words is folded first, and so are questions: one form for letters that look or mean the
-same, and scripts that put no spaces between words in pieces of one and two letters.
+same, without accents and points, and scripts that put no spaces between words in pieces of one and two letters.
 
     >>> folded("Stra\u00dfe \uff21\uff22 \u6771\u4eac\u90fd"), words("Where is the STRASSE?")
     ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import pstdev
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -20,6 +21,13 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# Marks that a word is also written without: accents, Hebrew points, Arabic and Syriac vowels, variants of one letter.
+# Not those that make another word or that are a vowel: kana's voicing, the signs of Indic scripts and of Thai.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u08d3-\u08e1\u08e3-\u08ff"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]+"
 )
 MOST_WORDS = 256  # a question may be a page long
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
@@ -51,7 +59,13 @@ def folded(text: str) -> str:
     """The text as its words are indexed."""
     if text.isascii():
         return text.lower()
-    return _UNSPACED.sub(_in_pieces, unicodedata.normalize("NFKC", text).casefold())
+    return _UNSPACED.sub(_in_pieces, _plain(text))
+
+
+def _plain(text: str) -> str:
+    # Marks go before the case does: one of them has a letter for its lower case. What stays is joined again.
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFKC", bare.casefold())
 
 
 def _in_pieces(run: re.Match[str]) -> str:
@@ -64,13 +78,20 @@ def _in_pieces(run: re.Match[str]) -> str:
 def words(text: str) -> list[str]:
     """The distinct words of a text, without the common ones where there are others."""
     found = list(dict.fromkeys(_WORD.findall(folded(text).replace("\0", " "))))
-    telling = [word for word in found if word not in _COMMON]
+    common = _written(_COMMON, text)
+    telling = [word for word in found if word not in common]
     return (telling or found)[:MOST_WORDS]
 
 
 def telling_words(text: str) -> list[str]:
     """The words that say what a message is about; none for a greeting."""
-    return [word for word in words(text) if word not in _COMMON | _SMALL_TALK]
+    empty = _written(_COMMON | _SMALL_TALK, text)
+    return [word for word in words(text) if word not in empty]
+
+
+def _written(known: frozenset[str], text: str) -> frozenset[str]:
+    """Those that the text holds with no mark on them: French tea, "th\u00e9", is no article."""
+    return known.intersection(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 Scores = Mapping[int, float]
@@ -93,8 +114,16 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
     """The piece of a long text around the first place where one of these words stands."""
     if len(text) <= characters:
         return text
-    lowered = text.lower()
-    places = [place for word in asked if (place := lowered.find(word)) >= 0]
-    start = max(0, min(places, default=0) - characters // 4)
+    start = max(0, _first_place(text, asked) - characters // 4)
     end = min(len(text), start + characters)
     return ("… " if start else "") + text[start:end] + (" …" if end < len(text) else "")
+
+
+def _first_place(text: str, asked: Sequence[str]) -> int:
+    """Where in the text the first of these words stands, which have the form that the index gives them."""
+    forms = {letter: _plain(letter) for letter in set(text)}
+    searched = "".join([forms[letter] for letter in text])
+    place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
+    if len(searched) == len(text) or not place:
+        return place
+    return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)

@@ -217,6 +217,16 @@ def test_words_in_any_order_stems_and_accents(memory: Memory) -> None:
     assert memory.search_archive("tea") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("lives in İstanbul", "İSTANBUL"), ("reads ΟΔΥΣΣΕΎΣ", "οδυσσευς"), ("mag Ёлка", "елка"), ("שָׁלוֹם", "שלום"),
+     ("mė\u0303nuo", "mėnuo"), ("aime le thé", "du thé")],
+)  # fmt: skip
+def test_marks_do_not_part_words_from_each_other(memory: Memory, text: str, query: str) -> None:
+    memory.archive(text)
+    assert ids(memory.search_archive(query)) == ["f1"]
+
+
 @pytest.mark.parametrize("query", ["", " ", "?!", "_", "\0", '"', "*", "NEAR(", "🗝"])
 def test_a_query_without_words_finds_nothing_and_fails_not(memory: Memory, query: str) -> None:
     memory.archive("a window seat")

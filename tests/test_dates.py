@@ -47,6 +47,9 @@ def read(question: str, today: date = WEDNESDAY) -> list[tuple[str, str]]:
         ("a couple of months ago", "2026-05-01", "2026-05-31"),
         ("7 months ago", "2025-12-01", "2025-12-31"),
         ("a year ago", "2025-01-01", "2025-12-31"),
+        ("on 3.2.2024 or so", "2024-02-03", "2024-02-03"),
+        ("It was on 13.02.2024.", "2024-02-13", "2024-02-13"),
+        ("the day before yesterday", "2026-06-29", "2026-06-29"),
     ],
 )
 def test_a_time_is_read_once(question: str, first: str, last: str) -> None:
@@ -58,6 +61,63 @@ def test_a_month_or_a_day_without_its_year_is_meant_in_every_year() -> None:
     assert read("on 3 March") == [("2025-03-03", "2025-03-03"), ("2026-03-03", "2026-03-03")]
 
 
+ALWAYS = ("0001-01-01", "9999-12-30")
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("What was there before May?", ALWAYS[0], "2026-04-30"),
+        ("before may", ALWAYS[0], "2026-04-30"),
+        ("before last May", ALWAYS[0], "2026-04-30"),
+        ("after April", "2026-05-01", ALWAYS[1]),
+        ("after November", "2025-12-01", ALWAYS[1]),
+        ("since March", "2026-03-01", ALWAYS[1]),
+        ("until February", ALWAYS[0], "2026-02-28"),
+        ("up to the month of February", ALWAYS[0], "2026-02-28"),
+        ("before 2024-02-01", ALWAYS[0], "2024-01-31"),
+        ("before the 8th of May 2023", ALWAYS[0], "2023-05-07"),
+        ("after March 3rd", "2026-03-04", ALWAYS[1]),
+        ("after 3.2.2024", "2024-02-04", ALWAYS[1]),
+        ("since 2024", "2024-01-01", ALWAYS[1]),
+        ("before last week", ALWAYS[0], "2026-06-21"),
+        ("since yesterday", "2026-06-30", ALWAYS[1]),
+        ("the day before 2024-02-01", "2024-01-31", "2024-01-31"),
+        ("the week after 2024-02-01", "2024-02-02", "2024-02-08"),
+        ("between 2024-03-03 and 2024-03-05", "2024-03-03", "2024-03-05"),
+        ("from March to May 2024", "2024-03-01", "2024-05-31"),
+        ("between 3 November 2025 and January", "2025-11-03", "2026-01-31"),
+        ("from 2023 until yesterday", "2023-01-01", "2026-06-30"),
+    ],
+)
+def test_what_stands_before_a_time_says_on_which_side_of_it(question: str, first: str, last: str) -> None:
+    years = range(2024, 2027) if "2024" in question else YEARS
+    found = spans(question, WEDNESDAY, years)
+    assert [(str(start), str(end - timedelta(days=1))) for start, end in found] == [(first, last)]
+
+
+@pytest.mark.parametrize("question", ["from March to May", "between March and May", "between march and may"])
+def test_from_one_time_to_another_in_every_year(question: str) -> None:
+    assert read(question) == [("2025-03-01", "2025-05-31"), ("2026-03-01", "2026-05-31")]
+    assert read("between March 3 and March 5") == [("2025-03-03", "2025-03-05"), ("2026-03-03", "2026-03-05")]
+    assert read("from November to February") == [("2025-11-01", "2026-02-28")]
+
+
+def test_the_last_one_is_the_last_that_anything_is_known_of() -> None:
+    assert spans("before May", WEDNESDAY, YEARS, date(2025, 6, 1)) == [(date.min, date(2025, 5, 1))]
+
+
+def test_each_time_has_its_own_side() -> None:
+    assert read("In May 2023, or after June 2024?") == [("2023-05-01", "2023-05-31"), ("2024-07-01", ALWAYS[1])]
+    for question in ("in May 2023 and June 2024", "the letters from May 2023 and June 2024"):
+        assert read(question) == [("2023-05-01", "2023-05-31"), ("2024-06-01", "2024-06-30")]
+
+
+@pytest.mark.parametrize("question", ["before 0001-01-01", "after 9999-12-30", "the day before 0001-01-01"])
+def test_beyond_the_calendar_is_nothing(question: str) -> None:
+    assert read(question) == []
+
+
 def test_each_time_in_a_question_is_read() -> None:
     assert read("Was it on 8 May 2023 or in June 2024, or yesterday?") == [
         ("2023-05-08", "2023-05-08"), ("2024-06-01", "2024-06-30"), ("2026-06-30", "2026-06-30"),
@@ -67,7 +127,8 @@ def test_each_time_in_a_question_is_read() -> None:
 @pytest.mark.parametrize(
     "question",
     ["", "may I go?", "the march of time", "where to sit?", "room 2024b", "1 of 12", "20260503", "deck 5", "octopus",
-     "marching", "2026-13-45", "a second ago", "9999999999999999999999 years ago"],
+     "marching", "2026-13-45", "a second ago", "3/2/2024", "on 13/02/2024",
+     "31.2.24", "9999999999999999999999 years ago"],
 )  # fmt: skip
 def test_what_is_no_time_says_nothing(question: str) -> None:
     assert read(question) == []
@@ -83,7 +144,13 @@ def test_the_31st_of_june_is_some_day_in_june() -> None:
     assert read("on 31 June 2025") == [("2025-06-01", "2025-06-30")]
 
 
-@given(st.text() | st.from_regex(r"(last|in|on|\d+)? ?(May|week|month|2024|\d+|Tuesday|ago)( \d+)?"), st.dates())
+@given(
+    st.text()
+    | st.from_regex(
+        r"(last|in|on|before|after|until|the day before|\d+)? ?(May|week|month|2024|\d+|Tuesday|ago)( \d+)?"
+    ),
+    st.dates(),
+)
 def test_whatever_is_asked_spans_have_a_day_or_more(question: str, today: date) -> None:
     assert all(start < end for start, end in spans(question, today, range(max(1, today.year - 1), today.year + 1)))
 
@@ -93,4 +160,5 @@ def test_an_event_that_is_no_date() -> None:
     assert event("since Dana's operation, what?") == ("since", "operation")
     assert event("AFTER MY KNEE SURGERY") == ("after", "KNEE SURGERY")
     assert event("before 2020") is None
+    assert event("before the 8th of May") is None
     assert event("the day after") is None

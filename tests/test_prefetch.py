@@ -43,6 +43,13 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
         yield memory
 
 
+def test_a_word_with_its_accents_helps_as_well(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.archive("Αθήνα, Ёлка")
+        memory.archive("nothing of it")
+        assert chosen(memory, "Αθήνα") == chosen(memory, "елка") == ["Αθήνα, Ёлка"]
+
+
 @pytest.mark.parametrize("message", GREETINGS)
 def test_a_greeting_recalls_nothing(memory: Memory, message: str) -> None:
     assert chosen(memory, message) == []

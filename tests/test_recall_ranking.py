@@ -78,6 +78,20 @@ def test_a_time_in_the_question_is_read_against_the_turns_time(tmp_path: Path) -
         assert found(memory, "what about the lake, yesterday?")[0] == yesterday
 
 
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [("before May", {4}), ("until April", {4}), ("after April", {5, 6, 7}), ("since June", {6, 7}),
+     ("before 2023-06-01", {4, 5}), ("after May 31st", {6, 7}), ("between May 8 and June 8", {5, 6}),
+     ("from May to June", {5, 6})],
+)  # fmt: skip
+def test_the_side_of_a_time_is_what_is_asked_for(memory: Memory, question: str, wanted: set[int]) -> None:
+    for month in (6, 4, 7, 5):
+        memory.record("user", "we went to the lake", at=f"2023-{month:02}-08")
+    hits = memory.search_recall(f"the lake {question}?")
+    assert {hit.at.month for hit in hits if "when" in hit.parts} == wanted
+    assert {hit.at.month for hit in hits[: len(wanted)]} == wanted
+
+
 def test_a_time_alone_finds_its_turns(memory: Memory) -> None:
     step = memory.record("user", "nothing else", at="2023-05-08")
     memory.record("user", "and more", at="2023-06-08")
@@ -121,6 +135,16 @@ def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
         ("أعيش في القاهرة", "القاهرة"),
         ("Ζω στην ΑΘΉΝΑ", "αθήνα"),
         ("ﾊﾝｶｸ カナ", "ハンカク"),
+        ("We flew to İstanbul", "İstanbul"),
+        ("We flew to İstanbul", "istanbul"),
+        ("Šį mė\u0303nuo", "MĖ\u0303NUO"),
+        ("avañe'ẽ g\u0303uarani", "guarani"),
+        ("ΟΔΥΣΣΕΎΣ", "οδυσσευς"),
+        ("Αθήνα", "αθηνα"),
+        ("αθηνα", "Αθήνα"),
+        ("Ёлка в лесу", "елка"),
+        ("בְּרֵאשִׁית בָּרָא", "בראשית"),
+        ("בראשית ברא", "בְּרֵאשִׁית"),
     ],
 )
 def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: str) -> None:

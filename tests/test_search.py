@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search import MOST_WORDS, folded, fused, telling_words, words
+from pager.search import MOST_WORDS, excerpt, folded, fused, telling_words, words
 
 
 @pytest.mark.parametrize(
@@ -18,6 +21,13 @@ from pager.search import MOST_WORDS, folded, fused, telling_words, words
         ("ｶﾞ", "ガ"),
         ("ΣΊΣΥΦΟΣ", "σίσυφος"),
         ("É", "e\u0301"),
+        ("İstanbul", "istanbul"),
+        ("mė\u0303nuo g\u0303uarani", "menuo guarani"),
+        ("ΟΔΥΣΣΕΎΣ Αθήνα ᾳδης", "οδυσσευς αθηνα αδης"),
+        ("Ёлка", "елка"),
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد", "محمد"),
+        ("葛\U000e0100城", "葛城"),
     ],
 )
 def test_letters_that_mean_the_same_are_folded_into_one(text: str, other: str) -> None:
@@ -29,12 +39,31 @@ def test_scripts_without_spaces_come_in_pieces_and_others_as_they_are() -> None:
     assert folded("猫").split() == ["猫"]
     assert "서울" in folded("서울에서").split()
     assert set(folded("สวัสดี").split()) >= {"สว", "วส"}  # without its vowel signs
-    assert folded("год 2024, öl") == "год 2024, öl"
+    assert folded("год 2024, öl") == "год 2024, ol"
+
+
+@pytest.mark.parametrize(("word", "other"), [("が", "か"), ("ぱ", "は"), ("कि", "कु"), ("हिंदी", "हदी"), ("한", "하")])
+def test_marks_that_make_another_word_stay(word: str, other: str) -> None:
+    assert folded(word) != folded(other)
+    assert folded(unicodedata.normalize("NFD", word)) == folded(word)
+
+
+def test_a_word_with_a_mark_is_not_the_common_one_without() -> None:
+    assert words("du thé vert") == ["du", "the", "vert"]
+    assert telling_words("the thé") == []  # where both are said it cannot be known any more
+    assert telling_words("aime le thé") == ["aime", "le", "the"]
+
+
+def test_an_excerpt_is_where_the_word_stands_however_it_is_written() -> None:
+    text = "ﬃ ά e\u0301 " * 300 + "Αθήνα" + " ß İ" * 300
+    assert "Αθήνα" in excerpt(text, words("αθηνα"), 60)
+    assert "Αθήνα" in excerpt("a " * 300 + "Αθήνα" + " b" * 300, words("αθηνα"), 60)
 
 
 @given(st.text())
 def test_folding_twice_adds_no_word(text: str) -> None:
-    assert set(words(folded(text))) == set(words(text))
+    once = folded(text)
+    assert set(re.findall(r"\w+", folded(once))) == set(re.findall(r"\w+", once))
 
 
 def test_common_words_are_left_out_unless_there_are_no_others() -> None:
