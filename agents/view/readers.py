@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from agents import edits, homes
-from agents.edits import Outcome
+from agents.edits import REFUSED, Outcome
 from pager import inbox
 from pager.clock import Clock
 from pager.lock import held_by
 from pager.memory import Memory
 from pager.opening import DATABASE, LOCK
 from pager.reading import Reading
+
+MOST_REFUSED = 5
 
 
 @dataclass(slots=True)
@@ -25,6 +27,16 @@ class Kept:
     reading: Reading
     file: tuple[int, int]
     opening: int
+
+
+@dataclass(slots=True)
+class Left:
+    """A command that was left from here for the agent's process, and why that refused it."""
+
+    id: str
+    kind: str
+    arguments: Mapping[str, Any]
+    why: str = ""
 
 
 class Readers:
@@ -37,7 +49,8 @@ class Readers:
         self._openings = 0
         self._opening = Lock()
         self._editing = Lock()
-        self._left: dict[str, set[str]] = {}  # commands that were left from here and may wait yet
+        self._left: dict[str, dict[str, Left]] = {}  # commands from here that may wait yet, by their id
+        self._refused: dict[str, list[Left]] = {}
 
     def names(self) -> list[str]:
         return homes.agents_in(self.home)
@@ -75,19 +88,34 @@ class Readers:
         directory = homes.existing(name, self.home, {})
         known = inbox.waiting(directory)
         with self._editing:
-            ours = self._left.get(name, set()) & {command["id"] for command in known}
-            self._left[name] = ours
-            left = [command for command in known if command["id"] in ours and command["kind"] != edits.MESSAGE]
+            self._follow(name, directory, known)
+            left = [command for command in self._left[name].values() if command.kind != edits.MESSAGE]
             if left and not self.runner(name) and edits.settle(directory, self._clock):
                 known = inbox.waiting(directory)
+                self._follow(name, directory, known)
         return known
+
+    def refused(self, name: str) -> list[Left]:
+        """What was left from here and then refused, with all that was typed: the newest of it."""
+        return self._refused.get(name, [])
+
+    def _follow(self, name: str, directory: Path, known: list[dict[str, Any]]) -> None:
+        """What no longer waits has had its effect, or was refused."""
+        waits = {command["id"] for command in known}
+        left = self._left.get(name, {})
+        self._left[name] = {number: command for number, command in left.items() if number in waits}
+        gone = [command for number, command in left.items() if number not in waits]
+        if gone:
+            told = zip(gone, edits.outcomes(directory, [command.id for command in gone]), strict=True)
+            refused = [replace(command, why=what.text) for command, what in told if what.state == REFUSED]
+            self._refused[name] = [*self._refused.get(name, []), *refused][-MOST_REFUSED:]
 
     def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> Outcome:
         directory = homes.existing(name, self.home, {})
         with self._editing:
             outcome = edits.edit(directory, kind, arguments, self._clock)
             if outcome.state == edits.PENDING:
-                self._left.setdefault(name, set()).add(outcome.command)
+                self._left.setdefault(name, {})[outcome.command] = Left(outcome.command, kind, arguments)
             return outcome
 
     def close(self) -> None:

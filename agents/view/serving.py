@@ -106,6 +106,7 @@ class ViewServer:
                     "revision": self.readers.revision(name),
                     "running": self.readers.runner(name),
                     "waiting": self.readers.waiting(name),
+                    "refused": plain(self.readers.refused(name)),
                 }
             case [name, what]:
                 return answer(self.readers.reading(name), what, query)

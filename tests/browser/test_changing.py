@@ -92,6 +92,22 @@ def test_a_refused_edit_says_why_and_keeps_what_was_typed(own_home: Path, browse
         expect(viewer.panel.locator(".value")).to_have_text("name is Dana")
 
 
+def test_an_edit_that_the_running_agent_refuses_says_why_and_keeps_what_was_typed(
+    own_home: Path, browser: Browser
+) -> None:
+    with viewing(own_home, browser) as viewer, Stage(own_home, os.environ).chat("guide") as talk:
+        viewer.open("guide/core")
+        edit_block(viewer, "too long " * 400)
+        expect(viewer.page.locator("#waiting")).to_be_visible()
+        talk.say(TOLD)
+        strip = viewer.page.locator("#refused")
+        expect(strip).to_contain_text("the block 'human' would hold")
+        expect(strip).to_contain_text("too long " * 400)
+        strip.get_by_role("button", name="Put away").click()
+        expect(strip).to_be_hidden()
+        expect(viewer.panel.locator(".value")).to_have_text("name is Dana")
+
+
 def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path, browser: Browser) -> None:
     with viewing(own_home, browser) as viewer, Memory.read(own_home / "guide") as reading:
         viewer.open("guide/archive")

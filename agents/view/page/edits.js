@@ -161,6 +161,49 @@ const SAID = {
   page_out: "page_id",
 };
 
+// What was left for the agent's process and then refused: why, and what was typed, until it is put away.
+const away = new Set();
+
+export function refused(root, commands) {
+  const shown = commands.filter((command) => !away.has(command.id));
+  root.hidden = !shown.length;
+  fill(
+    root,
+    el("b", {}, "Refused:"),
+    el(
+      "ul",
+      {},
+      shown.map((command) =>
+        el(
+          "li",
+          {},
+          `${command.why} `,
+          el("span", { class: "event recall" }, command.kind.replace("_", " ")),
+          ` ${typed(command)} `,
+          el(
+            "button",
+            {
+              type: "button",
+              class: "quiet",
+              on: {
+                click: () => {
+                  away.add(command.id);
+                  refused(root, commands);
+                },
+              },
+            },
+            "Put away",
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function typed({ kind, arguments: given }) {
+  return String(given?.new_text || given?.text || given?.[SAID[kind]] || "");
+}
+
 // The commands that wait for the agent's process.
 export function waiting(root, commands, running) {
   root.hidden = !commands.length;

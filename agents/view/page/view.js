@@ -5,7 +5,7 @@
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
 import { byId, el, empty, fill } from "./dom.js";
-import { waiting } from "./edits.js";
+import { refused, waiting } from "./edits.js";
 import { openPage } from "./page.js";
 import { PANELS } from "./panels.js";
 import { columnsAround, drawWindow } from "./window.js";
@@ -212,6 +212,7 @@ async function beat() {
           : "not running",
     );
     waiting(byId("waiting"), told.waiting, told.running);
+    refused(byId("refused"), told.refused);
     const changed = known.revision !== null && known.revision !== told.revision;
     known.revision = told.revision;
     if (changed) await Promise.all([look(), panel(false)]);
