@@ -41,9 +41,9 @@ def as_blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Json]:
     return [{k: v for k, v in cast(Json, clean(block)).items() if k != "cache_control"} for block in content]
 
 
-def is_providers(tool: Json) -> bool:
-    """Whether the provider defines this tool: a request then says only its type."""
-    return tool.get("type") not in (None, "custom")
+def is_memory_tool(tool: Json) -> bool:
+    """Whether this is the provider's memory tool, of which a request says only the type."""
+    return str(tool.get("type", "")).startswith("memory_")
 
 
 def text_block(text: str) -> Json:

@@ -27,8 +27,7 @@ from pager.view import View
 SPILLABLE = frozenset({"text", "tool_result", "tool_use", "image", "document"})
 TELLS_KEPT = 4  # messages told in the middle of a turn that survive beside its request
 TOOLS_OVERHEAD = Counts(code=200)
-PROVIDERS_TOOL = Counts(words=600, code=600)  # what a model is told of a tool that its provider defines
-MEMORY_TOOL = "memory_"  # how the type of the provider's memory tool begins
+MEMORY_TOOL = Counts(words=600, code=600)  # what a model is told of the provider's memory tool, and how to use it
 NO_TOOL: Json = {
     "name": "no_tool",
     "description": "There are no tools any more. This one does nothing.",
@@ -48,7 +47,7 @@ class Setup:
 
     def system_text(self) -> str:
         head = str(blocks.clean(self.instructions)).strip()
-        as_files = any(str(tool.get("type", "")).startswith(MEMORY_TOOL) for tool in self.tools)
+        as_files = any(map(blocks.is_memory_tool, self.tools))
         words = markup.HOW_MEMORY_FILES_WORK if as_files else markup.HOW_MEMORY_WORKS
         return f"{head}\n\n{words}" if head else words
 
@@ -84,7 +83,7 @@ class Epochs:
         self._pages = pages
         self.setup = setup
         self._tools_counts = tokens.count(blocks.dump(list(setup.tools) or [NO_TOOL])) + TOOLS_OVERHEAD
-        self._tools_counts += sum((PROVIDERS_TOOL for tool in setup.tools if blocks.is_providers(tool)), Counts())
+        self._tools_counts += sum((MEMORY_TOOL for tool in setup.tools if blocks.is_memory_tool(tool)), Counts())
         self._system_text = setup.system_text()
         self._system_counts = tokens.count(self._system_text)
 

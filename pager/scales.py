@@ -19,7 +19,7 @@ from pager.view import View
 AROUND_BLOCK = 12  # tokens that a block may cost beside its text
 AROUND_REPLIED = 32  # or one of a reply beside the output that it was billed as
 AROUND_TOOLS = 300  # and what a provider writes around the tools
-PROVIDERS_TOOL = 3000  # or for one that it defines itself, of which the request says only the type
+MEMORY_TOOL = 3000  # and for its own memory tool, of which the request says only the type
 LEAST_TOKENS_SHARE, MOST_TOKENS_TIMES = 0.2, 8  # of tiktoken's count: what a server that counts can say of text
 CountTokens = Callable[[Json], int | None]  # None: the provider could not say
 
@@ -80,4 +80,4 @@ class Scales:
 
 def _around_tools(view: View) -> int:
     tools = view.epoch.tools if view.epoch else []
-    return AROUND_TOOLS + PROVIDERS_TOOL * sum(map(blocks.is_providers, tools))
+    return AROUND_TOOLS + MEMORY_TOOL * sum(map(blocks.is_memory_tool, tools))

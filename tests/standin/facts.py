@@ -108,7 +108,7 @@ def tool_facts(tool: dict[str, Any]) -> BlockFacts:
 
     def find_out() -> BlockFacts:
         plain = canonical(tool)
-        kind = "tool" if tool.get("type") in (None, "custom") else "provider's tool"
+        kind = "memory tool" if str(tool.get("type")).startswith("memory_") else "tool"
         return BlockFacts(kind, digest(to_bytes(plain)), count_json(plain), _mark(tool))
 
     return _others.get(tool, find_out)

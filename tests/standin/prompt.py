@@ -18,7 +18,7 @@ REQUEST_TOKENS = 3
 MESSAGE_TOKENS = 4
 TOOL_TOKENS = 12
 TOOLS_TOKENS = 290  # what the provider writes in front of tools
-PROVIDERS_TOOL_TOKENS = 1_600  # and for one that it defines itself
+MEMORY_TOOL_TOKENS = 1_600  # and for its own memory tool
 CALL_TOKENS = 8
 
 
@@ -42,7 +42,7 @@ class Prompt:
         tools = [tool_facts(tool) for tool in params.get("tools") or ()]
         self.tokens += TOOLS_TOKENS if tools else 0
         for tool in tools:
-            self._add(tool, TOOL_TOKENS if tool.kind == "tool" else PROVIDERS_TOOL_TOKENS)
+            self._add(tool, MEMORY_TOOL_TOKENS if tool.kind == "memory tool" else TOOL_TOKENS)
         self._divide(b"system")
         system = system_facts(params.get("system") or [])
         for block in system:
