@@ -52,7 +52,8 @@ def main() -> None:
                     viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=2, color_scheme=look
                 )
                 page.goto(f"{server.address}#guide/trace/{step}/{WORDS}")
-                page.locator(".moment").first.wait_for()
+                for part in (".moment", ".hit", ".pill:has-text('running')"):  # what is drawn by answers of their own
+                    page.locator(part).first.wait_for()
                 page.screenshot(path=FOLDER / f"view-{look}.png")
 
 
