@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -74,6 +75,18 @@ def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: st
 
 
 # --- the door
+
+
+def test_a_body_is_not_waited_for_before_the_token_is_known(server: ViewServer) -> None:
+    told = f"POST /wrong/api/guide/edit HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 10\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
+        caller.sendall(told.encode())
+        assert caller.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_a_command_that_is_nested_too_deeply_is_refused(server: ViewServer) -> None:
+    status, _, body = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=b"[" * 100_000)
+    assert (status, b"cannot be read" in body) == (400, True)
 
 
 def test_without_its_token_nothing_is_answered(server: ViewServer) -> None:

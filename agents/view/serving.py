@@ -129,7 +129,7 @@ def _command(body: bytes) -> tuple[str, Mapping[str, Any]]:
     try:
         told = json.loads(body)
         return str(told["kind"]), dict(told["arguments"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"the command cannot be read: {error}.") from None
 
 
@@ -180,12 +180,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "application/json", _json({"error": told}))
 
     def _found(self, method: str) -> tuple[str, bytes]:
-        body = self._body() if method == "POST" else b""
         address = urlsplit(self.path)
-        parts = self._view.guard(method, self.headers.get("Host", ""), self.headers.get("Origin"), address.path)
+        try:
+            parts = self._view.guard(method, self.headers.get("Host", ""), self.headers.get("Origin"), address.path)
+        except Forbidden:
+            self.close_connection = True  # whatever else was sent is not read
+            raise
         if method == "POST":
-            told = self._view.done(parts[1:], body) if parts[:1] == ["api"] else None
+            told = self._view.done(parts[1:], self._body()) if parts[:1] == ["api"] else None
             if told is None:
+                self.close_connection = True
                 raise NotFound("nothing can be done there.")
             return "application/json", _json(told)
         if parts[:1] == ["api"]:
