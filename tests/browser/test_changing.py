@@ -97,6 +97,7 @@ def test_an_edit_that_the_running_agent_refuses_says_why_and_keeps_what_was_type
 ) -> None:
     with viewing(own_home, browser) as viewer, Stage(own_home, os.environ).chat("guide") as talk:
         viewer.open("guide/core")
+        expect(viewer.page.locator("#runner")).to_have_text(f"running, process {talk.pid}")
         edit_block(viewer, "too long " * 400)
         expect(viewer.page.locator("#waiting")).to_be_visible()
         talk.say(TOLD)
