@@ -273,6 +273,7 @@ class Reading:
         path = path_of(file, "the file to export to")
         self._store.upkeep.copy_to(path)
 
+    @takes_turns  # closed while another thread reads, SQLite's connection would take the process along
     def close(self) -> None:
         self._store.close()
 

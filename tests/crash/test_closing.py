@@ -1,0 +1,52 @@
+"""A reader is closed while other threads read: they are told so, and the process lives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pager import Memory
+from tests.support.cli import ROOT, environment
+
+READ_AND_CLOSE = """
+import sys
+from threading import Event, Thread
+from pager import Memory, StorageError
+
+for _ in range(60):
+    reading = Memory.read(sys.argv[1])
+    begun, told = [Event() for _ in range(3)], []
+
+    def look(began):
+        try:
+            while True:
+                reading.browse.holding("trains")
+                began.set()
+        except StorageError as error:
+            told.append(str(error))
+
+    threads = [Thread(target=look, args=[each]) for each in begun]
+    for thread in threads:
+        thread.start()
+    for each in begun:
+        each.wait()
+    reading.close()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 3, told
+"""
+
+
+@pytest.mark.slow
+def test_closing_waits_for_whoever_reads(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for number in range(300):
+            memory.record("user", f"turn {number} about trains and hats")
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", READ_AND_CLOSE, str(tmp_path)], cwd=ROOT, env=environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
