@@ -27,11 +27,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pager.chroma_client import DATABASE_FILE, FLUSH_NEVER, Collection
+from pager.chroma_build import Build, build
+from pager.chroma_client import FLUSH_NEVER, Collection
 from pager.chroma_files import IndexDirectory, State
 from pager.chroma_probe import damage, useless
 from pager.index import IndexUnavailable, OpenReport, VectorSource
@@ -39,18 +39,7 @@ from pager.index import IndexUnavailable, OpenReport, VectorSource
 if TYPE_CHECKING:
     from pager.index import Vectors
 
-BUILD_BATCH = 2_048  # larger: fewer flushes. Smaller: less memory, shorter stops for the other threads
 _NO_BATCH: tuple[list[int], None] = ([], None)
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """A finished generation that is not live yet."""
-
-    name: str
-    through: int
-    count: int
-    flushed: dict[str, str]
 
 
 class ChromaIndex:
@@ -174,7 +163,7 @@ class ChromaIndex:
                 self._late = []
             try:
                 with _unavailable("compact the index"):
-                    built = self._build(self._source.last_id())
+                    built = build(self._files, self._source)
                     with self._lock:
                         self._swap_in(built)
                         late, self._late = self._late, None
@@ -223,7 +212,7 @@ class ChromaIndex:
         """Destroys first: a purge must not depend on a build that succeeds."""
         self._drop()
         self._files.clear(keep=keep)
-        self._swap_in(self._build(self._source.last_id()))
+        self._swap_in(build(self._files, self._source))
         self._breakdowns = 0
         return OpenReport("rebuilt", reason, keep)
 
@@ -236,59 +225,32 @@ class ChromaIndex:
 
     # --- inside: building
 
-    def _build(self, through: int) -> Build:
-        """A new, flushed, closed generation with the source's vectors up to `through`."""
-        name = self._files.new_generation()
-        try:
-            count = self._fill(name, through)
-            self._files.sync(name)
-            return Build(name, through, count, self._files.digests(name, besides={DATABASE_FILE}))
-        except BaseException:
-            self._files.discard(name)  # the disk may be full
-            raise
-
-    def _fill(self, name: str, through: int) -> int:
-        collection = Collection.create(self._files.path(name))
-        count = 0
-        try:
-            for ids, vectors in self._source.batches(0, BUILD_BATCH):
-                rows = sum(each <= through for each in ids)
-                if rows:
-                    collection.upsert(ids[:rows], vectors[:rows])
-                count += rows
-                if rows < len(ids):
-                    break
-            collection.never_flush()
-        finally:
-            collection.close()
-        return count
-
-    def _swap_in(self, build: Build) -> None:
-        collection = Collection.open(self._files.path(build.name))
+    def _swap_in(self, built: Build) -> None:
+        collection = Collection.open(self._files.path(built.name))
         try:
             held, threshold = collection.count(), collection.sync_threshold()
-            if (held, threshold) != (build.count, FLUSH_NEVER):
+            if (held, threshold) != (built.count, FLUSH_NEVER):
                 raise IndexUnavailable(
-                    f"the new index holds {held} of {build.count} vectors, and flushes after {threshold}"
+                    f"the new index holds {held} of {built.count} vectors, and flushes after {threshold}"
                 )
             state = State(
-                live=build.name,
+                live=built.name,
                 fingerprint=self._source.fingerprint,
                 dimension=self._source.dimension,
-                through=build.through,
-                flushed=build.flushed,
+                through=built.through,
+                flushed=built.flushed,
             )
             # The real commit: from here on the new generation is live.
             self._files.commit(state, durable=True)
         except BaseException:
             collection.close()
-            self._files.discard(build.name)
+            self._files.discard(built.name)
             raise
         old, self._collection, self._state = self._collection, collection, state
         if old is not None:
             with suppress(IndexUnavailable):
                 old.close()
-        self._files.sweep(live=build.name)
+        self._files.sweep(live=built.name)
 
     # --- inside: using
 

@@ -22,7 +22,7 @@ from typing import Any, Self, cast
 from pager import blocks, check, inbox, purging, replies, tokens
 from pager.archival import Archival
 from pager.clock import Clock, Moment, SystemClock
-from pager.content import check_tools, check_user, path_of, text_of_person, text_or_none
+from pager.content import check_user, path_of, text_of_person, text_or_none
 from pager.conversation import Content, Conversation
 from pager.core import Core
 from pager.epochs import Epochs, Setup
@@ -35,6 +35,7 @@ from pager.opening import (
     LOCK,
     EmbedderChoice,
     Opened,
+    check_opening,
     open_directory,
     open_for_reading,
     open_meaning,
@@ -54,23 +55,6 @@ INTERRUPTED = (
     "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
 )
 _TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
-
-
-def _check_opening(
-    instructions: Any, tools: Any, core: Any, model: Any, thinking: Any, cache_ttl: Any, embedder: Any, **others: Any
-) -> None:  # fmt: skip
-    for name, value in (("instructions", instructions), ("model", model), ("thinking", thinking)):
-        text_of_person(value, name)
-    check_tools(tools)
-    for name, (value, kind, what) in others.items():
-        if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
-            raise Refused(f"{name} is {value!r:.100}; give {what}, or leave it out.")
-    if core is not None and not isinstance(core, Mapping):
-        raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
-    if cache_ttl not in (None, "5m", "1h"):
-        raise Refused(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
-    if embedder not in (None, "default") and not hasattr(embedder, "embed"):
-        raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
 class Memory(Tiers):
@@ -105,7 +89,7 @@ class Memory(Tiers):
     ) -> Self:  # fmt: skip
         """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay. `summarize`
         may write the digest at an eviction."""
-        _check_opening(
+        check_opening(
             instructions, tools, core, model, thinking, cache_ttl, embedder, limits=(limits, Limits, "Limits"),
             prefetch=(prefetch, Prefetch, "a Prefetch"), count_tokens=(count_tokens, callable, "a function"),
             summarize=(summarize, callable, "a function"), index=(index, VectorIndex, "a VectorIndex"),

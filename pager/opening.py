@@ -5,14 +5,16 @@ Opening is cheap: neither the embedder's weights nor Chroma are loaded before a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pager.clock import Clock
+from pager.content import check_tools, text_of_person
 from pager.embedder import Embedder, EmbedderUnavailable, default_embedder
 from pager.embedding import Embedding
-from pager.errors import NotFound, StorageError
+from pager.errors import NotFound, Refused, StorageError
 from pager.index import VectorIndex
 from pager.ledger import Ledger
 from pager.lock import AgentLock
@@ -32,6 +34,24 @@ class Opened:
     directory: Path
     store: Store
     lock: AgentLock | None
+
+
+def check_opening(
+    instructions: Any, tools: Any, core: Any, model: Any, thinking: Any, cache_ttl: Any, embedder: Any, **others: Any
+) -> None:  # fmt: skip
+    """Refuses what a program handed over by mistake."""
+    for name, value in (("instructions", instructions), ("model", model), ("thinking", thinking)):
+        text_of_person(value, name)
+    check_tools(tools)
+    for name, (value, kind, what) in others.items():
+        if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
+            raise Refused(f"{name} is {value!r:.100}; give {what}, or leave it out.")
+    if core is not None and not isinstance(core, Mapping):
+        raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+    if cache_ttl not in (None, "5m", "1h"):
+        raise Refused(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+    if embedder not in (None, "default") and not hasattr(embedder, "embed"):
+        raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
 def open_directory(directory: Path, clock: Clock) -> Opened:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager import BlockSpec, Prefetch, purging
+from pager import BlockSpec, Prefetch
+from pager.eraser import Eraser
 from tests.standin import Reply, call, search_result, thinking
 from tests.support import Talk
 from tests.support.secret import MARKS, SECRET, assert_gone, forms, long_secret, marks_in
@@ -273,7 +274,7 @@ def test_an_image_can_be_purged(tmp_path: Path) -> None:
 @settings(max_examples=40)
 def test_any_text_is_gone_from_any_text_and_any_json_that_holds_it(text: str, before: str, after: str) -> None:
     secret = f"{text}{MARKS[0]}{text}"
-    eraser = purging.Eraser([secret])
+    eraser = Eraser([secret])
     inner = [json.dumps({"x": secret}, ensure_ascii=flag) for flag in (True, False)]
     outer: Any = {"a": [f"{before}{secret}{after}", {"input": {f"{before}{secret}": inner}}]}
     assert MARKS[0] not in eraser.change(json.dumps(outer), is_json=True)
