@@ -23,7 +23,9 @@ RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
 NO_SUCH_ENDPOINT = (404, 405, 501)
 RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-TOO_LONG = ("prompt is too long", "exceed context limit", "context window", "context length")
+TOO_LONG = (  # the last is llama.cpp's
+    "prompt is too long", "exceed context limit", "context window", "context length", "available context size",
+)  # fmt: skip
 MESSAGE_CHARS = 500
 HINTS = {
     401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",

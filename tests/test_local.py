@@ -18,11 +18,16 @@ def test_it_passes_with_a_model_that_uses_its_tools(tmp_path: Path) -> None:
     with Rehearsal() as rehearsal:
         life = live(tmp_path, rehearsal.base_url)
     assert (life.turns, life.calls > 0, life.facts_by_agent > 0, life.evictions > 0) == (16, True, True, True)
+    assert life.untried == []
 
 
 def test_it_passes_with_a_model_that_calls_nothing(tmp_path: Path, stage: Stage) -> None:
     life = live(tmp_path, stage.base_url)
     assert (life.turns, life.calls, life.facts_by_agent, life.evictions > 0) == (16, 0, 0, True)
+    assert [law.split(" (")[0] for law in life.untried] == [
+        "a call is sent back with its result", "a fact that the model stores is there, as its own",
+    ]  # fmt: skip
+    assert str(life).count("NOT TRIED with this model: ") == 2
 
 
 def test_it_fails_where_nothing_is_paged_out(tmp_path: Path, stage: Stage) -> None:

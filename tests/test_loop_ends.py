@@ -234,6 +234,15 @@ def test_a_window_smaller_than_thought_is_learned(tmp_path: Path) -> None:
         assert "the provider said that the prompt is too long" in [move.reason for move in agent.memory.ledger()]
 
 
+def test_the_words_of_llama_cpp_are_understood_too(stage: Stage) -> None:
+    agent = stage.says("Hello.").agent()
+    agent.turn("hello")
+    words = "request (9031 tokens) exceeds the available context size (8192 tokens), try increasing it"
+    stage.says(http_error(400, words), "Here.")
+    assert agent.turn("go on").text == "Here."
+    assert [move.tokens for move in agent.memory.ledger(events=["error"])] == [9031]
+
+
 def test_too_long_is_tried_again_with_a_bound(stage: Stage) -> None:
     agent = stage.says(*3 * [too_long(60_100, 60_000)]).agent()
     with pytest.raises(PromptTooLong, match="60100"):

@@ -34,11 +34,21 @@ class Life:
     facts_by_agent: int
     evictions: int
 
+    @property
+    def untried(self) -> list[str]:
+        """What could not be tried, because the model did nothing of the kind."""
+        tried = {
+            "a call is sent back with its result (it called no tool)": self.calls,
+            "a fact that the model stores is there, as its own (it stored none)": self.facts_by_agent,
+        }
+        return [law for law, times in tried.items() if not times]
+
     def __str__(self) -> str:
-        return (
+        did = (
             f"{self.turns} turns, {self.calls} tool calls, {self.facts_by_agent} facts stored by the model, "
             f"{self.evictions} steps evicted"
         )
+        return "\n".join((did, *(f"NOT TRIED with this model: {law}" for law in self.untried)))
 
 
 def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, turns: int = 14) -> Life:
