@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from agents import costs, embedders, memory_file_tool, memory_tools, summaries, tasks, tools
 from agents.anthropic_model import AnthropicModel
@@ -32,6 +33,10 @@ from pager.types import BlockSpec
 WINDOW_WITHOUT_RECORD = 100_000
 LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
 OF_MEMORY = {"pager": memory_tools.NAMES, "anthropic": memory_file_tool.NAMES, "none": ()}
+ANOTHER_NAME = {
+    FunctionTool: "give your function another name.",
+    ServerTools: "name those that the agent is to get with 'only'.",
+}
 
 
 @dataclass(slots=True)
@@ -65,8 +70,7 @@ def assemble(
         of_memory, of_task = make_memory_tools(config, clock), TaskTools()
         all_tools = [
             *of_memory.tools(),
-            *own_tools(config),
-            *server_tools(config, opened),
+            *own_tools(config, opened),
             *(of_task.tools() if task else ()),
         ]
         try:
@@ -135,59 +139,38 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
 
 
-def own_tools(config: AgentConfig) -> list[Tool]:
-    """The functions that the configuration names, imported from beside the file that does or from what is installed."""
-    own, taken = dict[str, Tool](), _taken(config)
+def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
+    """The tools that the configuration names, in its order: functions, imported from beside the file that names them or
+    from what is installed, and those of MCP servers, which stay connected until `opened` is closed; without it they are
+    left out."""
+    found, taken = dict[str, Tool](), {*OF_MEMORY[config.memory.tools], TaskTools.task_done.__name__}
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
-        if not isinstance(item, FunctionTool):
-            continue
-        place = config.place("tools", number, "use")
-        options = {"idempotent": item.idempotent, "approve": item.approve, "timeout_seconds": item.timeout_seconds}
+        place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
         try:
-            tool = tools.load(item.use, place.file.parent.absolute(), **options)
-        except ToolError as error:
-            problems.append(Problem(place, str(error)))
-            continue
-        if tool.name in own or tool.name in taken:
-            told = f"there is a tool {tool.name!r} already; give your function another name."
-            problems.append(Problem(place, told))
-        own[tool.name] = tool
-    if problems:
-        raise ConfigError(problems)
-    return list(own.values())
-
-
-def _taken(config: AgentConfig) -> set[str]:
-    """Names that no other tool can have."""
-    return {*OF_MEMORY[config.memory.tools], TaskTools.task_done.__name__}
-
-
-def server_tools(config: AgentConfig, opened: ExitStack) -> list[Tool]:
-    """The tools of the MCP servers that the configuration names, which stay connected until `opened` is closed."""
-    from agents import mcp_client
-
-    found, taken = dict[str, Tool](), _taken(config)
-    problems: list[Problem] = []
-    for number, item in enumerate(config.tools):
-        if not isinstance(item, ServerTools):
-            continue
-        place = config.place("tools", number, "mcp")
-        where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url)
-        try:
-            server = opened.enter_context(mcp_client.connected(where))
-            tools = server.tools(item.only, approve=item.approve, timeout_seconds=item.timeout_seconds)
+            tools = _tools_of(item, place, opened)
         except ToolError as error:
             problems.append(Problem(place, str(error)))
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                told = f"there is a tool {tool.name!r} already; name those that the agent is to get with 'only'."
-                problems.append(Problem(place, told))
+                problems.append(Problem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}"))
             found[tool.name] = tool
     if problems:
         raise ConfigError(problems)
     return list(found.values())
+
+
+def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack | None) -> list[Tool]:
+    options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
+    if isinstance(item, FunctionTool):
+        return [tools.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]
+    if opened is None:
+        return []
+    from agents import mcp_client
+
+    where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
+    return opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:

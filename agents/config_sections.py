@@ -253,6 +253,9 @@ class ServerConfig(Section):
     )
     env: dict[str, str] = Field(default={}, repr=False, description="Environment variables for the command.")
     url: Url | None = Field(default=None, description="The address of a server that runs already.")
+    headers: dict[str, str] = Field(
+        default={}, repr=False, description="Sent with every request to the url; secrets best as ${VAR}."
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -260,6 +263,8 @@ class ServerConfig(Section):
             raise ValueError("needs either 'command: [program, argument, ...]' or 'url: http://...'.")
         if self.env and self.url:
             raise ValueError("has an env for a server at a url; env belongs to a command.")
+        if self.headers and self.command:
+            raise ValueError("has headers for a command; headers belong to a url.")
         return self
 
 

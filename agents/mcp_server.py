@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
@@ -12,11 +17,13 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
-from agents.logs import log
+from agents.logs import adopt, log
 from agents.tools import Output, Tool, ToolFailed, told
+from pager.blocks import clean
 from pager.errors import PagerError
 
 HOST = "127.0.0.1"  # only this machine: there is no password
+PIECE_BYTES = 65_536
 INSTRUCTIONS = (
     "The memory of the agent {name}. search_archive finds facts and search_recall what was said; page_in reads either "
     "by its id; core is what the agent always has in view."
@@ -28,10 +35,32 @@ def serve_stdio(name: str, tools: list[Tool]) -> None:
 
     async def run() -> None:
         server = _server(name, tools)
-        async with stdio_server() as (read, write):
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _lines_of_input())) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
     anyio.run(run)
+
+
+async def _lines_of_input() -> AsyncGenerator[str]:
+    """Standard input line by line. Read by a thread that nobody waits for: a Ctrl-C ends the program at once, while
+    the reader that the library would use ends with its input only."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+    descriptor = os.dup(sys.stdin.fileno())
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            while piece := os.read(descriptor, PIECE_BYTES):
+                loop.call_soon_threadsafe(lines.put_nowait, piece)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    begun = b""
+    while piece := await lines.get():
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+    if begun:
+        yield begun.decode("utf-8", "replace")
 
 
 def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:
@@ -39,10 +68,12 @@ def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], o
     app = _server(name, tools).streamable_http_app(host=HOST)
     with socket.create_server((HOST, port)) as listening:
         ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])
 
 
 def _server(name: str, tools: list[Tool]) -> Server[Any]:
+    adopt("mcp")
+    adopt("uvicorn")
     by_name = {tool.name: tool for tool in tools}
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
@@ -69,7 +100,7 @@ def _told_as(tool: Tool) -> types.Tool:
 
 
 def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:
-    blocks = [{"type": "text", "text": output}] if isinstance(output, str) else output
+    blocks = clean([{"type": "text", "text": output}] if isinstance(output, str) else output)
     return types.CallToolResult(content=[_content(block) for block in blocks], is_error=is_error)
 
 

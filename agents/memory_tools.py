@@ -93,7 +93,7 @@ class MemoryTools:
             pin: Keep it in view across evictions until page_out.
         """
         page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
-        if page.where:
+        if page.where and self._actor == ACTOR:  # only the agent sees what is in its view
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
         on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
