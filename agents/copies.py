@@ -1,6 +1,6 @@
 """Export and import: an agent as one file, which is its database (SQLite; `pager/store/schema.py` explains it).
 
-The vector index is not in it: it is made again from the file at the first search. An export of a running agent is
+What others have left for the agent is in it, too. The vector index is not: it is made again from the file at the first search. An export of a running agent is
 consistent; a plain copy of its files would not be.
 """
 

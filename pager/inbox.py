@@ -24,6 +24,7 @@ from pager.store import Store
 
 FOLDER = "inbox"
 REJECTED = "rejected"
+PACKED = "inbox"
 ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (needed, optional)
     "message": ({"text"}, {"name"}),
     "core_append": ({"block", "text"}, set()),
@@ -68,6 +69,17 @@ def waiting(directory: str | Path) -> list[dict[str, Any]]:
         except (OSError, ValueError, TypeError, RecursionError):
             continue  # taken meanwhile, or not ours: `Inbox.take` sets it aside
     return found
+
+
+def packed(directory: Path) -> dict[str, str]:
+    """What waits, as single values of a copy of the database; `Inbox.unpack` makes files of them again."""
+    found: list[tuple[str, str]] = []
+    for path in _files(directory / FOLDER):
+        try:
+            found.append((path.name, path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError):
+            continue  # taken meanwhile, or no command
+    return {PACKED: dump(found)} if found else {}
 
 
 def _files(folder: Path) -> list[Path]:
@@ -131,6 +143,25 @@ class Inbox:
                 continue
             taken += self._take(path, kind, arguments, apply)
         return taken
+
+    def unpack(self) -> None:
+        """Of an imported copy: what waited for its owner waits again; what was taken meanwhile has its effect once."""
+        held = self._store.journal.get(PACKED)
+        if held is None:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            for name, text in json.loads(held):
+                with (self._folder / Path(name).name).open("w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(
+                f"{self._folder} cannot be written ({error.strerror}). Check its rights and space."
+            ) from None
+        with self._store.transaction():
+            self._store.journal.put(PACKED, None)
 
     def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
         """The file goes when its effect is committed, which in a caller's transaction is later."""

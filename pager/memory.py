@@ -72,7 +72,7 @@ class Memory(Tiers):
         pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
         meaning = open_meaning(opened, ledger, embedder, index)
         archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
-        super().__init__(store, clock, ledger, core, archival, recall, pages)
+        super().__init__(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
         archival.in_turn = self._in_turn
         self._conversation = Conversation(store, clock, ledger, prompt)
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
@@ -126,7 +126,7 @@ class Memory(Tiers):
         core = Core(store, clock, ledger, limits.core_tokens)
         meaning = open_meaning(opened, ledger, embedder, None)
         archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
-        return Reading(store, clock, ledger, core, archival, recall, pages)
+        return Reading(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
 
     def _forget_undone(self) -> None:
         self._prompt.forget_view()
@@ -135,6 +135,7 @@ class Memory(Tiers):
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
         self._prompt.start()
         self._finish_purge()
+        self._inbox.unpack()
         if core is not None:
             self._core.configure(core)
         self._core.reread_files()

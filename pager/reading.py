@@ -6,7 +6,7 @@ from the vectors in SQLite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 from functools import wraps
@@ -52,7 +52,7 @@ class Reading:
 
     def __init__(
         self, store: Store, clock: Clock, ledger: Ledger, core: Core, archival: Archival, recall: Recall,
-        pages: Pages,
+        pages: Pages, waiting: Callable[[], Mapping[str, str]],
     ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
@@ -61,6 +61,7 @@ class Reading:
         self._archival = archival
         self._recall = recall
         self._pages = pages
+        self._waiting = waiting
         self._turns = Turns(store.undo)
         self.browse = Browsing(store, self._turns)
 
@@ -269,9 +270,10 @@ class Reading:
 
     @takes_turns
     def export(self, file: str | Path) -> None:
-        """A consistent copy of the database, also while it is in use."""
+        """A consistent copy of the database, also while it is in use, with what others have left for its owner."""
         path = path_of(file, "the file to export to")
-        self._store.upkeep.copy_to(path)
+        waiting = self._waiting()  # looked at first: what is taken meanwhile is in both, and takes effect once
+        self._store.upkeep.copy_to(path, waiting)
 
     @takes_turns  # closed while another thread reads, SQLite's connection would take the process along
     def close(self) -> None:

@@ -19,6 +19,8 @@ from agents.config import load
 from agents.schema import json_schema
 from agents.tree import plain
 from pager import BlockSpec, Memory
+from pager.clock import SystemClock
+from pager.inbox import leave, waiting
 from pager.opening import DATABASE
 from tests.support.cli import Done, Terminal
 
@@ -223,6 +225,24 @@ def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path
     assert rows(alice.with_name("again") / DATABASE) == before
     assert {"facts", "steps", "parts", "blocks", "ledger", "requests", "residency"} <= before.keys()
     assert all(before[name] for name in ("facts", "steps", "parts", "blocks", "ledger", "requests", "residency"))
+
+
+def test_what_nobody_has_taken_yet_is_exported_too(command: Command, alice: Path, tmp_path: Path) -> None:
+    said = leave(alice, "message", {"text": "Remember the oven."}, SystemClock())
+    taken = leave(alice, "archive", {"text": "has a boat"}, SystemClock())
+    assert command("export", "alice", "alice.db").code == 0
+    with Memory.open(alice, embedder=None) as memory:
+        memory.take_inbox(messages=False)
+    assert command("import", "alice.db", "--as", "back").code == 0
+    back = alice.with_name("back")
+    assert [each["id"] for each in waiting(back)] == [said, taken]
+    assert waiting(alice) == waiting(back)[:1]
+    with Memory.open(back, embedder=None) as memory:
+        memory.take_inbox(messages=False)
+        assert [fact.text for fact in memory.newest_facts()].count("has a boat") == 1
+        memory.append_user("hello")
+        assert "Remember the oven." in str(memory.request().params)
+    assert "inbox" not in [row[0] for row in rows(back / DATABASE)["meta"]]
 
 
 def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice: Path, tmp_path: Path) -> None:

@@ -553,11 +553,12 @@ def test_what_is_rendered_is_complete_hides_secrets_and_can_be_read(folder: Path
 
 def test_the_environment_of_a_server_is_hidden() -> None:
     server = {"command": ["a"], "env": {"T": "s3cret"}}
-    config = formed({"tools": [{"mcp": server}]})
+    remote = {"url": "http://h/mcp", "headers": {"Authorization": "s3cret"}}
+    config = formed({"tools": [{"mcp": server}, {"mcp": remote}]})
     assert "s3cret" not in render(config)
-    assert json.loads(render_json(config))["tools"] == [
-        {"approve": "never", "timeout_seconds": 120.0, "mcp": {"command": ["a"], "env": {"T": "(hidden)"}}, "only": []}
-    ]
+    command, url = (tool["mcp"] for tool in json.loads(render_json(config))["tools"])
+    assert command == {"command": ["a"], "env": {"T": "(hidden)"}, "headers": {}}
+    assert url == {"command": [], "env": {}, "url": "http://h/mcp", "headers": {"Authorization": "(hidden)"}}
 
 
 # configs/

@@ -7,7 +7,7 @@ tests/contract/test_store.py holds the rules that types cannot say; every implem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -280,7 +280,7 @@ class Upkeep(Protocol):
     def mark_fact_purged(self, fact: int) -> None: ...
     def drop_vector(self, fact: int) -> None: ...
     def erase_freed(self) -> None: ...
-    def copy_to(self, file: Path) -> None: ...
+    def copy_to(self, file: Path, values: Mapping[str, str] | None = None) -> None: ...
 
 
 class Browse(Protocol):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from pager.blocks import dump
@@ -214,8 +216,8 @@ class UpkeepTable:
 
     # copies
 
-    def copy_to(self, file: Path) -> None:
-        """A copy of what is committed, on disk when this returns."""
+    def copy_to(self, file: Path, values: Mapping[str, str] | None = None) -> None:
+        """A copy of what is committed, with further single values in it, on disk when this returns."""
         try:
             file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
         except FileExistsError:
@@ -224,9 +226,12 @@ class UpkeepTable:
             raise StorageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
         try:
             self._db.run("VACUUM INTO ?", (str(file),))
+            if values:
+                with closing(sqlite3.connect(file)) as copy, copy:
+                    copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
             with file.open("r+b") as copy:
                 os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into
-        except (StorageError, OSError) as error:
+        except (StorageError, sqlite3.Error, OSError) as error:
             file.unlink(missing_ok=True)  # half a copy
             reason = error.__cause__ or error
             raise StorageError(f"{file} cannot be written ({reason}). Choose another place.") from error
