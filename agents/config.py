@@ -42,6 +42,7 @@ __all__ = ["AgentConfig", "ConfigError", "load", "render", "render_json"]
 # Without window.limit_tokens the model's own window counts, at most this. What fits no such window fits none.
 LARGEST_ASSUMED_WINDOW = 200_000
 HIDDEN = "(hidden)"
+SECRETS_OF_SERVERS = ("env", "headers")
 # Where the arguments of Limits.for_window stand in the file, and what goes in when one is not given.
 _WINDOW_NUMBERS: dict[str, tuple[tuple[str, str], Any]] = {
     "max_part_tokens": (("window", "max_part_tokens"), None),
@@ -207,8 +208,9 @@ def _shown(config: AgentConfig) -> dict[str, Any]:
     if config.model.api_key:
         data["model"]["api_key"] = HIDDEN
     for tool in data["tools"]:
-        env = tool.get("mcp", {}).get("env", {})
-        env.update(dict.fromkeys(env, HIDDEN))
+        for name in SECRETS_OF_SERVERS:
+            held = tool.get("mcp", {}).get(name, {})
+            held.update(dict.fromkeys(held, HIDDEN))
     if isinstance(data["archival"]["embedder"], dict):
         arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
         arguments.update({name: HIDDEN for name in arguments if chroma_embedder.is_secret(name)})

@@ -18,7 +18,7 @@ from agents.tree import Expanded, Node, Place, Problem
 
 RULES_BROKEN = "rules_broken"  # an error whose context holds the problems itself: (path, message), ...
 NEITHER_OR_BOTH = "neither_or_both"  # of the keys that tell which alternative is meant; its text is ours
-SECRET = ("api_key", "env")
+SECRET = ("api_key", "env", "headers")
 SHOWN_CHARACTERS = 60
 
 _KINDS = {

@@ -1,127 +1,148 @@
-"""Conversations in the message formats of OpenAI and Anthropic, as turns that `Memory.record_many` takes. Pure.
+"""Conversations as others keep them, out of one JSON value. Pure.
 
-A conversation is a list of messages, or an object with `messages` (a request's body, a line of a training file). What a
-tool was asked and answered is kept as text; thinking is not, and of what is no text the kind is told: `(image)`.
+A conversation is one of
+- messages in the format of OpenAI or Anthropic: a list, or an object that holds them as `messages` (a request's body, a
+  line of a training file), with Anthropic's `system`;
+- a request or a response of the Responses API: `input` and `output` items, with `instructions`;
+- one of the export of ChatGPT (`mapping`: the branch that is shown) or of claude.ai (`chat_messages`).
 
-    >>> list(turns([{"role": "user", "content": "Hello"}, {"role": "assistant", "content": [{"type": "text",
-    ...     "text": "Hi."}]}]))
-    [{'role': 'user', 'text': 'Hello'}, {'role': 'assistant', 'text': 'Hi.'}]
+Several are a list of them. A turn without a time is given that of the one before it, if that has one.
+
+    >>> [found] = conversations([{"role": "user", "content": "Hello"}], "talk.json")
+    >>> list(found.turns)
+    [('talk.json: message 0', {'role': 'user', 'text': 'Hello'})]
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from agents.messages import Turn, is_message, items, members, moment, of_message, text_of, turn
 from pager.errors import Refused
 
-MOMENTS = ("at", "created_at", "timestamp", "create_time")
-TEXTS = frozenset({"text", "input_text", "output_text"})
-UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
-Turn = dict[str, Any]
+HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
+FORMS = "messages of OpenAI or Anthropic, the Responses API, or an export of ChatGPT or claude.ai"
 
 
-def are_messages(value: Any) -> bool:
-    """Whether this is a conversation: messages, or an object that holds them."""
-    if isinstance(value, Mapping):
-        return isinstance(cast("Mapping[str, Any]", value).get("messages"), list)
-    return isinstance(value, list) and all(is_message(each) for each in cast("list[Any]", value))
+class Conversation(NamedTuple):
+    """`name` tells it from others of its file; each turn comes with where it stands."""
+
+    name: str
+    turns: Iterator[tuple[str, Turn]]
 
 
-def is_message(value: Any) -> bool:
+def is_conversation(value: Any) -> bool:
+    """Whether this is one conversation in an object of its own."""
     if not isinstance(value, Mapping):
         return False
-    message = cast("Mapping[str, Any]", value)
-    return "role" in message and "text" not in message and bool({"content", "tool_calls"} & message.keys())
+    held = cast("Mapping[str, Any]", value)
+    return any(isinstance(held.get(name), list | dict) for name in HOLDERS) or isinstance(held.get("input"), str)
 
 
-def turns(conversation: Any) -> Iterator[Turn]:
-    """The turns of a conversation, in order; what cannot be read is `Refused`, with the number of the message."""
-    messages = conversation
-    if isinstance(conversation, Mapping):
-        whole = cast("Mapping[str, Any]", conversation)
-        messages = whole["messages"]
-        if whole.get("system"):
-            yield {"role": "system", "text": _text(whole["system"], "system")}
-    for number, message in enumerate(cast("list[Any]", messages)):
-        where = f"message {number}"
-        if not is_message(message):
-            raise Refused(f"{where} is {message!r:.100}; it has to be an object with role and content.")
-        yield from of_message(cast("Mapping[str, Any]", message), where)
+def is_turn(value: Any) -> bool:
+    return isinstance(value, Mapping) and {"role", "text"} <= cast("Mapping[str, Any]", value).keys()
 
 
-def of_message(message: Mapping[str, Any], where: str = "the message") -> Iterator[Turn]:
-    """One message: its tool results, then what was said, then its calls in OpenAI's form."""
-    common = _common(message)
-    content = message.get("content")
-    parts = _parts(content)
-    answers = [part for part in parts if _kind(part) == "tool_result"]
-    for part in answers:
-        yield from _turn({**common, "role": "tool"}, _text(part.get("content"), where))
-    rest: Any = [part for part in parts if _kind(part) != "tool_result"] if answers else content
-    said = [_text(rest, where), *(_call(call, where) for call in message.get("tool_calls") or ())]
-    yield from _turn(common, "\n".join(filter(None, said)))
+def conversations(value: Any, where: str) -> Iterator[Conversation]:
+    """All conversations of a value, in order; what cannot be read is `Refused`, with its number."""
+    if is_conversation(value):
+        yield Conversation("", _timed(_turns(value, where), value, where))
+        return
+    entries = cast("list[Any]", value if isinstance(value, list) else [value])
+    if entries and all(is_conversation(each) for each in entries):
+        for number, each in enumerate(entries):
+            at = f"{where}: conversation {number}"
+            yield Conversation(str(each.get("id") or each.get("uuid") or number), _timed(_turns(each, at), each, at))
+        return
+    if not entries or not (is_message(entries[0]) or is_turn(entries[0])):
+        raise Refused(f"{where} holds no conversation that is known: {FORMS}. It begins with {value!r:.100}.")
+    yield Conversation("", _timed(_of_messages(entries, where), {}, where))
 
 
-def _turn(common: Turn, text: str) -> Iterator[Turn]:
-    if text.strip():
-        yield {**common, "text": text}
+def _timed(turns: Iterator[tuple[str, Turn]], whole: Any, where: str) -> Iterator[tuple[str, Turn]]:
+    held = cast("Mapping[str, Any]", whole)
+    begun = held.get("create_time") or (held.get("created_at") if "chat_messages" in held else None)
+    last = moment(begun, where) if begun is not None else None
+    for place, each in turns:
+        last = each.get("at", last)
+        yield place, each if last is None else {**each, "at": last}
 
 
-def _common(message: Mapping[str, Any]) -> Turn:
-    common: Turn = {"role": str(message["role"])}
-    at = next((message[name] for name in MOMENTS if message.get(name)), None)
-    if isinstance(at, int | float):
-        at = datetime.fromtimestamp(at, UTC).isoformat()
-    if at is not None:
-        common["at"] = str(at)
-    if isinstance(message.get("name"), str):
-        common["name"] = message["name"]
-    return common
+def _turns(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+    if isinstance(whole.get("mapping"), Mapping):
+        yield from _of_chatgpt(whole, where)
+        return
+    for name in ("system", "instructions"):
+        if whole.get(name) and isinstance(whole[name], str | list):
+            yield from ((f"{where}: {name}", each) for each in turn({"role": "system"}, text_of(whole[name], where)))
+    if isinstance(whole.get("chat_messages"), list):
+        yield from _of_claude(whole["chat_messages"], where)
+        return
+    if isinstance(whole.get("input"), str):
+        yield f"{where}: input", {"role": "user", "text": whole["input"]}
+    for name in ("messages", "input", "output"):
+        if isinstance(whole.get(name), list):
+            yield from _of_messages(whole[name], where)
 
 
-def _parts(content: Any) -> list[Any]:
-    return cast("list[Any]", content) if isinstance(content, list) else []
+def _of_messages(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
+    for number, message in enumerate(messages):
+        place = f"{where}: message {number}"
+        if is_turn(message):
+            yield place, dict(message)
+        elif is_message(message):
+            yield from ((place, each) for each in of_message(message, place))
+        else:
+            raise Refused(f"{place} is {message!r:.100}; it has to be an object with role and content.")
 
 
-def _kind(part: Any) -> str:
-    return str(cast("Mapping[str, Any]", part).get("type")) if isinstance(part, Mapping) else ""
+def _of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
+    """claude.ai: a sender instead of a role; the text of what was attached beside the message."""
+    for number, each in enumerate(messages):
+        place = f"{where}: message {number}"
+        message = members(each)
+        if not message.get("sender"):
+            raise Refused(f"{place} is {each!r:.100}; it has to be an object with sender and text.")
+        attached: list[Any] = [
+            {
+                "type": "document",
+                "title": members(file).get("file_name"),
+                "text": members(file).get("extracted_content"),
+            }
+            for file in items(message.get("attachments"))
+        ]
+        content = [*(items(message.get("content")) or [message.get("text")]), *attached]
+        known = {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
+        yield from ((place, found) for found in of_message(known, place))
 
 
-def _text(content: Any, where: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
-        raise Refused(f"{where}: its content is {content!r:.100}; it has to be a text or a list of parts.")
-    return "\n".join(filter(None, (_part(part, where) for part in cast("list[Any]", content))))
+def _of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+    """ChatGPT: a tree of messages, of which the branch to `current_node` is what its person sees."""
+    nodes = members(whole["mapping"])
+    for name in _branch(nodes, whole.get("current_node")):
+        place = f"{where}: message {name}"
+        message = members(members(nodes[name]).get("message"))
+        author = members(message.get("author"))
+        if not author or members(message.get("metadata")).get("is_visually_hidden_from_conversation"):
+            continue
+        held = members(message.get("content"))
+        content = held["parts"] if isinstance(held.get("parts"), list) else [held] if held else []
+        to = message.get("recipient")
+        called = [f"{to}:"] if isinstance(to, str) and to != "all" else []
+        known = {
+            "role": author.get("role"), "content": [*called, *items(content)], "create_time": message.get("create_time")
+        }  # fmt: skip
+        yield from ((place, each) for each in of_message(known, place))
 
 
-def _part(part: Any, where: str) -> str:
-    if isinstance(part, str):
-        return part
-    kind = _kind(part)
-    if not kind:
-        raise Refused(f"{where}: a part of its content is {part!r:.100}; it has to be an object with a type.")
-    if kind in TEXTS:
-        return str(part.get("text") or "")
-    if kind in UNSAID:
-        return ""
-    if kind == "refusal":
-        return str(part.get("refusal") or "")
-    if kind == "tool_use":
-        return _called(part.get("name"), json.dumps(part.get("input", {}), ensure_ascii=False))
-    return f"({kind})"
-
-
-def _call(call: Any, where: str) -> str:
-    function = cast("Mapping[str, Any]", call).get("function") if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping):
-        raise Refused(f"{where}: a tool call is {call!r:.100}; it has to have a function with name and arguments.")
-    named = cast("Mapping[str, Any]", function)
-    return _called(named.get("name"), str(named.get("arguments") or "{}"))
-
-
-def _called(name: Any, arguments: str) -> str:
-    return f"{name} {arguments}"
+def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
+    """From the root to `last`; without it to the newest of all leaves."""
+    name = str(last)
+    if name not in nodes:
+        name = next((each for each in reversed([*nodes]) if not members(nodes[each]).get("children")), "")
+    names: list[str] = []
+    while name in nodes and name not in names:
+        names.append(name)
+        name = str(members(nodes[name]).get("parent"))
+    return names[::-1]

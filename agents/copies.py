@@ -1,17 +1,40 @@
 """Export and import: an agent as one file, which is its database (SQLite; `pager/store/schema.py` explains it).
 
-What others have left for the agent is in it, too. The vector index is not: it is made again from the file at the first search. An export of a running agent is
-consistent; a plain copy of its files would not be.
+What others have left for the agent is in it, too. The vector index is not: it is made again from the file at the first
+search. An export of a running agent is consistent; a plain copy of its files would not be.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pager.errors import Refused, StorageError
 from pager.memory import Memory
 from pager.opening import DATABASE, make_private
+
+HEADER = b"SQLite format 3\0"
+
+
+def is_exported(file: Path) -> bool:
+    """Whether this is a database, by its first bytes; an empty one, and a name that says so, count as a damaged one."""
+    with file.open("rb") as opened:
+        begin = opened.read(len(HEADER))
+    return begin == HEADER or not begin or file.suffix.lower() in (".db", ".sqlite", ".sqlite3")
+
+
+@contextmanager
+def whole_or_none(directory: Path) -> Generator[None]:
+    """An agent that was not there before stays only if all goes well in here."""
+    known = directory.exists()
+    try:
+        yield
+    except BaseException:
+        if not known:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def export(directory: Path, file: Path) -> None:

@@ -1,91 +1,105 @@
 """Turns from elsewhere, out of a file in one of these forms:
 
+- one JSON value: whatever `agents.conversations` knows, or a list of turns;
 - JSON lines of turns: `{"role": "user", "text": "...", "at": "2026-05-03T14:30Z", "name": "Dana"}`;
-- a conversation in the message format of OpenAI or Anthropic, as one JSON value;
-- JSON lines of such messages, or of conversations (a training file).
+- JSON lines of messages, or of conversations (a training file).
+
+A conversation is known by what it says, wherever its file is: taken again it is left alone, and of one that has grown
+only the new end is taken, into the same session. One that was changed is another one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from agents import conversations
+from agents.conversations import Conversation, conversations, is_conversation, is_turn
+from agents.messages import Turn, is_message, of_message
+from pager.blocks import clean, dump
 from pager.errors import Refused
 from pager.memory import Memory
 
 IMPORTED = "history:"
-SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 
 
-def is_conversation(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
-
-
-def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The turns of a file in order, with where they stand; an error says where."""
+def read(path: Path) -> Iterator[Conversation]:
+    """The conversations of a file in order; an error says where."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path} cannot be read: {error}.") from None
-    whole = _conversation(text)
-    if whole is not None:
-        yield from _turns(whole, str(path), {})
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        yield from _of_lines(text, path)
         return
+    yield from conversations(whole, str(path))
+
+
+def _of_lines(text: str, path: Path) -> Iterator[Conversation]:
+    """Lines that hold conversations are each one; lines of turns or messages are one together."""
+    single: list[tuple[str, Turn]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Refused(f"{where}: this line is not JSON: {error}.") from None
-        if conversations.is_message(value):
-            yield from ((where, turn) for turn in conversations.of_message(value))
-        elif isinstance(value, dict) and conversations.are_messages(value):
-            yield from _turns(value, where, {"session": f"{path.name}:{number}"})
-        elif isinstance(value, dict):
-            yield where, cast("dict[str, Any]", value)
+        value = _value(line, where)
+        if is_message(value):
+            single += [(where, turn) for turn in of_message(value, where)]
+        elif is_conversation(value):
+            yield from (Conversation(str(number), found.turns) for found in conversations(value, where))
+        elif is_turn(value):
+            single.append((where, dict(value)))
         else:
             raise Refused(f"{where}: a turn is an object with role and text, not {line[:60]!r}.")
+    if single:
+        yield Conversation("", iter(single))
 
 
-def _conversation(text: str) -> Any:
-    """The file as one conversation, or None."""
+def _value(line: str, where: str) -> Any:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if conversations.are_messages(value) else None
-
-
-def _turns(conversation: Any, where: str, common: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        for turn in conversations.turns(conversation):
-            yield where, {**common, **turn}
-    except Refused as error:
-        raise Refused(f"{where}: {error}") from None
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{where}: this line is not JSON: {error}.") from None
 
 
 def take(memory: Memory, path: Path) -> int:
-    """Record a file's turns, all or none, and each only once, also when the file has grown since; how many."""
-    key = f"{IMPORTED}{path.resolve()}"
-    known = json.loads(memory.note(key) or "[0, 0]")
-    turns = list(read(path))
-    start = known[0] if known == _mark(turns[: known[0]]) else 0
+    """Record a file's turns, all or none, and each only once; how many."""
     with memory.transaction():
-        for where, turn in turns[start:]:
-            try:
-                memory.record_many([{"session": path.name, **turn}], embed=False)
-            except Refused as error:
-                raise Refused(f"{where}: {str(error).removeprefix('turn 0: ')}") from None
-        memory.put_note(key, json.dumps(_mark(turns)))
+        return sum(_take(memory, path, found) for found in read(path))
+
+
+def _take(memory: Memory, path: Path, conversation: Conversation) -> int:
+    turns = list(conversation.turns)
+    digests = _digests([turn for _, turn in turns])
+    start, session = _known(memory, digests)
+    session = session or ":".join(filter(None, (path.name, conversation.name)))
+    for where, turn in turns[start:]:
+        try:
+            memory.record_many([{"session": session, **turn}], embed=False)
+        except Refused as error:
+            raise Refused(f"{where}: {str(error).removeprefix('turn 0: ')}") from None
+    if turns:
+        memory.put_note(f"{IMPORTED}{digests[-1]}", session)
     return len(turns) - start
 
 
-def _mark(turns: list[tuple[str, dict[str, Any]]]) -> list[int]:
-    """How many turns, and a number that is another one for other turns."""
-    return [len(turns), zlib.crc32(json.dumps([turn for _, turn in turns]).encode()) if turns else 0]
+def _known(memory: Memory, digests: list[str]) -> tuple[int, str]:
+    """How many of the first turns an earlier import took as a whole, and into which session."""
+    for count in range(len(digests), 0, -1):
+        session = memory.note(f"{IMPORTED}{digests[count - 1]}")
+        if session is not None:
+            return count, session
+    return 0, ""
+
+
+def _digests(turns: list[Turn]) -> list[str]:
+    """For each turn what stands for the conversation up to it."""
+    running, found = hashlib.sha256(), list[str]()
+    for turn in turns:
+        running.update(dump(clean(turn)).encode() + b"\n")
+        found.append(running.hexdigest())
+    return found

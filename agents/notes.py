@@ -1,10 +1,15 @@
 """Memories that others keep as Markdown (CLAUDE.md, MEMORY.md, a directory of such files), as facts of the archive.
 
-Each section is a fact under its headings, so that a search finds the one that fits; its key names file and headings.
-Taken again, a section that reads otherwise supersedes the old one and one that does not is left alone.
+Each section is a fact under its headings, so that a search finds the one that fits. Its key names the directory that
+was given, or the one that the file is in, the file from there on, and the headings: the same file taken again has the
+same keys, and two projects' CLAUDE.md have others. Taken again, a section that reads otherwise supersedes the old one
+and one that does not is left alone; a section that is gone stays a fact until it is forgotten.
 
-    >>> [(fact.key, fact.text) for fact in facts("CLAUDE.md", "# Build\\nmake\\n## Tests\\npytest")]
-    [('CLAUDE.md#Build', '# Build\\nmake'), ('CLAUDE.md#Build/Tests', '# Build\\n## Tests\\npytest')]
+YAML front matter is a fact of its own. Files that a text imports with `@path` are taken with it, if they are below the
+same directory. What is hidden (.git) or was installed (node_modules) is left out.
+
+    >>> [(fact.key, fact.text) for fact in facts("app/CLAUDE.md", "# Build\\nmake\\n## Tests\\npytest")]
+    [('app/CLAUDE.md#Build', '# Build\\nmake'), ('app/CLAUDE.md#Build/Tests', '# Build\\n## Tests\\npytest')]
 """
 
 from __future__ import annotations
@@ -18,8 +23,13 @@ from pager.errors import Refused
 from pager.memory import Memory
 
 SUFFIXES = frozenset({".md", ".markdown"})
+INSTALLED = frozenset({"node_modules", "site-packages", "venv"})
+FRONT_MATTER = "front matter"
+MOST_IMPORTS = 5  # from file to file, as Claude Code has it
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)(?:\s+#+)?\s*")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
+_FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
+_IMPORT = re.compile(r"(?:^|(?<=\s))@((?:\.{1,2}/|/)?[\w./-]*\.\w+)")
 
 
 class Noted(NamedTuple):
@@ -33,13 +43,23 @@ def are_notes(path: Path) -> bool:
 
 def facts(name: str, text: str) -> list[Noted]:
     """The sections of a file that say something, in order, each below the headings over it."""
-    found: list[Noted] = []
-    for headings, body in _sections(text):
+    front = _FRONT.match(text)
+    sections: list[tuple[list[str], str, str]] = []
+    if front and front[1].strip():
+        sections.append(([], front[1], f"{name}#{FRONT_MATTER}"))
+    for headings, body in _sections(text[front.end() :] if front else text):
         if body.strip():
-            key = f"{name}#{'/'.join(map(_title, headings))}" if headings else name
-            same = sum(noted.key == key or noted.key.startswith(f"{key} (") for noted in found)
-            found.append(Noted(f"{key} ({same + 1})" if same else key, "\n".join((*headings, body.strip("\n")))))
-    return found
+            titles = "/".join(map(_title, headings))
+            sections.append((headings, body, f"{name}#{titles}" if headings else name))
+    taken = {key for _, _, key in sections}
+    found: dict[str, Noted] = {}
+    for headings, body, key in sections:
+        own, number = key, 1
+        while own in found or (number > 1 and own in taken):  # "A (2)" may be the name of another section
+            number += 1
+            own = f"{key} ({number})"
+        found[own] = Noted(own, "\n".join((*headings, body.strip("\n"))))
+    return list(found.values())
 
 
 def _title(heading: str) -> str:
@@ -50,12 +70,8 @@ def _title(heading: str) -> str:
 def _sections(text: str) -> Iterator[tuple[list[str], str]]:
     above: dict[int, str] = {}
     body: list[str] = []
-    fence = ""
-    for line in text.split("\n"):
-        heading = None if fence else _HEADING.fullmatch(line)
-        mark = _FENCE.match(line)
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
+    for line, is_code in _lines(text):
+        heading = None if is_code else _HEADING.fullmatch(line)
         if heading is None:
             body.append(line)
             continue
@@ -65,16 +81,30 @@ def _sections(text: str) -> Iterator[tuple[list[str], str]]:
     yield list(above.values()), "\n".join(body)
 
 
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is in a fenced piece of code, which as many marks close as opened it, or more."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if not fence:
+            fence = mark[1] if mark else ""
+            yield line, bool(fence)
+            continue
+        yield line, True
+        if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
+            fence = ""
+
+
 def take(memory: Memory, path: Path) -> int:
     """Archive what the files say, all or none; how many facts are new or changed."""
-    files = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
+    base = (path if path.is_dir() else path.parent).resolve()
+    files = _with_imports(_markdown_in(path) if path.is_dir() else [path], base)
     if not files:
         raise Refused(f"{path} holds no Markdown files ({', '.join(sorted(SUFFIXES))}).")
-    base = path if path.is_dir() else path.parent
     taken = 0
     with memory.transaction():
-        for file in files:
-            for noted in facts(file.relative_to(base).as_posix(), _read(file)):
+        for file, text in files.items():
+            for noted in facts((Path(base.name) / file.relative_to(base)).as_posix(), text):
                 known = memory.current_fact(noted.key)
                 if known is None or known.text != noted.text:
                     memory.archive(noted.text, key=noted.key, neighbours=0)
@@ -82,8 +112,37 @@ def take(memory: Memory, path: Path) -> int:
     return taken
 
 
+def _markdown_in(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for each in sorted(folder.iterdir()):
+        if each.name.startswith(".") or each.is_symlink():
+            continue
+        if each.is_dir():
+            found += _markdown_in(each) if each.name not in INSTALLED else []
+        elif each.suffix.lower() in SUFFIXES:
+            found.append(each)
+    return found
+
+
+def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
+    """The texts of these files and of those that they import, as long as they are below `base`."""
+    texts: dict[Path, str] = {}
+    wanted = [file.resolve() for file in files]
+    for _ in range(MOST_IMPORTS + 1):
+        new = [file for file in dict.fromkeys(wanted) if file not in texts]
+        texts |= {file: _read(file) for file in new}
+        wanted = [each for file in new for each in _imported(file, texts[file]) if each.is_relative_to(base)]
+    return texts
+
+
+def _imported(file: Path, text: str) -> list[Path]:
+    lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(text) if not is_code)
+    named = [(file.parent / match[1]).resolve() for line in lines for match in _IMPORT.finditer(line)]
+    return [each for each in named if each.is_file()]
+
+
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{file} cannot be read: {error}.") from None

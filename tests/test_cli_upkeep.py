@@ -260,6 +260,34 @@ def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice
     assert (tmp_path / "home" / "talk" / DATABASE).is_file()
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("talk.json", '[{"role": "user", "content": 7}]', "talk.json: message 0: its content is 7"),
+        ("talk.json", '{"a": 1}', "talk.json holds no conversation that is known"),
+        ("talk.jsonl", "one", "talk.jsonl:1: this line is not JSON"),
+        ("notes.md", "\0\xff", "notes.md cannot be read"),
+    ],
+)
+def test_an_import_that_fails_leaves_nothing(
+    command: Command, alice: Path, tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    Path(name).write_bytes(text.encode("latin-1"))
+    done = command("import", name, "--as", "new")
+    assert (done.code, told in done.err) == (1, True)
+    before = contents(alice)
+    assert command("import", name, "--as", "alice").code == 1
+    assert contents(alice) == before
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
+
+
+def test_what_a_file_is_its_content_says(command: Command, alice: Path) -> None:
+    assert command("export", "alice", "alice.json").code == 0
+    assert command("import", "alice.json", "--as", "back").out == "alice.json was imported as back.\n"
+    Path("talk.txt").write_text(' [{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
+    assert command("import", "talk.txt", "--as", "alice").out == "1 turns were taken from talk.txt into alice.\n"
+
+
 def test_an_export_replaces_nothing(command: Command, alice: Path) -> None:
     Path("alice.db").write_text("precious", encoding="utf-8")
     assert command("export", "alice", "alice.db").code == 1

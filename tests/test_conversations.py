@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents import history
-from agents.conversations import turns
+from agents.conversations import conversations
 from pager import Memory, Refused
 from tests.support import HandClock
 
@@ -38,8 +40,13 @@ ANTHROPIC: dict[str, Any] = {
 }  # fmt: skip
 
 
+def turns(value: Any) -> list[dict[str, Any]]:
+    (found,) = conversations(value, "c.json")
+    return [turn for _, turn in found.turns]
+
+
 def test_openais_messages() -> None:
-    assert list(turns(OPENAI)) == [
+    assert turns(OPENAI) == [
         {"role": "developer", "text": "Be brief."},
         {"role": "user", "name": "Dana", "text": "Where is order 17?\n(image_url)"},
         {"role": "assistant", "text": 'fetch_order {"number": 17}'},
@@ -49,7 +56,7 @@ def test_openais_messages() -> None:
 
 
 def test_anthropics_messages() -> None:
-    assert list(turns(ANTHROPIC)) == [
+    assert turns(ANTHROPIC) == [
         {"role": "system", "text": "Be brief."},
         {"role": "user", "text": "Where is order 17?"},
         {"role": "assistant", "text": 'I look.\nfetch_order {"number": 17}'},
@@ -84,13 +91,210 @@ def test_a_file_of_any_of_these_forms_is_taken_once(tmp_path: Path, text: str, s
         assert memory.search_recall("way", after="2026-05-05", before="2026-05-05")[0].who == "assistant"
 
 
+RESPONSES: dict[str, Any] = {
+    "instructions": "Be brief.",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "Where is it?"}, {"type": "input_image"}]},
+        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "function_call", "call_id": "c", "name": "fetch_order", "arguments": '{"number": 17}'},
+        {"type": "function_call_output", "call_id": "c", "output": "two hats"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "shell", "input": "ls -l"},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": [{"type": "output_text", "text": "a.txt"}]},
+        {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "hats"}},
+    ],
+    "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On its way."},
+                                                             {"type": "refusal", "refusal": "No more."}]},
+    ],
+}  # fmt: skip
+
+
+def test_the_responses_api() -> None:
+    assert turns(RESPONSES) == [
+        {"role": "system", "text": "Be brief."},
+        {"role": "user", "text": "Where is it?\n(input_image)"},
+        {"role": "assistant", "text": 'fetch_order {"number": 17}'},
+        {"role": "tool", "text": "two hats"},
+        {"role": "assistant", "text": "shell ls -l"},
+        {"role": "tool", "text": "a.txt"},
+        {"role": "assistant", "text": 'web_search_call {"type": "search", "query": "hats"}'},
+        {"role": "assistant", "text": "On its way.\nNo more."},
+    ]
+    assert turns({"input": "Hello"}) == [{"role": "user", "text": "Hello"}]
+
+
+def test_old_calls_refusals_sound_and_custom_calls_of_openai() -> None:
+    assert turns([
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
+        {"role": "function", "name": "look", "content": "seen"},
+        {"role": "assistant", "content": None, "refusal": "I cannot."},
+        {"role": "assistant", "content": None, "audio": {"id": "a", "data": "UklGR", "transcript": "Good morning."}},
+        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "UklGR", "format": "wav"}},
+                                     {"type": "file", "file": {"filename": "tax.pdf", "file_data": "JVBE"}}]},
+    ]) == [
+        {"role": "assistant", "text": 'look {"a": 1}'},
+        {"role": "function", "name": "look", "text": "seen"},
+        {"role": "assistant", "text": "I cannot."},
+        {"role": "assistant", "text": "Good morning."},
+        {"role": "assistant", "text": "sql select 1"},
+        {"role": "user", "text": "(input_audio)\n(file)\ntax.pdf"},
+    ]  # fmt: skip
+
+
+def test_server_tools_and_documents_of_anthropic() -> None:
+    found = [{"type": "web_search_result", "title": "Hats", "url": "https://h", "encrypted_content": "Eo0"}]
+    assert turns([
+        {"role": "user", "content": [
+            {"type": "document", "title": "Rules", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+            {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "No hats."}]}},
+            {"type": "search_result", "title": "T", "source": "s", "content": [{"type": "text", "text": "inside"}]}]},
+        {"role": "assistant", "content": [
+            {"type": "text", "text": "I search."},
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "hats"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": found},
+            {"type": "something_new", "id": "n", "deep": [{"words": "kept anyway"}]},
+            {"type": "text", "text": "Found."}]},
+    ]) == [
+        {"role": "user", "text": "(document)\nRules\nx\n(document)\nNo hats.\n(search_result)\nT\ns\ninside"},
+        {"role": "assistant", "text": 'I search.\nweb_search {"query": "hats"}'},
+        {"role": "tool", "text": "Hats\nhttps://h"},
+        {"role": "assistant", "text": "(something_new)\nkept anyway\nFound."},
+    ]  # fmt: skip
+
+
+def node(name: str, parent: str | None, role: str, *parts: Any, **more: Any) -> dict[str, Any]:
+    message = {"author": {"role": role}, "content": {"content_type": "text", "parts": [*parts]}, **more}
+    return {name: {"id": name, "parent": parent, "children": [], "message": message}}
+
+
+CHATGPT: list[dict[str, Any]] = [
+    {
+        "title": "Hats", "create_time": 1777991000.5, "id": "c-1", "current_node": "d",
+        "mapping": {
+            "root": {"id": "root", "parent": None, "message": None, "children": ["s"]},
+            **node("s", "root", "system", "", metadata={"is_visually_hidden_from_conversation": True}),
+            **node("a", "s", "user", "Where is it?", {"content_type": "image_asset_pointer", "asset_pointer": "x"},
+                   create_time=1777991400),
+            **node("b", "a", "assistant", "an answer that was asked for again"),
+            **node("c", "a", "assistant", "search('hats')", recipient="browser"),
+            **node("d", "c", "assistant", "On its way.", create_time=1777991500.25),
+        },
+    },
+    {"title": "Empty", "id": "c-2", "mapping": {}, "current_node": None},
+]  # fmt: skip
+
+
+def test_an_export_of_chatgpt_gives_the_branch_that_is_shown() -> None:
+    hats, empty = conversations(CHATGPT, "conversations.json")
+    assert (hats.name, empty.name, list(empty.turns)) == ("c-1", "c-2", [])
+    assert list(hats.turns) == [
+        ("conversations.json: conversation 0: message a",
+         {"role": "user", "text": "Where is it?\n(image_asset_pointer)", "at": "2026-05-05T14:30:00+00:00"}),
+        ("conversations.json: conversation 0: message c",
+         {"role": "assistant", "text": "browser:\nsearch('hats')", "at": "2026-05-05T14:30:00+00:00"}),
+        ("conversations.json: conversation 0: message d",
+         {"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:31:40.250000+00:00"}),
+    ]  # fmt: skip
+
+
+def test_an_export_of_claude() -> None:
+    talk = {
+        "uuid": "u-1", "name": "Hats", "created_at": "2026-05-05T14:00:00Z",
+        "chat_messages": [
+            {"sender": "human", "text": "Where?", "content": [{"type": "text", "text": "Where?"}],
+             "attachments": [{"file_name": "order.txt", "extracted_content": "two hats"}]},
+            {"sender": "assistant", "text": "On its way.", "content": [], "created_at": "2026-05-05T14:01:00Z"},
+        ],
+    }  # fmt: skip
+    (found,) = conversations([talk], "conversations.json")
+    assert found.name == "u-1"
+    assert [turn for _, turn in found.turns] == [
+        {"role": "user", "text": "Where?\n(document)\norder.txt\ntwo hats", "at": "2026-05-05T14:00:00Z"},
+        {"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:01:00Z"},
+    ]
+
+
+@pytest.mark.parametrize("at", [1777991400, 1777991400.0, 1777991400_000, 1777991400_000_000, 1777991400_000_000_000])
+def test_a_time_is_read_in_whatever_unit(at: float) -> None:
+    (turn,) = turns([{"role": "user", "content": "x", "timestamp": at}])
+    assert turn["at"] == "2026-05-05T14:30:00+00:00"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "role",
+                        "content",
+                        "text",
+                        "type",
+                        "messages",
+                        "mapping",
+                        "message",
+                        "author",
+                        "parts",
+                        "parent",
+                        "sender",
+                        "chat_messages",
+                        "input",
+                        "tool_calls",
+                        "function",
+                        "at",
+                        "output",
+                        "create_time",
+                        "current_node",
+                        "attachments",
+                        "system",
+                        "audio",
+                        "user",
+                        "name",
+                    ]
+                ),
+                inner,
+                max_size=5,
+            )
+        ),
+    )
+)
+def test_whatever_a_file_holds_is_read_or_refused(value: Any) -> None:
+    try:
+        read = [turn for found in conversations(value, "c.json") for _, turn in found.turns]
+    except Refused as error:
+        assert str(error).startswith("c.json")
+    else:
+        assert all(isinstance(turn["role"], str) for turn in read)
+
+
+def test_a_conversation_is_known_by_what_it_says(tmp_path: Path) -> None:
+    first, moved = tmp_path / "a.json", tmp_path / "b.json"
+    talk = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        first.write_text(written(talk), encoding="utf-8")
+        moved.write_text(written({"messages": [*talk, {"role": "user", "content": "three"}]}), encoding="utf-8")
+        assert [history.take(memory, file) for file in (first, moved, first, moved)] == [2, 1, 0, 0]
+        sessions = [memory._store.conversation.step(number) for number in (1, 2, 3)]
+        assert [row["session"] for row in sessions if row] == ["a.json"] * 3
+        moved.write_text(written([{"role": "user", "content": "ONE"}, *talk[1:]]), encoding="utf-8")
+        assert history.take(memory, moved) == 2
+
+
 @pytest.mark.parametrize(
     ("messages", "told"),
     [
         ([{"role": "user", "content": "x"}, {"content": "y"}], "message 1 is {'content': 'y'}"),
         ([{"role": "user", "content": 7}], "message 0: its content is 7"),
-        ([{"role": "user", "content": [7]}], "message 0: a part of its content is 7"),
+        ([{"role": "user", "content": [7]}], "message 0: its content is 7"),
         ([{"role": "assistant", "tool_calls": [{"id": "c"}]}], "message 0: a tool call is {'id': 'c'}"),
+        ([{"role": "assistant", "tool_calls": {"id": "c"}}], "message 0: its tool_calls are {'id': 'c'}"),
+        ([{"role": "user", "content": "x", "at": float("nan")}], "message 0: its time is nan"),
+        ([{"role": "user", "content": "x", "at": True}], "message 0: its time is True"),
+        ([{"role": "user", "content": "x", "at": "soon"}], "message 0: 'soon' is not a moment"),
+        ([{"role": 7, "content": "x"}], "message 0: its role is 7"),
     ],
 )
 def test_what_cannot_be_read_is_told_and_nothing_is_taken(tmp_path: Path, messages: Any, told: str) -> None:

@@ -61,8 +61,56 @@ def test_a_directory_is_taken_once_and_changes_supersede(tmp_path: Path) -> None
         assert (notes.take(memory, folder), notes.take(memory, folder)) == (3, 0)
         (folder / "MEMORY.md").write_text("# Seat\naisle\n# Tea\ngreen\n", encoding="utf-8")
         assert notes.take(memory, folder) == 1
-        assert [fact.text for fact in memory.fact_versions("MEMORY.md#Seat")] == ["# Seat\nwindow", "# Seat\naisle"]
+        assert [fact.text for fact in memory.fact_versions("memories/MEMORY.md#Seat")] == [
+            "# Seat\nwindow",
+            "# Seat\naisle",
+        ]
         assert memory.search_archive("hats")[0].text == "likes hats"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("# A (2)\nx\n# A\ny\n# A\nz", ["m.md#A (2)", "m.md#A", "m.md#A (3)"]),
+        ("# A\nx\n# A\ny\n# A (2)\nz", ["m.md#A", "m.md#A (3)", "m.md#A (2)"]),
+        ("````md\n```\n# a\n```\n# b\n````\n# C\nx", ["m.md", "m.md#C"]),
+        ("~~~\n```\n# a\n~~~\n# C\nx", ["m.md", "m.md#C"]),
+        ("```sh\n# a\n``` not the end\n# b\n```\n# C\nx", ["m.md", "m.md#C"]),
+        ("```inline``` words\n# C\nx", ["m.md", "m.md#C"]),
+        ("---\nname: x\n# no heading\n---\n# C\nx", ["m.md#front matter", "m.md#C"]),
+        ("---\n\n# C\nx", ["m.md", "m.md#C"]),
+    ],
+)
+def test_what_only_looks_like_a_heading_is_none_and_names_are_apart(text: str, keys: list[str]) -> None:
+    assert [noted.key for noted in notes.facts("m.md", text)] == keys
+
+
+def test_projects_are_apart_and_what_is_hidden_or_installed_is_left_out(tmp_path: Path) -> None:
+    for place in ("one", "two", "two/.git", "two/node_modules/x", "two/.venv/lib"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "CLAUDE.md").write_text(f"# Build\nthat of {place}", encoding="utf-8")
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        assert [notes.take(memory, tmp_path / name) for name in ("one/CLAUDE.md", "two", "two/CLAUDE.md")] == [1, 1, 0]
+        assert {fact.key: fact.text for fact in memory.newest_facts()} == {
+            "one/CLAUDE.md#Build": "# Build\nthat of one", "two/CLAUDE.md#Build": "# Build\nthat of two",
+        }  # fmt: skip
+
+
+def test_what_claude_md_imports_is_taken_with_it(tmp_path: Path) -> None:
+    project = tmp_path / "app"
+    (project / "docs").mkdir(parents=True)
+    (project / "CLAUDE.md").write_text(
+        "See @docs/style.txt and @../secret.md, write to me@example.md.\n`@docs/no.md`\n```\n@docs/no.md\n```\n"
+    )
+    (project / "docs" / "style.txt").write_text("Short words. @more.md")
+    (project / "docs" / "more.md").write_text("And few. @../CLAUDE.md")
+    (project / "docs" / "no.md").write_text("not imported")
+    (tmp_path / "secret.md").write_text("not below it")
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        assert notes.take(memory, project / "CLAUDE.md") == 3
+        assert {fact.key for fact in memory.newest_facts()} == {
+            "app/CLAUDE.md", "app/docs/style.txt", "app/docs/more.md",
+        }  # fmt: skip
 
 
 def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     \b
     FILE is one of
       an exported agent   whose name must be free
-      .json, .jsonl       conversations, in the message format of OpenAI or Anthropic, or JSON lines of turns
+      JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
+                          and claude.ai (conversations.json), or turns with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
 
     Conversations and notes are added to the agent, which is made if there is none; what was taken before is not
@@ -76,17 +77,17 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     """
     name = shared.as_name or file.name.split(".")[0]
     directory = homes.directory_of(name, shared.home, os.environ)
-    if not notes.are_notes(file) and not history.is_conversation(file):
+    if not file.exists():
+        raise Refused(f"there is no file {file}.")
+    if not notes.are_notes(file) and copies.is_exported(file):
         copies.import_(file, directory)
         _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
         return DONE
-    if not file.exists():
-        raise Refused(f"there is no file {file}.")
     from agents import embedders
 
     known = embedders.noted(directory) if directory.exists() else "default"
     what = "facts" if notes.are_notes(file) else "turns"
-    with Memory.open(directory, embedder=known) as memory:
+    with copies.whole_or_none(directory), Memory.open(directory, embedder=known) as memory:
         taken = notes.take(memory, file) if what == "facts" else history.take(memory, file)
     told = f"{taken} {what} were taken from {file} into {name}."
     _say({"imported": name, "file": str(file), what: taken}, told, as_line=as_line)
