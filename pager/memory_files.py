@@ -7,6 +7,7 @@ lies where; answers and errors are worded as the SDK's own local tool words them
 - A file of the archive is a fact: it cannot be blank, and has a name without blanks at its ends or control characters.
   One without a name (f12) is renamed before it is edited.
 - /memories/recall is read-only.
+- Half a character (a lone surrogate), also in a path, is read as U+FFFD.
 - What is too long for a part of the prompt is shown in pieces; a range of lines works on a directory, too.
 
     >>> with Memory.open(directory, embedder=None) as memory:
@@ -22,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pager import file_texts, tokens
+from pager.blocks import clean
 from pager.errors import Refused
 from pager.file_texts import no_such
 from pager.memory import Memory
@@ -56,7 +58,7 @@ class MemoryFiles:
         carry_out = self._commands.get(name) if isinstance(name, str) else None
         if carry_out is None:
             raise Refused(f"Unknown command: {name!r:.100}. There are: {', '.join(self._commands)}.")
-        given = _checked(str(name), command)
+        given = clean(_checked(str(name), command))
         if name == "view" and not isinstance(self._memory, Memory):
             with self._memory.at_one_moment():
                 return carry_out(**given)

@@ -47,6 +47,18 @@ def block(memory: Memory, name: str) -> str:
     return next(block.value for block in memory.core() if block.name == name)
 
 
+def test_half_a_character_is_a_replacement_character_everywhere(files: MemoryFiles, memory: Memory) -> None:
+    path = "/memories/archive/a\ud800"
+    create(files, path, "x\udfffy")
+    assert view(files, path).endswith("\tx\ufffdy")
+    files.run({"command": "str_replace", "path": path, "old_str": "x\udfff", "new_str": "z"})
+    rename(files, path, "/memories/core/notes.md")
+    assert block(memory, "notes") == "zy"
+    with pytest.raises(Refused) as refused:
+        files.run({"command": "delete", "path": path})
+    assert str(refused.value) == "The path /memories/archive/a\ufffd does not exist"
+
+
 # --- where things are
 
 

@@ -1,9 +1,16 @@
 """The provider's memory tool over the tiers beside the SDK's own local file tool: the same commands in any order have
 the same results and the same errors.
 
-Where the tiers say otherwise, the local tool is brought there first, and nothing else is forgiven: directories without
-a file are gone, the directories of the tiers are there, and the sizes of directories are not compared (a file system's
-are of its own making). A bare error of the operating system has to be an error here, too, in whatever words.
+Where the tiers say otherwise, the local tool is brought there first, and nothing else is forgiven:
+
+- directories without a file are gone, the directories of the tiers are there, and the sizes of directories are not
+  compared (a file system's are of its own making);
+- core blocks are files that are always there: one that was deleted or moved away is an empty file, and an empty one can
+  be created, or be the destination of a rename, again;
+- in core there is nothing else: what would make another file, move an empty block or make one a directory is an error
+  here. (Limits, read-only blocks and blank files of the archive are in tests/test_memory_files.py.)
+
+A bare error of the operating system has to be an error here, too, in whatever words.
 """
 
 from __future__ import annotations
@@ -18,7 +25,7 @@ from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager import Memory, Refused
+from pager import BlockSpec, Limits, Memory, Refused
 from pager.memory_files import MemoryFiles
 from pager.memory_paths import AREAS
 from tests.support import HandClock
@@ -28,13 +35,17 @@ FIRST = {  # every life begins with these, so that commands meet something
     "/memories/archive/b/c.md": "aab\nab\r\nb\n",
     "/memories/archive/b/d/e/f": "deep",
     "/memories/n": "ü",
+    "/memories/core/human.md": "Alice\na baker\n",
 }
+BLOCKS = ("/memories/core/human.md", "/memories/core/notes.md")
+NO_BLOCKS = ("/memories/core/x.md", "/memories/core/human", "/memories/core/human.md/x", "/memories/core")
+ROOMY = {name: BlockSpec(limit_tokens=20_000) for name in ("human", "notes")}
 _OTHERS = [
     "/memories/archive/b", "/memories/archive/b/d", "/memories/archive/a/x", "/memories/archive/.h/y", "/memories/m/n",
     "/memories", "/memories/", "/memory", "a", "", "/memories/../a", "/memories/archive/../n", "/memories/archive//a/",
     "/memories/./archive/a/../b", "/memoriesn", "/memories/../memories/n",
 ]  # fmt: skip
-PATHS = st.sampled_from([*FIRST, *FIRST, *FIRST, *_OTHERS])
+PATHS = st.sampled_from([*FIRST, *FIRST, *FIRST, *BLOCKS, *BLOCKS, *NO_BLOCKS, *_OTHERS])
 TEXTS = st.text(alphabet="ab\n \ré<", min_size=1, max_size=12).filter(str.strip)
 PIECES = st.sampled_from(["a", "b", "one", "three a", "\n", "", "aa", "\nab", "e\ntw", "zz"])
 RANGES = st.none() | st.tuples(st.integers(-2, 5), st.integers(-2, 6)).map(list)
@@ -63,6 +74,10 @@ class Both:
     def run(self, command: dict[str, Any]) -> None:
         if "view_range" in command and self._names_directory(command["path"]):
             command = {**command, "view_range": None}  # which the local tool leaves aside there
+        if self._core_refuses(command):
+            assert self._ours(command).startswith("ERROR"), command
+            return
+        self._make_way(command)
         ours = self._ours(command)
         theirs = self._theirs(command)
         self._prune()
@@ -85,16 +100,37 @@ class Both:
         except OSError:
             return None
 
+    def _core_refuses(self, command: dict[str, Any]) -> bool:
+        new = command["path"] if command["command"] == "create" else command.get("new_path")
+        if new in NO_BLOCKS:
+            return True
+        if command["command"] != "rename":
+            return False
+        old = command["old_path"]
+        blank = old in BLOCKS and not self._file(old).read_text(encoding="utf-8").strip()
+        return blank or (new in BLOCKS and self._names_directory(old))
+
+    def _make_way(self, command: dict[str, Any]) -> None:
+        """An empty block is no file that stands in the way."""
+        new = command["path"] if command["command"] == "create" else command.get("new_path")
+        if new in BLOCKS and not self._file(new).read_bytes() and command.get("old_path") != new:
+            self._file(new).unlink()
+
+    def _file(self, path: str) -> Path:
+        return self._root / path.removeprefix("/memories/")
+
     def _names_directory(self, path: str) -> bool:
         return (self._root / path.removeprefix("/memories").lstrip("/")).resolve().is_dir()
 
     def _prune(self) -> None:
-        """Directories without a file go; those of the tiers stay."""
+        """Directories without a file go; those of the tiers stay, and so do the core blocks."""
         for folder in sorted((each for each in self._root.rglob("*") if each.is_dir()), reverse=True):
             if not any(folder.iterdir()):
                 folder.rmdir()
         for area in AREAS:
             (self._root / area).mkdir(exist_ok=True)
+        for block in BLOCKS:
+            self._file(block).touch()
 
     def compare_all(self) -> None:
         """Every file holds the same, and there are no others."""
@@ -114,7 +150,7 @@ def _without_directory_sizes(told: str) -> str:
 def _keeps_the_tiers(command: dict[str, Any]) -> bool:
     """The directories of the tiers cannot be moved or deleted: another test says so."""
     gone = command.get("path") if command["command"] == "delete" else command.get("old_path")
-    return gone not in ("/memories/archive", "/memories/archive/", "/memories/archive//")
+    return gone not in ("/memories/archive", "/memories/archive/", "/memories/archive//", "/memories/core")
 
 
 @settings(max_examples=60)  # each syncs some fifty files
@@ -122,7 +158,8 @@ def _keeps_the_tiers(command: dict[str, Any]) -> bool:
 def test_any_commands_have_the_results_and_errors_of_the_local_tool(commands: list[dict[str, Any]]) -> None:
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        with Memory.open(place / "memory", embedder=None, clock=HandClock()) as memory:
+        limits = Limits.for_window(400_000, core_tokens=50_000)
+        with Memory.open(place / "memory", embedder=None, clock=HandClock(), core=ROOMY, limits=limits) as memory:
             both = Both(place / "local", memory)
             for path, text in FIRST.items():
                 both.run({"command": "create", "path": path, "file_text": text})
