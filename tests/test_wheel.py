@@ -18,14 +18,20 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 PROGRAM = """\
+from anthropic import Anthropic
+
 from agents import Agent
 from pager import BlockSpec, Fact, Hit, Memory
+from pager.anthropic_tool import TieredMemoryTool
 
 with Memory.open("state", core={"human": BlockSpec(limit_tokens=100)}) as memory:
     fact: Fact = memory.archive("prefers aisle seats", key="seat", tags=["travel"])
     hits: list[Hit] = memory.search_archive("where does she like to sit?")
     memory.append_user("Which seat?")
     params: dict[str, object] = dict(memory.request().params)
+    runner = Anthropic(api_key="none").beta.messages.tool_runner(
+        model="m", max_tokens=100, thread=False, tools=[TieredMemoryTool(memory)], messages=[]
+    )
 print([hit.text for hit in hits], fact.id, sorted(params))
 with Agent.load("clerk.yaml", home="home") as agent:
     text: str = agent.turn("My name is Dana.").text
