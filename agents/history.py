@@ -33,7 +33,12 @@ def read(path: Path) -> Iterator[Conversation]:
         raise Refused(f"{path} cannot be read: {error}.") from None
     try:
         whole = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if text.strip() and not _is_json(text.strip().split("\n")[0]):
+            raise Refused(
+                f"{path} is not JSON: {error}. What can be taken is an exported agent, conversations as JSON or JSON "
+                "lines, and Markdown (.md, or a folder)."
+            ) from None
         yield from _of_lines(text, path)
         return
     yield from conversations(whole, str(path))
@@ -57,6 +62,14 @@ def _of_lines(text: str, path: Path) -> Iterator[Conversation]:
             raise Refused(f"{where}: a turn is an object with role and text, not {line[:60]!r}.")
     if single:
         yield Conversation("", iter(single))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _value(line: str, where: str) -> Any:

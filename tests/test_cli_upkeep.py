@@ -265,7 +265,11 @@ def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice
     [
         ("talk.json", '[{"role": "user", "content": 7}]', "talk.json: message 0: its content is 7"),
         ("talk.json", '{"a": 1}', "talk.json holds no conversation that is known"),
-        ("talk.jsonl", "one", "talk.jsonl:1: this line is not JSON"),
+        (
+            "talk.jsonl",
+            "one",
+            "talk.jsonl is not JSON: Expecting value: line 1 column 1 (char 0). What can be taken is",
+        ),
         ("notes.md", "\0\xff", "notes.md cannot be read"),
     ],
 )

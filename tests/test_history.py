@@ -33,6 +33,13 @@ def test_a_file_that_has_grown_gives_only_what_is_new(tmp_path: Path) -> None:
         assert said(memory) == ["one", "two", "three", "other", "two"]
 
 
+def test_an_empty_file_holds_no_turns(tmp_path: Path) -> None:
+    file = tmp_path / "h.jsonl"
+    file.write_text("\n", encoding="utf-8")
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        assert history.take(memory, file) == 0
+
+
 def test_what_only_looks_like_the_end_of_a_line_is_text(tmp_path: Path) -> None:
     file = tmp_path / "h.jsonl"
     file.write_text("\ufeff" + line("one\u2028two\u0085three"), encoding="utf-8")

@@ -84,6 +84,18 @@ def test_what_it_writes_to_standard_error_goes_to_the_log(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_call_without_an_answer_is_given_up_and_the_next_one_meets_another_process() -> None:
+    with connected(ODD) as connection:
+        slow, quick = (
+            next(tool for tool in connection.tools(timeout_seconds=limit) if tool.name == name)
+            for name, limit in (("sleep", 0.5), ("process", 60.0))
+        )
+        before = quick.run({})
+        with pytest.raises(ToolFailed, match=r"sleep did not finish within 0\.5 s; it may still be running\."):
+            slow.run({})
+        assert quick.run({}) != before
+
+
 def test_half_a_character_harms_no_connection(odd: dict[str, Tool]) -> None:
     assert odd["echo"].run({"text": "a\ud800b"}) == "a\ufffdb"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -43,6 +44,13 @@ def stumble(marker: str) -> str:
         Path(marker).touch()
         os._exit(3)
     return "done at the second call"
+
+
+@served.tool()
+async def sleep() -> str:
+    """Never answer."""
+    await asyncio.Event().wait()
+    return ""
 
 
 @served.tool()
