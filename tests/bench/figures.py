@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 
 Timed = Callable[[], float]  # does the thing once; the seconds that counted
 
@@ -53,6 +53,19 @@ class Pair:
 
     def told_means(self, ours: str, bare: str) -> str:
         return f"{1000 * fmean(self.ours):.2f} ms {ours}, {1000 * fmean(self.bare):.2f} ms {bare}"
+
+    @property
+    def ratio_of_rounds(self) -> float:
+        """The median of each round's own ratio: what makes a machine slower for minutes is in both its sides."""
+        return median(self._rounds())
+
+    def told_rounds(self, ours: str, bare: str) -> str:
+        low, _, high = quantiles(self._rounds(), n=4)
+        medians = f"{1000 * median(self.ours):.2f} ms {ours}, {1000 * median(self.bare):.2f} ms {bare}"
+        return f"{medians} (half of {len(self.ours)} rounds: {low:.2f} to {high:.2f} x)"
+
+    def _rounds(self) -> list[float]:
+        return [ours / bare for ours, bare in zip(self.ours, self.bare, strict=True)]
 
 
 def timed(action: Callable[[], object]) -> float:
