@@ -105,7 +105,7 @@ class ViewServer:
                 return {
                     "revision": self.readers.revision(name),
                     "running": self.readers.runner(name),
-                    "waiting": self.readers.waiting(name),
+                    "waiting": self.readers.waiting(name, settle=not self.read_only),
                     "refused": plain(self.readers.refused(name)),
                 }
             case [name, what]:
