@@ -103,6 +103,7 @@ class ViewServer:
                 return {"agents": self.readers.names(), "read_only": self.read_only, "home": str(self.readers.home)}
             case [name, "state"]:
                 return {
+                    "agents": self.readers.names(),
                     "revision": self.readers.revision(name),
                     "running": self.readers.runner(name),
                     "waiting": self.readers.waiting(name, settle=not self.read_only),
