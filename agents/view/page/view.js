@@ -117,9 +117,11 @@ async function look() {
     }
     drawWindow(chart, now, told);
     if (owed) {
-      const direction = Math.sign(owed);
-      owed -= direction;
+      const rest = owed - Math.sign(owed);
+      const direction = owed - rest;
+      owed = 0;
       stepBy(direction);
+      if (here.at !== at) owed += rest; // else there is no other
     }
   } catch (error) {
     if (agent === here.agent) toast(error.message, true);
@@ -129,18 +131,13 @@ async function look() {
 // A key that is held is quicker than any answer: along the columns it goes by what is drawn, beyond them by the answer.
 function stepBy(direction) {
   const { now, told } = known;
-  if (!now || !told || told.agent !== here.agent) return;
+  if (!now || !told || told.agent !== here.agent || (direction > 0 && !here.at)) return;
   const steps = [...told.columns.map((column) => column.step), ...(told.newest ? [null] : [])];
   const place = steps.indexOf(here.at);
   const next = place < 0 ? undefined : steps[place + direction];
   if (next !== undefined) return move(next);
-  if (now.at !== here.at) {
-    owed += direction;
-    return;
-  }
-  owed = 0;
-  if (direction < 0 && now.before) move(now.before);
-  if (direction > 0 && now.at) move(now.after);
+  if (now.at !== here.at) owed += direction;
+  else if (direction > 0 || now.before) move(direction > 0 ? now.after : now.before);
 }
 
 function move(at) {
