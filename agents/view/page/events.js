@@ -1,6 +1,6 @@
 // What happened: the ledger as a timeline, the searches with every part of their scores, what requests cost.
 
-import { chip, dollars, el, empty, fill, instant, number, tierOf, time } from "./dom.js";
+import { chip, dollars, el, empty, fill, heads, instant, number, tierOf, time } from "./dom.js";
 import { LongList } from "./list.js";
 
 const NARROW = matchMedia("(max-width: 700px)");
@@ -58,7 +58,10 @@ export function ledger(root, ctx) {
   };
   fill(
     root,
-    el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Ledger"), choices), list.element),
+    el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Ledger"), choices),
+      heads("move", [["when"], ["after"], ["what"], ["page"], ["tokens", "tokens"], ["why", "words"], ["who"]]),
+      list.element,
+    ),
   );
   look();
   const again = list.again.bind(list);
