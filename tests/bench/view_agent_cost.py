@@ -24,7 +24,7 @@ from tests.bench.quick_server import QuickServer
 from tests.browser.programs import FLAGS, browser_program
 
 BLOCK_TURNS = 300  # more than a second: the view looks once or twice
-ROUNDS = 20
+ROUNDS = 30
 WARM_UP_TURNS = 300
 MOST = 1.02
 SETTLE_MS = 1_000  # opening and leaving a page is the browser's work, and is over by then

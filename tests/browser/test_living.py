@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,11 +112,23 @@ def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser)
         viewer.complaints = [text for text in viewer.complaints if "ERR_" not in text]  # the browser's own
 
 
-def test_a_memory_that_cannot_be_read_says_why_and_the_others_go_on(own_home: Path, browser: Browser) -> None:
-    (own_home / "guide" / "pager.db").write_bytes(b"no database at all" * 1_000)
+def damaged(file: Path) -> None:
+    file.write_bytes(b"no database at all" * 1_000)
+
+
+def newer(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 999")
+
+
+@pytest.mark.parametrize(("spoil", "told"), [(damaged, "pager.db is damaged"), (newer, "Install a newer selfpager")])
+def test_a_memory_that_cannot_be_read_says_why_and_the_others_go_on(
+    own_home: Path, browser: Browser, spoil: Callable[[Path], None], told: str
+) -> None:
+    spoil(own_home / "guide" / "pager.db")
     with viewing(own_home, browser) as viewer:
         viewer.open("guide/core")
-        expect(viewer.page.locator("#trouble")).to_contain_text("pager.db is damaged")
+        expect(viewer.page.locator("#trouble")).to_contain_text(told)
         viewer.page.locator("#agent").select_option("errand")
         viewer.sees("human")
         expect(viewer.page.locator("#trouble")).to_be_hidden()
