@@ -17,6 +17,7 @@ from agents.pieces import PromptPiece, pieces
 from agents.trace_parts import Near, Standing, Told, Trace, Verdict
 from agents.trace_searches import searches
 from agents.trace_verdict import reasons
+from agents.trace_words import quoted
 from pager import blocks
 from pager.browsing import holds, normal
 from pager.errors import NotFound, Refused
@@ -118,16 +119,15 @@ def _missing(reading: Reading, text: str) -> str:
         kind, _ = read_page_id(text)
     except NotFound:
         return ""
-    name = text.strip()
     if kind == "x":
         parts = dict.fromkeys(row.page_id for row in reading.ledger(events=["spill"], limit=MOST_SHOWN) if row.page_id)
         known = f"the last ones are {', '.join(parts)}" if parts else "none was spilled yet"
-        return f"There is no part {name}; of those that were too large {known}."
+        return f"There is no part {quoted(text.strip())}; of those that were too large {known}."
     what = {"f": "fact", "s": "step"}[kind]
     browse = reading.browse
     last = (browse.facts(limit=0) if kind == "f" else browse.steps(0, 0)).total
     known = f"the last one is {kind}{last}" if last else "there are none yet"
-    return f"There is no {what} {name}: {known}."
+    return f"There is no {what} {quoted(text.strip())}: {known}."
 
 
 def _places(reading: Reading, text: str) -> Found:

@@ -257,14 +257,16 @@ def test_a_page_that_there_is_not_says_which_there_are(talk: Talk) -> None:
         assert (found.known, found.near) == (False, ())
         return found.verdict.reasons
 
-    assert reasons("f9") == ("There is no fact f9: there are none yet.",)
-    assert reasons("x9") == ("There is no part x9; of those that were too large none was spilled yet.",)
+    assert reasons("f9") == ("There is no fact \u201cf9\u201d: there are none yet.",)
+    assert reasons("x9") == ("There is no part \u201cx9\u201d; of those that were too large none was spilled yet.",)
     talk.memory.archive("two cats")
-    assert reasons("f9") == ("There is no fact f9: the last one is f1.",)
+    assert reasons("f9") == ("There is no fact \u201cf9\u201d: the last one is f1.",)
     talk.ask("begin " * 900, "Long.")
     spilled = talk.memory.ledger(events=["spill"])[0].page_id
-    assert reasons(" s9 ") == ("There is no step s9: the last one is s2.",)
-    assert reasons("x999") == (f"There is no part x999; of those that were too large the last ones are {spilled}.",)
+    assert reasons(" s9 ") == ("There is no step \u201cs9\u201d: the last one is s2.",)
+    assert reasons("x999") == (
+        f"There is no part \u201cx999\u201d; of those that were too large the last ones are {spilled}.",
+    )
     talk.memory.append_user("flight f9 is late")
     assert told(talk.memory, "f9").pages == ("s3",)
 
