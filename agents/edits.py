@@ -16,7 +16,9 @@ from pager import inbox
 from pager.clock import Clock
 from pager.errors import InUse
 from pager.limits import Limits
+from pager.lock import held_by
 from pager.memory import Memory
+from pager.opening import LOCK
 
 DONE, PENDING, REFUSED = "done", "pending", "refused"
 MESSAGE = "message"
@@ -41,6 +43,8 @@ def edit(directory: Path, kind: str, arguments: Mapping[str, Any], clock: Clock)
 
 def settle(directory: Path, clock: Clock) -> bool:
     """Take what waits, but for messages, unless a process holds the agent; whether that was so."""
+    if held_by(directory / LOCK):
+        return False
     # As the agent ran last. Without an embedder: a fact gets its vector when the agent runs.
     with Memory.read(directory, clock=clock) as reading:
         limits = reading.limits_at() or Limits.for_window()

@@ -41,4 +41,6 @@ def existing(name: str, home: str | Path | None, environ: Mapping[str, str]) -> 
 
 
 def agents_in(home: Path) -> list[str]:
-    return sorted(path.parent.name for path in home.glob(f"*/{DATABASE}"))
+    """The names of those that can be opened by their name; another program's directories are not ours to list."""
+    names = (path.parent.name for path in home.glob(f"*/{DATABASE}"))
+    return sorted(name for name in names if _NAME.fullmatch(name))

@@ -17,6 +17,7 @@ from agents.pieces import PromptPiece, pieces
 from agents.trace_parts import Near, Standing, Told, Trace, Verdict
 from agents.trace_searches import searches
 from agents.trace_verdict import reasons
+from agents.trace_words import quoted
 from pager import blocks
 from pager.browsing import holds, normal
 from pager.errors import NotFound, Refused
@@ -76,8 +77,9 @@ def trace(reading: Reading, text: str, at: str | None = None) -> Trace:
         life = list(_events(reading, found))
         asked = _asked(reading, found, life)
         events = sorted([*life, *asked], key=lambda told: told.at)
-        near = () if found.pages or found.core else _near(reading, text)
-        verdict = _verdict(reading, found, at)
+        missing = "" if found.pages or found.core else _missing(reading, text)
+        near = () if missing or found.pages or found.core else _near(reading, text)
+        verdict = Verdict(at, (), (missing,)) if missing else _verdict(reading, found, at)
         return Trace(text, found.pages, found.core, tuple(events), verdict, found.more, near)
 
 
@@ -109,6 +111,23 @@ def _page(reading: Reading, text: str) -> Found | None:
     if not held:
         return None
     return Found("", pieces=tuple(held), purged=reading.browse.step(f"s{held[0].step}").purged)
+
+
+def _missing(reading: Reading, text: str) -> str:
+    """What there is instead, when the text is the id of no page."""
+    try:
+        kind, _ = read_page_id(text)
+    except NotFound:
+        return ""
+    if kind == "x":
+        parts = dict.fromkeys(row.page_id for row in reading.ledger(events=["spill"], limit=MOST_SHOWN) if row.page_id)
+        known = f"the last ones are {', '.join(parts)}" if parts else "none was spilled yet"
+        return f"There is no part {quoted(text.strip())}; of those that were too large {known}."
+    what = {"f": "fact", "s": "step"}[kind]
+    browse = reading.browse
+    last = (browse.facts(limit=0) if kind == "f" else browse.steps(0, 0)).total
+    known = f"the last one is {kind}{last}" if last else "there are none yet"
+    return f"There is no {what} {quoted(text.strip())}: {known}."
 
 
 def _places(reading: Reading, text: str) -> Found:
@@ -159,5 +178,5 @@ def _moved(reading: Reading, page: str) -> Iterable[Told]:
 def _verdict(reading: Reading, found: Found, at: str | None) -> Verdict:
     here = pieces(reading, at)
     places = dict.fromkeys(Standing(piece.part, piece.title, piece.page_id) for piece in here if found.stands_in(piece))
-    why = () if places else reasons(reading, found.pages, found.core, found.wanted, at)
+    why = () if places else reasons(reading, found.steps, found.facts, found.core, found.wanted, at)
     return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why))

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.trace_parts import Told
 from agents.trace_words import by, quoted, sentence, step_of
+from pager.browsing import normal
 from pager.reading import Reading
 from pager.types import Movement
 
@@ -74,5 +75,5 @@ def _scores(known: tuple[float, Mapping[str, float]]) -> str:
 
 def _asks_for(query: str, subject: str) -> bool:
     """Whether at least half of the query's words stand in the subject."""
-    words = WORD.findall(query.casefold())
+    words = WORD.findall(normal(query))
     return bool(words) and 2 * sum(word in subject for word in words) >= len(words)

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agents.trace_parts import Told
 from agents.trace_searches import searches
 from agents.trace_words import by, quoted
+from pager import blocks
 from pager.browsing import normal
 from pager.reading import Reading
+from pager.rows import Piece
 from pager.types import FOREVER, Fact
 
 MOST_REASONS = 6
 
 
 def reasons(
-    reading: Reading, pages: Sequence[str], core: Sequence[str], wanted: str, at: str | None
-) -> tuple[str, ...]:
+    reading: Reading, steps: Mapping[str, Sequence[Piece]], facts: Sequence[Fact], core: Sequence[str], wanted: str,
+    at: str | None,
+) -> tuple[str, ...]:  # fmt: skip
     """Why none of these places stood in the request that `at` answered (None: stands in the next one)."""
     before = FOREVER if at is None else int(at[1:])
     found = [_core(reading, name, wanted, before) for name in core]
-    found += [_step(reading, page, before) for page in pages if page.startswith("s")]
-    found += [_fact(reading, reading.fact(page), wanted, before) for page in pages if page.startswith("f")]
+    found += [_step(reading, page, held, before) for page, held in steps.items()]
+    found += [_fact(reading, fact, wanted, before) for fact in facts]
     told = [line for line in found if line]
     if len(told) > MOST_REASONS:  # the newest say most
         told = [f"{len(told) - MOST_REASONS} more places are not told here.", *told[-MOST_REASONS:]]
     return tuple(told) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
 
 
-def _step(reading: Reading, page: str, before: int) -> str:
+def _step(reading: Reading, page: str, held: Sequence[Piece], before: int) -> str:
     row = reading.browse.step(page)
     if row.purged:
         return f"{page} was purged: its text is gone for good."
@@ -39,11 +42,29 @@ def _step(reading: Reading, page: str, before: int) -> str:
     stays = [stay for stay in reading.stays(page) if stay.how == "step" and stay.from_step < before]
     gone = [stay for stay in stays if stay.until_step is not None and stay.until_step < before]
     if len(gone) < len(stays):
-        return f"{page} is in the prompt, but not with this part of it: that was too large, or only for the moment."
+        return f"{page} is in the prompt, but {_without(reading, page, held, before)}."
     if not gone:
         return f"{page} never stood in the prompt."
     last = gone[-1]
     return f"{page} had left the prompt after s{last.until_step}, because {last.reason}{_since(reading, page, before)}."
+
+
+def _without(reading: Reading, page: str, held: Sequence[Piece], before: int) -> str:
+    """Why a step that stayed is sent without these parts of it."""
+    if all(piece.block.get("type") in blocks.THINKING for piece in held):
+        later = (row for row in reading.ledger(events=["epoch"]) if int(page[1:]) <= row.step < before)
+        opened = next(later, None)
+        if opened is None:
+            return "without its thinking, which was not to be sent back"
+        return f"without its thinking: the epoch that began after s{opened.step} dropped it ({opened.reason})"
+    spilled = [
+        f"x{piece.part}"
+        for piece in held
+        if any(row.step < before for row in reading.ledger(page=f"x{piece.part}", events=["spill"]))
+    ]
+    if spilled:
+        return f"this stands in a part that was too large: only its ends stay, the whole is the page {spilled[-1]}"
+    return "not with this part of it, which is no longer carried"
 
 
 def _since(reading: Reading, page: str, before: int) -> str:

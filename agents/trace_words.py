@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agents.trace_parts import Told
 from pager import blocks
-from pager.browsing import normal
+from pager.browsing import composed, normal
 from pager.reading import Reading
 from pager.rows import CoreVersion, Piece, StepRow
 from pager.types import Movement, Stay
@@ -81,7 +81,7 @@ def quoted(text: str) -> str:
 
 def around(text: str, wanted: str) -> str:
     """What stands around the place where the text stands, quoted; the beginning where that is not known."""
-    line = " ".join(text.split())
+    line = composed(" ".join(text.split()))
     place = max(0, line.casefold().find(wanted)) if wanted else 0
     start = max(0, place - AROUND_CHARS)
     end = min(len(line), place + len(wanted) + AROUND_CHARS)

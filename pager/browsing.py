@@ -13,6 +13,7 @@ Lists are newest first and found by an index; looking for a text reads every tex
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -185,8 +186,13 @@ _ESCAPES = {"n": " ", "t": " ", "r": " "}
 
 
 def normal(text: str) -> str:
-    """A text as it is compared: without case, every white space the same."""
-    return " ".join(text.split()).casefold()
+    """A text as it is compared: without case, every white space the same, and accents joined to their letters, however
+    they were typed."""
+    return composed(composed(" ".join(text.split())).casefold())
+
+
+def composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def holds(text: str, wanted: str) -> bool:
@@ -198,15 +204,16 @@ def holds(text: str, wanted: str) -> bool:
 
 def like(text: str) -> str:
     """A pattern of LIKE that every text holding `text` fits, also in JSON: whatever may be written otherwise (another
-    case, an escape, a line break) is left open."""
-    shown = " ".join(text.split())[:LONGEST_CHARS]
+    case, an escape, a line break, letters in pieces) is left open."""
+    shown = " ".join(composed(text).split())[:LONGEST_CHARS]
     kept = "".join(char if _stands_as_it_is(char) else "\0" for char in shown)
     return "%" + "".join(f"{word}%" for word in kept.split("\0") if word)
 
 
 def _stands_as_it_is(char: str) -> bool:
-    """LIKE knows the two cases of ASCII letters; others are safe when they have but one."""
-    return char.isalnum() and (char.isascii() or char.lower() == char.upper() == char.casefold())
+    """LIKE knows the two cases of ASCII letters; others are safe when they have but one, and cannot be in pieces."""
+    has_one_form = char.lower() == char.upper() == char.casefold() and unicodedata.is_normalized("NFD", char)
+    return char.isalnum() and (char.isascii() or has_one_form)
 
 
 def _first(most: int, rows: Iterable[Row], fits: Callable[[Row], bool]) -> list[Row]:

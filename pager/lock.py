@@ -1,6 +1,7 @@
 """One writing process per agent. The lock is the kernel's: it goes with the process, however that ends.
 
-The file says who holds it, so that the second one can be told.
+The file says who holds it, so that the second one can be told: after a moment, because some only hold it for an instant
+(who carries out an edit of an agent at rest, who asks whether it is held).
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ import fcntl
 import json
 import os
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from pager.clock import Clock
 from pager.errors import InUse, StorageError
 
+PAUSES_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.2)  # half a second in all
+
 
 class AgentLock:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
         self._path = path
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -26,10 +32,20 @@ class AgentLock:
                 f"{path} cannot be written ({error.strerror}). Check the rights on its directory."
             ) from None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take(wait)
         except BlockingIOError:
             os.close(self._file)
             raise InUse(self._who()) from None
+        except BaseException:  # Ctrl-C while waiting
+            os.close(self._file)
+            raise
+
+    def _take(self, wait: Callable[[float], object]) -> None:
+        for pause in PAUSES_SECONDS:
+            with suppress(BlockingIOError):
+                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            wait(pause)
+        return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
     def was_held(self) -> bool:

@@ -29,6 +29,45 @@ def test_who_holds_it_is_told_as_long_as_it_is_held(tmp_path: Path) -> None:
     AgentLock(path).release()
 
 
+def test_who_holds_it_for_an_instant_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    brief = AgentLock(path)
+    waited: list[float] = []
+    AgentLock(path, wait=lambda seconds: (waited.append(seconds), brief.release())).release()
+    assert len(waited) == 1
+
+
+def test_who_keeps_it_is_waited_for_less_than_a_second(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = AgentLock(path)
+    waited: list[float] = []
+    with pytest.raises(InUse):
+        AgentLock(path, wait=waited.append)
+    assert 0.3 < sum(waited) < 1
+    lock.release()
+
+
+def test_whoever_waits_and_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = AgentLock(path)
+    free = next_number(path)
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        AgentLock(path, wait=interrupted)
+    assert next_number(path) == free
+    lock.release()
+
+
+def next_number(path: Path) -> int:
+    """The number that the next file to be opened gets."""
+    number = os.open(path, os.O_RDONLY)
+    os.close(number)
+    return number
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', "{}", '{"pid": 0}', '{"pid": -1}'])
 def test_a_file_that_says_nothing_holds_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lock"

@@ -24,9 +24,10 @@ from rich.cells import cell_len
 from agents import palette, snapshot
 from agents.cli import bar
 from agents.cli.common import Shared
-from agents.cli.drawing import visible
 from agents.cli.main import cli, run
 from agents.cli.show import LOOK_SECONDS, follow
+from agents.cli.terminal import as_json
+from agents.cli.visible import harmless, visible
 from agents.snapshot_parts import Thresholds, Window, WindowPart
 from agents.window_parts import PARTS
 from pager import BlockSpec, Memory
@@ -134,6 +135,7 @@ def test_at_a_step_it_says_what_was(home: Path) -> None:
     assert "likes story 3" not in text
     assert all(f"{resident.page_id} " in text for resident in then.steps)
     assert "No fact was archived by then" in text
+    assert shown(home, "anna", "--at", "s4") == shown(home, "anna", "--at", "s5")  # s4 is no reply
     data = json.loads(shown(home, "anna", "--at", step, "--json"))
     assert data == {"agent": "anna", **snapshot.as_data(then)}
 
@@ -161,8 +163,8 @@ def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
 
 def test_wrong_questions_are_answered_with_the_way_out(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, said in (
-        (["nobody", "--at", "s1"], 1, "s1 is no reply"),
-        (["anna", "--at", "s4"], 1, "The nearest are s3 and s5."),
+        (["nobody", "--at", "s1"], 1, "nothing was sent yet"),
+        (["anna", "--at", "s99"], 1, "no request was answered after s99; the last one was answered by s"),
         (["anna", "--at", "f1"], 1, "is not a step"),
         (["anna", "--at", "soon"], 1, "is not a page id"),
         (["otto"], 1, "there are: anna, hana, nobody"),
@@ -223,6 +225,20 @@ def test_visible_leaves_nothing_to_obey_and_everything_to_read(text: str) -> Non
     assert not any(_obeyed(each) for each in seen if each != "\u200c")
     assert all(visible(each) == each for each in text if each.isprintable())
     assert visible(seen) == seen
+
+
+@given(st.text())
+@example(HOSTILE)
+@example("two\n\tlines \x9b31m \x7f \r")
+def test_what_is_printed_as_it_is_and_as_json_orders_nothing(text: str) -> None:
+    shown = harmless(text)
+    assert not any(unicodedata.category(each) == "Cc" for each in shown if each not in "\n\t")
+    assert len(shown) >= len(text)
+    plain = "".join(each for each in text if each in "\n\t" or unicodedata.category(each) != "Cc")
+    assert harmless(plain) == plain
+    line = as_json({"text": text})
+    assert not any(unicodedata.category(each) == "Cc" for each in line)
+    assert json.loads(line) == {"text": text}
 
 
 # --- the bar

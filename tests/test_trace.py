@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -14,9 +16,10 @@ from agents.trace_parts import Trace
 from pager import BlockSpec, Memory, NotFound, Prefetch, Refused
 from pager.browsing import normal
 from pager.reading import Reading
-from tests.standin import call
+from tests.standin import call, thinking
 from tests.support import Talk, Words
 
+Form = Literal["NFC", "NFD"]
 CORE = {"human": BlockSpec(limit_tokens=400)}
 
 
@@ -217,8 +220,24 @@ def test_a_part_that_was_spilled_is_not_in_view(talk: Talk) -> None:
     reply = talk.ask(text, "Long.")
     found = told(talk.memory, "needle", at=reply)
     assert not found.verdict.present
-    assert "s1 is in the prompt, but not with this part of it" in found.verdict.reasons[0]
+    spilled = talk.memory.ledger(events=["spill"])[0].page_id
+    assert found.verdict.reasons == (
+        "s1 is in the prompt, but this stands in a part that was too large: only its ends stay, the whole is the page "
+        f"{spilled}.",
+    )
     assert told(talk.memory, "s1", at=reply).verdict.present
+
+
+def test_thinking_that_a_new_epoch_dropped_says_so(talk: Talk) -> None:
+    reply = talk.ask("which way?", thinking("the cork road is shorter"), "The cork road.")
+    assert told(talk.memory, "road is shorter").verdict.present
+    talk.reopen(instructions="Be kind.")
+    talk.ask("and now?", "Go on.")
+    opened = talk.memory.ledger(events=["epoch"])[-1]
+    assert told(talk.memory, "road is shorter").verdict.reasons == (
+        f"{reply} is in the prompt, but without its thinking: the epoch that began after s{opened.step} dropped it "
+        f"({opened.reason}).",
+    )
 
 
 # --- what is not there
@@ -230,6 +249,26 @@ def test_what_nothing_holds_says_so_and_names_what_is_near(talk: Talk) -> None:
     assert not found.known
     assert found.verdict.reasons == ("Nothing holds these words: nobody has said them, and no tool brought them.",)
     assert [near.page_id for near in found.near] == ["f1"]
+
+
+def test_a_page_that_there_is_not_says_which_there_are(talk: Talk) -> None:
+    def reasons(text: str) -> tuple[str, ...]:
+        found = told(talk.memory, text)
+        assert (found.known, found.near) == (False, ())
+        return found.verdict.reasons
+
+    assert reasons("f9") == ("There is no fact \u201cf9\u201d: there are none yet.",)
+    assert reasons("x9") == ("There is no part \u201cx9\u201d; of those that were too large none was spilled yet.",)
+    talk.memory.archive("two cats")
+    assert reasons("f9") == ("There is no fact \u201cf9\u201d: the last one is f1.",)
+    talk.ask("begin " * 900, "Long.")
+    spilled = talk.memory.ledger(events=["spill"])[0].page_id
+    assert reasons(" s9 ") == ("There is no step \u201cs9\u201d: the last one is s2.",)
+    assert reasons("x999") == (
+        f"There is no part \u201cx999\u201d; of those that were too large the last ones are {spilled}.",
+    )
+    talk.memory.append_user("flight f9 is late")
+    assert told(talk.memory, "f9").pages == ("s3",)
 
 
 def test_a_purged_page_keeps_its_tombstone_and_nothing_else(talk: Talk) -> None:
@@ -261,6 +300,19 @@ def test_any_text_is_found_as_it_was_said(talk: Talk, text: str) -> None:
     found = told(talk.memory, text)
     assert (found.pages, found.core) == (("s1", "f1"), ("human",))
     assert told(talk.memory, f"{text}z").known is False
+
+
+@pytest.mark.parametrize("text", ["café São", "가나다", "がっこう", "ẹ̀kọ́", "ÉCOLE"])
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_are_found_however_they_were_typed(talk: Talk, text: str, forms: tuple[Form, Form]) -> None:
+    written, asked = (unicodedata.normalize(form, text) for form in forms)
+    talk.memory.append_user(f"x {written} y")
+    talk.memory.archive(f"x {written} y")
+    talk.memory.core_append("human", f"x {written} y")
+    found = told(talk.memory, asked)
+    assert (found.pages, found.core) == (("s1", "f1"), ("human",))
+    assert unicodedata.normalize(forms[0], f"x {text} y") in unicodedata.normalize(forms[0], sentence(found, "said"))
+    assert told(talk.memory, unicodedata.normalize("NFC", text)[:-1] + "q").known is False
 
 
 @pytest.mark.parametrize("text", ['return "forty two"', "def f(): return", "C:\\new"])

@@ -16,7 +16,7 @@ from agents import palette
 from agents.view.answers import ANSWERS
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
-from pager import BlockSpec, Limits, Memory
+from pager import BlockSpec, Limits, Memory, leave
 from tests.support.clock import HandClock
 
 PAGE = Path(__file__).parent.parent / "agents" / "view" / "page"
@@ -272,6 +272,19 @@ def test_what_was_left_here_is_done_when_the_agent_has_ended(server: ViewServer,
         assert len(api(server, "guide/state")["waiting"]) == 2
     assert [command["kind"] for command in api(server, "guide/state")["waiting"]] == ["message"]
     assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
+
+
+def test_what_others_left_is_done_too_when_nobody_runs_the_agent_unless_the_view_only_reads(home: Path) -> None:
+    """A view that was closed, a program: whoever left it, an open view takes it up."""
+    with opened(home):
+        leave(home / "guide", "archive", {"text": "likes boats"}, HandClock())
+        leave(home / "guide", "message", {"text": "hello"}, HandClock())
+    with ViewServer(Readers(home, HandClock()), read_only=True) as server:
+        assert len(api(server, "guide/state")["waiting"]) == 2
+        assert api(server, "guide/facts")["total"] == 1
+    with ViewServer(Readers(home, HandClock())) as server:
+        assert [command["kind"] for command in api(server, "guide/state")["waiting"]] == ["message"]
+        assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
 
 
 def test_a_page_can_be_purged_while_somebody_looks(server: ViewServer, home: Path) -> None:

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agents import palette
-from agents.cli.drawing import Drawing, visible
+from agents.cli.drawing import Drawing
+from agents.cli.visible import visible
 from agents.demo.stage import DemoFailed, Turn
 from agents.snapshot_parts import Snapshot
 

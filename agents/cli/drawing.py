@@ -6,7 +6,6 @@ cursor, change colours or turn the direction of writing are made visible.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -16,29 +15,12 @@ from rich.text import Text
 
 from agents import palette
 from agents.cli import bar
+from agents.cli.visible import visible
 from agents.snapshot_parts import ArchivedFact, CoreBlock, Moved, ResidentStep, Snapshot, Window
 
-JOINERS = "\u200c\u200d"  # inside of emoji and of Persian words
-UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 MARGIN = 2
 INDENT = 4
 METER_CELLS = 12
-
-
-def visible(text: str) -> str:
-    """`text` on one line, with nothing in it that a terminal would obey."""
-    return "".join(map(_seen, text))
-
-
-def _seen(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)  # the picture of a control character
-    if code == 0x7F:
-        return "\u2421"
-    if unicodedata.category(character) in UNSEEN and character not in JOINERS:
-        return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-    return character
 
 
 class Drawing:

@@ -14,6 +14,7 @@ import traceback
 import click
 
 from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.cli.visible import harmless
 from agents.logs import log
 from agents.tree import ConfigError
 from pager.errors import PagerError
@@ -124,7 +125,7 @@ def _failed(error: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, PagerError):
-        click.echo(f"selfpager: {error}", err=True)
+        click.echo(harmless(f"selfpager: {error}"), err=True)
     else:
-        click.echo(f"selfpager: {type(error).__name__}: {error} (--debug shows where)", err=True)
+        click.echo(harmless(f"selfpager: {type(error).__name__}: {error} (--debug shows where)"), err=True)
     return USAGE if isinstance(error, ConfigError) else FAILED

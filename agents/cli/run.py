@@ -12,6 +12,7 @@ from agents.agent import Agent
 from agents.cli.common import FAILED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, progress, stopped_gently
+from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
 from agents.loop import Patience
 from pager.errors import Refused
@@ -110,10 +111,10 @@ def _report(stopped: Stopped, agent: Agent, printer: Printer) -> int:
     if not printer.json_lines:
         task = tasks.current(agent.memory)
         if stopped.reason == "done" and task:
-            click.echo(f"done after {task.steps} steps: {task.summary}")
+            click.echo(harmless(f"done after {task.steps} steps: {task.summary}"))
         elif stopped.reason == "approval":
             click.echo(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
         else:
-            click.echo(f"stopped ({stopped.reason}): {stopped.text}", err=True)
+            click.echo(harmless(f"stopped ({stopped.reason}): {stopped.text}"), err=True)
     # A task that stopped without being done has not failed, but it is not done either.
     return FAILED if stopped.reason == "answered" else STOPPED[stopped.reason]

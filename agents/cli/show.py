@@ -11,6 +11,7 @@ from agents import snapshot
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
+from agents.trace import answering
 from pager.memory import Memory
 from pager.reading import Reading
 
@@ -19,7 +20,12 @@ LOOK_SECONDS = 0.5
 
 @click.command("show", short_help="The tiers of an agent in the terminal.")
 @click.argument("name", type=AgentName())
-@click.option("--at", "step", metavar="STEP", help="As it was in the request that this step answered, such as s45.")
+@click.option(
+    "--at",
+    "step",
+    metavar="STEP",
+    help="As it was in the request that this step answered, such as s45; any other stands for the next that did.",
+)
 @click.option("--watch", is_flag=True, help="Go on and show every change; Ctrl-C ends it.")
 @click.option(
     "--json", "as_line", is_flag=True, help="Print it as a line of JSON; with --watch a line for each change."
@@ -36,6 +42,7 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
         raise click.UsageError("--at shows a moment that does not change any more; leave out --watch.")
     name, directory = shared.existing(name)
     with Memory.read(directory) as reading:
+        step = answering(reading, step) if step else None
         if as_line:
             show = _lines(name, reading, step)
         elif watch:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from agents.background import Background, Progress
+from agents.cli.visible import escaped, harmless
 from agents.events import (
     ApprovalNeeded,
     Event,
@@ -49,7 +50,7 @@ def as_json(value: Any) -> str:
         plain["movement"] = asdict(moved(value.movement))
     if is_dataclass(value):
         plain = {"event": type(value).__name__.lower(), **plain}
-    return json.dumps(plain, ensure_ascii=False, default=_in_json)
+    return escaped(json.dumps(plain, ensure_ascii=False, default=_in_json))
 
 
 def _in_json(value: Any) -> str:
@@ -103,7 +104,7 @@ class Printer:
             return
         match event:
             case Text(text):
-                click.echo(text, nl=False)
+                click.echo(harmless(text), nl=False)
                 self._in_line = not text.endswith("\n")
                 sys.stdout.flush()
             case StreamLost(reason, seconds):
@@ -145,11 +146,11 @@ class Printer:
             return None
         self._end_line()
         arguments = json.dumps(call.input, ensure_ascii=False)
-        return click.confirm(f"Allow {call.name}({arguments})?", default=False)
+        return click.confirm(harmless(f"Allow {call.name}({arguments})?"), default=False)
 
     def _aside(self, line: str, **style: Any) -> None:
         self._end_line()
-        click.secho(f"  · {line}", err=True, **style)
+        click.secho(f"  · {harmless(line)}", err=True, **style)
 
     def _end_line(self) -> None:
         if self._in_line:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents import palette
-from agents.cli.drawing import visible
+from agents.cli.visible import visible
 from agents.trace_parts import Told, Trace, Verdict
 
 YES, NO = "\u25cf", "\u25cb"

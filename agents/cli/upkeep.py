@@ -13,6 +13,7 @@ from agents import copies, history, homes, notes
 from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
+from agents.cli.visible import harmless
 from pager.errors import Refused
 from pager.memory import Memory
 
@@ -39,7 +40,7 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     elif not problems:
         click.echo(f"{name}: everything holds.")
     for problem in () if as_line else problems:
-        click.echo(f"{problem.where}: {problem.text}" + (" (mended)" if problem.fixed else ""))
+        click.echo(harmless(f"{problem.where}: {problem.text}") + (" (mended)" if problem.fixed else ""))
     return DONE if all(problem.fixed for problem in problems) else FAILED
 
 

@@ -82,15 +82,15 @@ class Readers:
         """The process that holds the agent now."""
         return held_by(homes.existing(name, self.home, {}) / LOCK)
 
-    def waiting(self, name: str) -> list[dict[str, Any]]:
-        """Commands that nobody has taken yet. What was left from here for a process that has ended meanwhile is
-        carried out now."""
+    def waiting(self, name: str, *, settle: bool) -> list[dict[str, Any]]:
+        """Commands that nobody has taken yet. With `settle` what was left for a process that has ended meanwhile, from
+        here or by whomever, is carried out now: all but messages, which wait for who will answer them."""
         directory = homes.existing(name, self.home, {})
         known = inbox.waiting(directory)
         with self._editing:
             self._follow(name, directory, known)
-            left = [command for command in self._left[name].values() if command.kind != edits.MESSAGE]
-            if left and not self.runner(name) and edits.settle(directory, self._clock):
+            edited = settle and any(command.get("kind") != edits.MESSAGE for command in known)
+            if edited and edits.settle(directory, self._clock):
                 known = inbox.waiting(directory)
                 self._follow(name, directory, known)
         return known

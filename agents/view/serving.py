@@ -57,6 +57,7 @@ class ViewServer:
     def __init__(self, readers: Readers, *, port: int = 0, read_only: bool = False) -> None:
         self.readers = readers
         self.read_only = read_only
+        self.closed = False
         self.token = secrets.token_urlsafe(18)
         self._server = ThreadingHTTPServer((HOST, port), partial(_Handler, self))
         self._server.daemon_threads = True
@@ -72,6 +73,7 @@ class ViewServer:
         return f"http://{HOST}:{self.port}/{self.token}/"
 
     def close(self) -> None:
+        self.closed = True  # connections that are kept open hear nothing any more
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -103,9 +105,10 @@ class ViewServer:
                 return {"agents": self.readers.names(), "read_only": self.read_only, "home": str(self.readers.home)}
             case [name, "state"]:
                 return {
+                    "agents": self.readers.names(),
                     "revision": self.readers.revision(name),
                     "running": self.readers.runner(name),
-                    "waiting": self.readers.waiting(name),
+                    "waiting": self.readers.waiting(name, settle=not self.read_only),
                     "refused": plain(self.readers.refused(name)),
                 }
             case [name, what]:
@@ -168,6 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer("POST")
 
     def _answer(self, method: str) -> None:
+        if self._view.closed:
+            raise ConnectionResetError
         try:
             kind, body = self._found(method)
             self._send(HTTPStatus.OK, kind, body)

@@ -1,7 +1,10 @@
-"""What one open debug view costs the agent that it shows: CPU time of the agent's process per turn.
+"""What one open debug view costs the agent that it shows: CPU time of the agent's process (its own and the kernel's for
+it) per turn.
 
 The agent is a process of its own that takes turns when it is told to, and says how much CPU time they took. The view is
-another, looked at in a real browser; in every other block of turns the browser looks at an empty page instead.
+another, looked at in a real browser. Blocks of turns alternate: the browser shows the agent, an empty page, or the
+twin: a copy of the agent's memory that a third process keeps changing. Looking at the twin is the same work on files
+that the agent does not have: what that costs the agent is not the view's reading, but the processor that all share.
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ from typing import Self
 
 from playwright.sync_api import sync_playwright
 
+from pager import Memory
 from tests.bench.figures import Figure, Pair
 from tests.bench.quick_server import QuickServer
 from tests.browser.programs import FLAGS, browser_program
 
 BLOCK_TURNS = 300  # more than a second: the view looks once or twice
-ROUNDS = 16
+ROUNDS = 30
 WARM_UP_TURNS = 300
 MOST = 1.02
 SETTLE_MS = 1_000  # opening and leaving a page is the browser's work, and is over by then
@@ -38,6 +42,15 @@ with Agent.load(sys.argv[1], home=sys.argv[2], environ=environ) as agent:
         for _ in range(int(line)):
             agent.turn(texts.said(1))
         print(time.process_time() - start, flush=True)
+"""
+TWIN = """
+import sys, time
+from itertools import count
+from pager import Memory
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    for number in count():
+        memory.put_note("bench", str(number))
+        time.sleep(0.25)
 """
 CONFIG = """
 name: agent
@@ -78,25 +91,48 @@ def figures(work: Path) -> list[Figure]:
     with (
         QuickServer() as server,
         Child(sys.executable, "-c", AGENT, str(file), str(home), server.base_url) as agent,
+    ):
+        assert agent.line() == "ready"
+        agent.turns(WARM_UP_TURNS)
+        copied(home / "agent", home / "twin")
+        with Child(sys.executable, "-c", TWIN, str(home / "twin")):
+            times = measured(agent, home)
+    cost, shared = (Pair(times[name], times["nothing"]) for name in ("agent", "twin"))
+    return [
+        Figure(
+            "CPU time of a turn with one view open, against none",
+            cost.told_rounds("watched", "alone"), cost.ratio_of_rounds, MOST,
+        ),
+        Figure(
+            "... with a view of another agent open (the processor's share)",
+            shared.told_rounds("beside", "alone"), shared.ratio_of_rounds,
+        ),
+    ]  # fmt: skip
+
+
+def copied(agent: Path, twin: Path) -> None:
+    twin.mkdir()
+    with Memory.read(agent) as reading:
+        reading.export(twin / "pager.db")
+
+
+def measured(agent: Child, home: Path) -> dict[str, list[float]]:
+    """CPU seconds per turn, a value per round, for each thing that the browser shows; who is first rotates."""
+    times: dict[str, list[float]] = {"agent": [], "nothing": [], "twin": []}
+    with (
         Child(sys.executable, "-m", "agents", "view", "--no-browser", "--json", "--home", str(home)) as view,
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
     ):
-        assert agent.line() == "ready"
         address = json.loads(view.line())["address"]
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        agent.turns(WARM_UP_TURNS)
-        watched, alone = list[float](), list[float]()
+        names = list(times)
         for number in range(ROUNDS):
-            for looks in (number % 2 == 0, number % 2 == 1):
-                page.goto(f"{address}#agent" if looks else "about:blank")
-                if looks:
+            for shown in names[number % 3 :] + names[: number % 3]:
+                page.goto("about:blank")
+                if shown != "nothing":
+                    page.goto(f"{address}#{shown}")
                     page.wait_for_selector("body[data-ready]")
                 page.wait_for_timeout(SETTLE_MS)
-                (watched if looks else alone).append(agent.turns(BLOCK_TURNS) / BLOCK_TURNS)
-    cost = Pair(watched, alone)
-    told = cost.told("watched", "alone")
-    return [
-        Figure("CPU time of a turn with one view open, against none", told, cost.ratio, MOST),
-        Figure("... the mean of all", cost.told_means("watched", "alone"), cost.ratio_of_means),
-    ]
+                times[shown].append(agent.turns(BLOCK_TURNS) / BLOCK_TURNS)
+    return times

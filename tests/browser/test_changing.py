@@ -14,7 +14,7 @@ from agents.columns import columns
 from agents.demo.stage import Stage
 from pager import BlockSpec, Limits, Memory, waiting
 from pager.reading import Reading
-from tests.browser.looking import Viewer, another, viewing
+from tests.browser.looking import NARROW, Viewer, another, viewing
 
 pytestmark = pytest.mark.slow
 TOLD = "Tell me about the plan."
@@ -131,6 +131,19 @@ def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path,
         sheet.get_by_role("button", name="Forget").click()
         expect(viewer.panel.locator(".row").first).to_contain_text("ended")
         assert reading.fact(fact.id).forgotten == "took the bus"
+
+
+def test_a_fact_is_added_on_a_narrow_page(own_home: Path, browser: Browser) -> None:
+    with viewing(own_home, browser, size=NARROW) as viewer:
+        viewer.open("guide/archive")
+        viewer.panel.get_by_text("Add a fact").click()
+        for name in ("A fact", "Key", "Tags"):
+            field = viewer.panel.get_by_role("textbox", name=name)
+            field.scroll_into_view_if_needed()
+            expect(field).to_be_in_viewport(ratio=1)
+            field.fill("tram 28")
+        viewer.panel.get_by_role("button", name="Add", exact=True).click()
+        expect(viewer.panel.locator(".row").first).to_contain_text("tram 28")
 
 
 def test_a_message_waits_for_whoever_will_answer_it(own_home: Path, browser: Browser) -> None:

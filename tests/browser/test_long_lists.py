@@ -57,7 +57,7 @@ def test_wherever_one_scrolls_the_rows_there_are_shown(home: Path, browser: Brow
         for part in (1, 0.5, 0.123, 0):
             box.evaluate(JUMP, part)
             shown = viewer.panel.locator(f'[data-key="f{FACTS - round(part * (FACTS - 1))}"]')
-            expect(shown if part in (0, 1) else viewer.panel.locator(".fact").first).to_be_visible()
+            expect(shown if part in (0, 1) else viewer.panel.locator(".row .fact").first).to_be_visible()
             expect(viewer.panel.locator(".row .waits")).to_have_count(0)
             assert viewer.panel.locator(".row").count() < 80, "only what is in sight is in the page"
         viewer.panel.get_by_role("searchbox").fill("number 17")
@@ -68,7 +68,7 @@ def test_rows_follow_each_other_without_a_gap(home: Path, browser: Browser) -> N
     with viewing(home, browser) as viewer:
         viewer.open("old/archive")
         box = viewer.panel.locator(".long")
-        expect(viewer.panel.locator(".fact").first).to_be_visible()
+        expect(viewer.panel.locator(".row .fact").first).to_be_visible()
         for part in (0.3, 0.7, 1):
             box.evaluate(JUMP, part)
             viewer.page.wait_for_function(ALL_IN_SIGHT)

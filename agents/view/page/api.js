@@ -18,7 +18,10 @@ async function ask(address, options) {
   try {
     response = await fetch(address, options);
   } catch {
-    throw new Failed("selfpager view does not answer any more. Start it again, and open its new address.");
+    throw new Failed(
+      "selfpager view does not answer. The page goes on by itself when it does; if it was ended, start it again and " +
+        "open the address that it prints.",
+    );
   }
   return answered(response);
 }

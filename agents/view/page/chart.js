@@ -22,8 +22,17 @@ export class Chart {
     return Math.max(12, Math.min(120, Math.floor((this.root.clientWidth - LABELS) / (NARROWEST + 3))));
   }
 
+  // The request to come is known when it is looked at, and stands as long as it comes after the same one.
   show(data) {
-    this.data = data;
+    const last = (told) => told?.columns[told.columns.length - 1]?.step;
+    const next = data.next || (data.newest && last(data) === last(this.data) ? this.data?.next : null);
+    this.data = { ...data, next };
+    this.draw();
+  }
+
+  select(step) {
+    if (!this.data || this.data.selected === step) return;
+    this.data = { ...this.data, selected: step };
     this.draw();
   }
 

@@ -87,6 +87,26 @@ export function chip(page, open, solid = true) {
   );
 }
 
+// What the columns of a list are called: a line that looks like its rows.
+export function heads(kind, columns) {
+  const cells = columns.map(([name, place]) => el("span", { class: place }, name));
+  return el("div", { class: `line ${kind} heads`, "aria-hidden": "true" }, cells);
+}
+
+const AGES = [
+  [365 * 86_400, "y"],
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+];
+
+// How long ago, in its largest unit.
+export function age(iso) {
+  const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
+  const [size, unit] = AGES.find(([least]) => seconds >= least) || [1, "s"];
+  return el("span", { class: "age", title: iso }, `${Math.floor(seconds / size)} ${unit}`);
+}
+
 export function empty(title, ...hint) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", {}, ...hint));
 }

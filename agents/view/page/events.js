@@ -1,6 +1,6 @@
 // What happened: the ledger as a timeline, the searches with every part of their scores, what requests cost.
 
-import { chip, dollars, el, empty, fill, instant, number, tierOf, time } from "./dom.js";
+import { chip, dollars, el, empty, fill, heads, instant, number, tierOf, time } from "./dom.js";
 import { LongList } from "./list.js";
 
 const NARROW = matchMedia("(max-width: 700px)");
@@ -58,7 +58,10 @@ export function ledger(root, ctx) {
   };
   fill(
     root,
-    el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Ledger"), choices), list.element),
+    el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Ledger"), choices),
+      heads("move", [["when"], ["after"], ["what"], ["page"], ["tokens", "tokens"], ["why", "words"], ["who"]]),
+      list.element,
+    ),
   );
   look();
   const again = list.again.bind(list);
@@ -178,9 +181,11 @@ function hitRow(hit, rank, best, last, ctx) {
 
 export function cost(root, ctx) {
   const sums = el("dl", { class: "sums" });
+  let largest = 1; // of the requests seen so far, in tokens
   const list = new LongList({
     load: async (offset, limit) => {
       const found = await ctx.get("costs", { offset, limit });
+      largest = Math.max(largest, ...found.rows.map((each) => whole(each.usage)));
       if (ctx.current()) fill(sums, tiles(found));
       return found;
     },
@@ -191,7 +196,9 @@ export function cost(root, ctx) {
         step(each.step, ctx),
         time(each.at),
         figures(each),
-        el("span", { class: "words" }, each.broke && el("span", { class: "break" }, "cache: ", each.broke)),
+        each.broke
+          ? el("span", { class: "words" }, el("span", { class: "break" }, "cache: ", each.broke))
+          : shares(each.usage, largest),
       ),
     height: () => (NARROW.matches ? 82 : 40),
     label: "Requests, newest first",
@@ -211,12 +218,32 @@ export function cost(root, ctx) {
         el("span", { class: "after" }, "step"),
         el("span", { class: "at" }, "when"),
         ["input", "cached", "written", "output", "dollars"].map((name) => el("span", { class: "figure" }, name)),
-        el("span", { class: "words" }),
+        el("span", { class: "words key" }, SHARES.map(([, kind, name]) => [el("i", { class: `dot ${kind}` }), name])),
       ),
       list.element,
     ),
   );
   return list;
+}
+
+const SHARES = [
+  ["cache_read_input_tokens", "cached", "from the cache"],
+  ["cache_creation_input_tokens", "written", "into the cache"],
+  ["input_tokens", "plain", "neither"],
+];
+
+const whole = (usage) => (usage ? SHARES.reduce((sum, [field]) => sum + usage[field], 0) : 0);
+
+// How large a request was beside the others, and what of it was cached.
+function shares(usage, largest) {
+  return el(
+    "span",
+    { class: "words shares", "aria-hidden": "true" },
+    usage &&
+      SHARES.map(([field, kind]) =>
+        el("i", { class: kind, style: { width: `${(100 * usage[field]) / largest}%` } }),
+      ),
+  );
 }
 
 function figures(each) {
@@ -228,23 +255,25 @@ function figures(each) {
     usage.cache_creation_input_tokens,
     usage.output_tokens,
   ];
-  const names = ["in", "cached", "written", "out"];
+  const names = ["input", "cached", "written", "output"];
   return [
     ...known.map((value, place) => el("span", { class: "figure", "data-name": names[place] }, number(value))),
-    el("span", { class: "figure", "data-name": "$" }, each.usd === null ? "" : dollars(each.usd)),
+    el("span", { class: "figure", "data-name": "dollars" }, each.usd === null ? "" : dollars(each.usd)),
   ];
 }
 
 function tiles(found) {
   const { sum } = found;
-  const whole = sum.input_tokens + sum.cache_read_input_tokens + sum.cache_creation_input_tokens;
-  const share = whole ? Math.round((100 * sum.cache_read_input_tokens) / whole) : 0;
+  const sent = whole(sum);
+  const share = (tokens) => `${sent ? Math.round((100 * tokens) / sent) : 0} % of all`;
   const money =
-    found.usd === null ? ["—", "name prices in the agent's YAML"] : [dollars(found.usd), "at the prices it runs with"];
+    found.usd === null
+      ? ["—", ["name ", el("code", {}, "prices"), " in its YAML"]]
+      : [dollars(found.usd), "at the prices it runs with"];
   return [
-    ["Sent", number(whole), `${number(found.total)} requests`],
-    ["From the cache", number(sum.cache_read_input_tokens), `${share} % of all`],
-    ["Into the cache", number(sum.cache_creation_input_tokens), ""],
+    ["Sent", number(sent), `${number(found.total)} requests`],
+    ["From the cache", number(sum.cache_read_input_tokens), share(sum.cache_read_input_tokens)],
+    ["Into the cache", number(sum.cache_creation_input_tokens), share(sum.cache_creation_input_tokens)],
     ["Answered", number(sum.output_tokens), "tokens"],
     ["Dollars", ...money],
   ].map(([name, value, hint]) =>

@@ -1,6 +1,6 @@
 // The three tiers: core with its versions, the turns resident and evicted, the facts of the archive.
 
-import { chip, difference, el, empty, fill, moment, number, time } from "./dom.js";
+import { age, difference, el, empty, fill, heads, moment, number, time } from "./dom.js";
 import { addFact, editBlock, tellAgent } from "./edits.js";
 import { LongList } from "./list.js";
 
@@ -138,6 +138,7 @@ export function turns(root, ctx) {
         ),
       ),
       send,
+      heads("step", [["step"], ["who"], ["when"], ["tokens", "tokens"], ["what", "words"]]),
       list.element,
     ),
   );
@@ -146,6 +147,15 @@ export function turns(root, ctx) {
 
 // --- the archive
 
+const FACT_HEADS = [
+  ["fact"],
+  ["stored"],
+  ["age", "age"],
+  ["used"],
+  ["what", "words"],
+  ["after", "source"],
+  ["tags, until when"],
+];
 const KINDS = { all: "All", current: "Current", ended: "Ended", used: "Used", unused: "Never used" };
 
 export function archive(root, ctx) {
@@ -214,6 +224,7 @@ export function archive(root, ctx) {
         text,
         !ctx.readOnly && addFact(ctx),
       ),
+      heads("fact", FACT_HEADS),
       list.element,
     ),
   );
@@ -240,14 +251,15 @@ function factRow(fact, ctx) {
     },
     el("span", { class: `chip archival${state ? " gone" : ""}` }, fact.page_id),
     time(fact.at),
+    age(fact.at),
     el("span", { class: "uses", title: `used ${fact.uses} times` }, fact.uses ? `${number(fact.uses)}×` : ""),
     el("span", { class: "words" }, fact.key && el("b", {}, `${fact.key}: `), fact.text),
     el("span", { class: "source", title: "stored after this step" }, fact.step === "s0" ? "" : fact.step),
     el(
       "span",
       { class: "tags" },
-      fact.tags.slice(0, 3).map((tag) => el("span", { class: "tag" }, tag)),
       state && el("span", { class: "state" }, state),
+      fact.tags.slice(0, 3).map((tag) => el("span", { class: "tag" }, tag)),
     ),
   );
 }

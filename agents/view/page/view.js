@@ -1,20 +1,25 @@
-// The page as a whole: which agent, which request, which panel; the keys; looking again when something was committed.
+// The page as a whole: which agent, which request, which panel; looking again when something was committed.
 //
 // Where one is stands in the address behind #: #agent/panel/step/text. So it can be kept, and gone back to.
 
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
 import { byId, el, empty, fill } from "./dom.js";
-import { refused, waiting } from "./edits.js";
+import { listen } from "./keys.js";
+import { drawAgents, drawState, drawTrouble, state, toast } from "./live.js";
 import { openPage } from "./page.js";
 import { PANELS } from "./panels.js";
 import { columnsAround, drawWindow } from "./window.js";
 
 const LOOK_MS = 1000;
 const REST = 25; // times as long as a look took
+const SETTLED_MS = 250; // after the last of many steps; browsers bear only so many new addresses
 const here = { agent: null, tab: "request", at: null, text: "" };
-const known = { agents: [], readOnly: false, now: null, revision: null, list: null, turn: 0 };
+const known = { agents: [], readOnly: false, now: null, told: null, revision: null, list: null, turn: 0, trouble: "" };
 const chart = new Chart(byId("chart"), { choose: (step) => go({ at: step }), older: (step) => go({ at: step }) });
+let loading = { aim: "", busy: false, again: false };
+let owed = 0; // steps that were asked for before it was known where they lead
+let writing = 0;
 
 // --- where one is
 
@@ -27,6 +32,7 @@ function plainly(part) {
 }
 
 function read() {
+  clearTimeout(writing);
   const [agent, tab, at, ...text] = location.hash.slice(1).split("/").map(plainly);
   here.agent = known.agents.includes(agent) ? agent : known.agents[0] || null;
   here.tab = PANELS[tab] ? tab : "request";
@@ -34,42 +40,64 @@ function read() {
   here.text = text.join("/");
 }
 
-function go(changes) {
-  const to = { ...here, ...changes };
-  const parts = [to.agent, to.tab, to.at || "now", ...(to.text ? [to.text] : [])];
+function write(keep) {
+  clearTimeout(writing);
+  const parts = [here.agent, here.tab, here.at || "now", ...(here.text ? [here.text] : [])];
   const hash = `#${parts.map(encodeURIComponent).join("/")}`;
-  if (location.hash === hash) arrive();
-  else location.hash = hash;
+  if (location.hash !== hash) keep.call(history, null, "", hash);
 }
 
+function go(changes) {
+  Object.assign(here, changes);
+  owed = 0;
+  write(history.pushState);
+  return arrive();
+}
+
+// The panel as a whole is drawn anew for another agent, tab or text; for another step it looks again. Of many steps in
+// a row only the newest is asked for, as soon as the one before was answered.
 async function arrive() {
-  const before = { ...here };
-  read();
-  byId("agent").value = here.agent || "";
-  document.title = here.agent ? `${here.agent} · selfpager` : "selfpager";
+  const aim = JSON.stringify([here.agent, here.tab, here.text]);
+  let fresh = aim !== loading.aim || !byId("panel").hasChildNodes();
+  frame();
   if (!here.agent) {
-    fill(
-      byId("panel"),
-      empty(
-        "There are no agents here yet.",
-        "Make one: ",
-        el("code", {}, "selfpager demo"),
-        " or ",
-        el("code", {}, "selfpager chat AGENT.yaml"),
-        ", then load this page again.",
-      ),
-    );
+    loading = { aim: "", busy: false, again: false };
+    fill(byId("panel"), noAgents());
     return;
   }
-  if (before.agent !== here.agent) known.revision = null;
+  if (!fresh && loading.busy) {
+    loading.again = true;
+    return;
+  }
+  const mine = { aim, busy: true, again: true };
+  loading = mine;
+  while (mine.again && mine === loading) {
+    mine.again = false;
+    await Promise.all([look(), fresh || PANELS[here.tab].at ? panel(fresh) : null]);
+    fresh = false;
+  }
+  mine.busy = false;
+}
+
+function frame() {
+  byId("agent").value = here.agent || "";
+  document.title = here.agent ? `${here.agent} · selfpager` : "selfpager";
+  document.body.classList.toggle("nobody", !here.agent);
+  fill(byId("step"), here.at || "now");
+  chart.select(here.at);
   drawTabs();
   if (document.activeElement !== byId("find-text")) byId("find-text").value = here.text;
-  const same =
-    before.agent === here.agent &&
-    before.tab === here.tab &&
-    before.text === here.text &&
-    byId("panel").hasChildNodes();
-  await Promise.all([look(), same && !PANELS[here.tab].at ? null : panel(!same)]);
+}
+
+function noAgents() {
+  return empty(
+    "There are no agents here yet.",
+    "Make one: ",
+    el("code", {}, "selfpager demo"),
+    " or ",
+    el("code", {}, "selfpager chat AGENT.yaml"),
+    ". It appears here by itself.",
+  );
 }
 
 // --- the window
@@ -77,25 +105,46 @@ async function arrive() {
 async function look() {
   const { agent, at } = here;
   try {
-    const [now, told] = await Promise.all([api.get(agent, "now", { at }), columnsAround(agent, at, chart.room())]);
+    const [now, told] = await Promise.all([
+      api.get(agent, "now", { at }),
+      columnsAround(agent, at, chart.room(), known.told),
+    ]);
     if (agent !== here.agent || at !== here.at) return;
-    known.now = now;
+    Object.assign(known, { now, told });
     if (now.at && now.at !== here.at) {
-      // any step stands for the request after it
-      here.at = now.at;
-      history.replaceState(null, "", location.hash.replace(`/${at}`, `/${now.at}`));
+      here.at = now.at; // any step stands for the request after it
+      write(history.replaceState);
     }
     drawWindow(chart, now, told);
+    if (owed) {
+      const rest = owed - Math.sign(owed);
+      const direction = owed - rest;
+      owed = 0;
+      stepBy(direction);
+      if (here.at !== at) owed += rest; // else there is no other
+    }
   } catch (error) {
     if (agent === here.agent) toast(error.message, true);
   }
 }
 
+// A key that is held is quicker than any answer: along the columns it goes by what is drawn, beyond them by the answer.
 function stepBy(direction) {
-  const { now } = known;
-  if (!now) return;
-  if (direction < 0 && now.before) go({ at: now.before });
-  if (direction > 0 && now.at) go({ at: now.after });
+  const { now, told } = known;
+  if (!now || !told || told.agent !== here.agent || (direction > 0 && !here.at)) return;
+  const steps = [...told.columns.map((column) => column.step), ...(told.newest ? [null] : [])];
+  const place = steps.indexOf(here.at);
+  const next = place < 0 ? undefined : steps[place + direction];
+  if (next !== undefined) return move(next);
+  if (now.at !== here.at) owed += direction;
+  else if (direction > 0 || now.before) move(direction > 0 ? now.after : now.before);
+}
+
+function move(at) {
+  here.at = at;
+  clearTimeout(writing);
+  writing = setTimeout(() => write(history.replaceState), SETTLED_MS);
+  arrive();
 }
 
 // --- panels
@@ -183,43 +232,39 @@ async function edit(agent, kind, values) {
   }
 }
 
-let hiding = 0;
-
-function toast(text, bad = false) {
-  const box = byId("toast");
-  fill(box, text);
-  box.className = bad ? "toast bad shown" : "toast shown";
-  clearTimeout(hiding);
-  hiding = setTimeout(() => box.classList.remove("shown"), bad ? 8000 : 4000);
-}
-
 // --- live
 
 async function beat() {
-  if (!here.agent || document.hidden) return;
+  if (document.hidden) return;
   const { agent } = here;
   try {
-    const told = await api.get(agent, "state");
+    const told = await state(agent);
     if (agent !== here.agent) return;
-    const pill = byId("runner");
-    pill.className = told.running ? "pill live" : "pill";
-    fill(
-      pill,
-      told.running
-        ? `running, process ${told.running.pid}`
-        : known.readOnly
-          ? "not running · read-only"
-          : "not running",
-    );
-    waiting(byId("waiting"), told.waiting, told.running);
-    refused(byId("refused"), told.refused);
-    const changed = known.revision !== null && known.revision !== told.revision;
-    known.revision = told.revision;
-    if (changed) await Promise.all([look(), panel(false)]);
+    const back = known.trouble !== "";
+    known.trouble = "";
+    drawTrouble("");
+    agentsAre(told.agents);
+    if (agent !== here.agent || !agent) return;
+    drawState(told, known.readOnly);
+    const changed = back || (known.revision?.agent === agent && known.revision.number !== told.revision);
+    known.revision = { agent, number: told.revision };
+    if (changed) await Promise.all([look(), panel(back && !known.list)]);
   } catch (error) {
-    fill(byId("runner"), "no answer");
-    byId("runner").className = "pill bad";
+    known.trouble = error.message;
+    drawTrouble(error.message);
+    await api.agents().then(({ agents }) => agentsAre(agents), () => null); // this one may have gone, and others come
   }
+}
+
+// Agents come and go while the page is open. Of one that has gone the page says so; it does not leave by itself.
+function agentsAre(names) {
+  if (JSON.stringify(names) === JSON.stringify(known.agents)) return;
+  const first = !here.agent;
+  known.agents = names;
+  drawAgents(names, here.agent);
+  if (!first) return;
+  read();
+  if (here.agent) arrive();
 }
 
 // Who looks takes a small share of the time, however busy the agent is: the next look waits many times the last one.
@@ -229,68 +274,17 @@ async function pulse() {
   setTimeout(pulse, Math.max(LOOK_MS, REST * (performance.now() - began)));
 }
 
-// --- keys
-
-function keys(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = event.target.closest("input, textarea, select, [contenteditable]");
-  if (event.key === "/" && !typing) {
-    event.preventDefault();
-    byId("find-text").select();
-    byId("find-text").focus();
-  } else if (event.key === "Escape" && event.target === byId("find-text")) {
-    event.target.blur();
-  } else if (typing || byId("page").open) {
-    return;
-  } else if (event.target.closest("[role=tablist]") && event.key.startsWith("Arrow")) {
-    const tabs = Object.keys(PANELS);
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (step) go({ tab: tabs[(tabs.indexOf(here.tab) + step + tabs.length) % tabs.length] });
-    setTimeout(() => byId(`tab-${here.tab}`)?.focus(), 30);
-  } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
-    event.preventDefault();
-    stepBy(event.key === "ArrowLeft" ? -1 : 1);
-  } else if (event.key === "End") {
-    go({ at: null });
-  }
-}
-
-const LOOKS = ["auto", "dark", "light"];
-
-function dress(look) {
-  document.documentElement.dataset.look = look;
-  fill(byId("theme"), { auto: "◐", dark: "●", light: "○" }[look]);
-  byId("theme").title = `${look[0].toUpperCase()}${look.slice(1)}: click for another look`;
-}
-
 async function start() {
-  dress(localStorage.getItem("look") || "auto");
-  byId("theme").addEventListener("click", () => {
-    const look = LOOKS[(LOOKS.indexOf(document.documentElement.dataset.look) + 1) % LOOKS.length];
-    localStorage.setItem("look", look);
-    dress(look);
+  listen({ go, stepBy, tab: () => here.tab });
+  addEventListener("hashchange", () => {
+    read();
+    arrive();
   });
-  byId("before").addEventListener("click", () => stepBy(-1));
-  byId("after").addEventListener("click", () => stepBy(1));
-  byId("now").addEventListener("click", () => go({ at: null }));
-  byId("agent").addEventListener("change", (event) => go({ agent: event.target.value, at: null, text: "" }));
-  byId("find").addEventListener("submit", (event) => {
-    event.preventDefault();
-    go({ tab: "trace", text: byId("find-text").value.trim() });
-    byId("find-text").blur();
-  });
-  byId("page").addEventListener("click", (event) => {
-    if (event.target === byId("page")) byId("page").close();
-  });
-  addEventListener("keydown", keys);
-  addEventListener("hashchange", arrive);
   document.addEventListener("visibilitychange", beat);
   const told = await api.agents();
   Object.assign(known, { agents: told.agents, readOnly: told.read_only });
-  fill(
-    byId("agent"),
-    told.agents.map((name) => el("option", { value: name }, name)),
-  );
+  drawAgents(told.agents, null);
+  read();
   await arrive();
   document.body.dataset.ready = "yes";
   pulse();

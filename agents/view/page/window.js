@@ -3,13 +3,15 @@
 import * as api from "./api.js";
 import { byId, el, fill, number } from "./dom.js";
 
-// The newest requests; those up to the one that is looked at, where that is further back.
-export async function columnsAround(agent, at, limit) {
+// The newest requests; those up to the one that is looked at, where that is further back. What was answered does not
+// change any more: where it is `shown` among older ones, they stay.
+export async function columnsAround(agent, at, limit, shown) {
+  if (shown?.agent === agent && !shown.newest && shown.columns.some((column) => column.step === at)) return shown;
   const newest = await api.get(agent, "columns", { limit });
   const number = at && Number(at.slice(1));
   if (!at || !newest.columns.length || number >= Number(newest.columns[0].step.slice(1)))
-    return { ...newest, newest: true };
-  return { ...(await api.get(agent, "columns", { limit, through: at })), newest: false };
+    return { ...newest, agent, newest: true };
+  return { ...(await api.get(agent, "columns", { limit, through: at })), agent, newest: false };
 }
 
 export function drawWindow(chart, now, told) {
@@ -30,6 +32,7 @@ export function drawWindow(chart, now, told) {
     parts: told.parts,
     columns: told.columns,
     next: sent && !now.at ? next : null,
+    newest: told.newest,
     selected: now.at,
     more: told.columns.length >= chart.room(),
   });
