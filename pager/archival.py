@@ -167,10 +167,11 @@ class Archival:
         more = MISSED if whole_number(limit, "limit") > 0 else 0
         found = self.find(query, limit=limit + more, as_of=as_of, tags=tags)
         hits, missed = found[:limit], found[limit:]
-        with self._store.transaction():
+        why = self.meaning.embedding.missing if self.meaning else None
+        with self._store.transaction(durable=False):
             numbers = [int(hit.page_id[1:]) for hit in hits]
             self._store.archive.used(numbers, to_micros(self._clock.now()))
-            self._ledger.searched("archive", query, hits, actor, missed=missed, tags=list(tags))
+            self._ledger.searched("archive", query, hits, actor, missed=missed, tags=list(tags), without_meaning=why)
         return hits
 
     def find(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str]) -> list[Hit]:
@@ -199,9 +200,9 @@ class Archival:
         wanted = max(CANDIDATES, limit)
         matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
         by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
-        if self.meaning:
-            self.meaning.refresh()
-        vector = self.meaning.embedding.embed(query) if self.meaning and query.strip() else None
+        # Where no vector of this embedder is stored yet, there is nothing to compare the question with.
+        comparable = self.meaning is not None and query.strip() and self.meaning.embedding.is_settled
+        vector = self.meaning.embedding.embed(query) if self.meaning and comparable else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}
         by_meaning = dict(self._by_meaning(self.meaning, vector, at, tags, limit))

@@ -48,8 +48,8 @@ class SqliteStore:
         """Another number when another process has committed."""
         return self.db.value("PRAGMA data_version")
 
-    def transaction(self) -> AbstractContextManager[None]:
-        return self.db.transaction()
+    def transaction(self, *, durable: bool = True) -> AbstractContextManager[None]:
+        return self.db.transaction(durable=durable)
 
     @property
     def in_transaction(self) -> bool:
