@@ -3,9 +3,9 @@
 Vectors of two embedders are worthless beside each other. When another one comes, what was stored is dropped, and
 waits until it is embedded anew (`Memory.embed_waiting`); until then it is found by its words.
 
-An embedder is anybody's code: what goes wrong in it is told to the ledger, and search goes on without it. Somebody waits
-for a search and for what is stored, and a server that is gone may cost them its timeout: after a failure they do without
-for `REST`. Whoever embeds what waits asks it all the same, and what works again is asked again.
+An embedder is anybody's code: what goes wrong in it is told to the ledger, and search goes on without it. Somebody
+waits for a search and for what is stored, and a server that is gone may cost them its timeout: after a failure they do
+without for `REST`. Whoever embeds what waits asks it all the same, and what works again is asked again.
 """
 
 from __future__ import annotations

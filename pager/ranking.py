@@ -96,15 +96,19 @@ class Ranking:
                 found[own] += share * rarity(int(own.sum()), int(together.sum()))
         self._add("who", found)
 
-    def add_spans(self, spans: Sequence[tuple[int, int]]) -> None:
-        """The times of which the question speaks, half-open."""
+    def add_spans(self, told: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
+        """The times of which the question speaks, half-open. What is only guessed counts no more than a word that
+        every other turn holds: it orders what is found, and brings up nothing."""
         import numpy as np
 
-        inside = np.zeros(len(self.turns), dtype=np.bool_)
-        for start, end in spans:
-            inside |= (self.turns.at >= start) & (self.turns.at < end)
-        if inside.any():
-            self._add("when", np.where(inside, rarity(int(inside.sum()), len(self.turns)), 0.0))
+        found, among = np.zeros(len(self.turns)), len(self.turns)
+        for spans, least in ((told, 0), (guessed, among // 2)):
+            inside = np.zeros(among, dtype=np.bool_)
+            for start, end in spans:
+                inside |= (self.turns.at >= start) & (self.turns.at < end)
+            if holding := int(inside.sum()):
+                found = np.maximum(found, np.where(inside, rarity(max(holding, least), among), 0.0))
+        self._add("when", found)
 
     def add_meaning(self, known: Places, cosines: Floats) -> None:
         """How near turns are to the question; of one that has no vector yet meaning says nothing."""

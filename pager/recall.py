@@ -129,7 +129,7 @@ class Recall:
         """All that speaks for any turn."""
         self._add_words(ranking, asked)
         ranking.add_speakers(query)
-        ranking.add_spans([*self._named_times(query, ranking.turns), *self._around_event(query, ranking.turns)])
+        ranking.add_spans(self._named_times(query, ranking.turns), self._around_event(query, ranking.turns))
         if self.meaning and (near := self.meaning.near(query, ranking.turns)):
             ranking.add_meaning(*near)
         return ranking
@@ -143,7 +143,8 @@ class Recall:
         first = from_micros(turns.first, zone).year
         newest = from_micros(turns.last, zone).date()
         last = max(today.year, newest.year)
-        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest)
+        people = {word for _, name in turns.speakers for word in (name or "").lower().split()}
+        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest, people)
         told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
         return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
 

@@ -135,10 +135,13 @@ class Tiers(Reading):
     @takes_turns
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
-        actor: str = "person",
+        after: Moment | None = None, before: Moment | None = None, actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
-        """Facts by meaning and by words, best first; with `as_of` what was true then. The ledger notes it."""
-        return self._archival.search(query, limit=limit, as_of=as_of, tags=tags or (), actor=actor)
+        """Facts by meaning and by words, best first; with `as_of` what was true then, with `after` and `before` what
+        was stored in that time. The ledger notes it."""
+        return self._archival.search(
+            query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before, actor=actor
+        )
 
     @takes_turns
     def search_recall(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pager import EmbedderUnavailable, Memory
-from pager.archival import MOST_TAGGED
+from pager.archival import MOST_EXACT
 from pager.embedding import Embedding
 from pager.index import IndexUnavailable, OpenReport
 from pager.ledger import Ledger
@@ -58,12 +58,12 @@ def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -
             wanted = memory.archive("quince", key="mood", tags=["all"], neighbours=0)
             for number in range(300):  # nearer than most, but not of the tag
                 memory.archive(f"quark {number}", neighbours=0)
-            for number in range(MOST_TAGGED):
+            for number in range(MOST_EXACT):
                 memory.archive(f"also {number}", tags=["all"], neighbours=0)
         hits = memory.search_archive("quartz", tags=["all"], limit=9)
         assert hits[0].page_id == wanted.id
         assert all("all" in hit.tags for hit in hits)
-        assert len(memory.search_archive("quartz", tags=["all"], limit=MOST_TAGGED + 9)) == MOST_TAGGED + 1
+        assert len(memory.search_archive("quartz", tags=["all"], limit=MOST_EXACT + 9)) == MOST_EXACT + 1
 
 
 def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:

@@ -54,6 +54,12 @@ def test_a_word_with_a_mark_is_not_the_common_one_without() -> None:
     assert telling_words("aime le thé") == ["aime", "le", "the"]
 
 
+def test_each_picture_is_a_word() -> None:
+    assert words("\U0001f389 party\U0001f389!") == ["picture127881", "party"]
+    assert words("\u2764\ufe0f") == words("\u2764") == ["picture10084"]
+    assert words("\U0001f44d\U0001f3fd") == words("\U0001f44d")  # whatever its colour
+
+
 def test_an_excerpt_is_where_the_word_stands_however_it_is_written() -> None:
     text = "ﬃ ά e\u0301 " * 300 + "Αθήνα" + " ß İ" * 300
     assert "Αθήνα" in excerpt(text, words("αθηνα"), 60)

@@ -100,7 +100,7 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
         reached, given = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
         spread = np.zeros(len(found))
         spread[reached] = given
-        np.testing.assert_allclose(spread, expected)
+        np.testing.assert_allclose(spread, expected, atol=1e-12)
 
 
 def test_positions_of_parts_and_of_such_that_are_not_here() -> None:

@@ -115,9 +115,9 @@ def test_tags_are_whole_words_of_any_case_and_all_are_needed(store: Store) -> No
     everything = [both, one, over]
     assert store.archive.true_at(everything, 60, ["TRAVEL"]) == {both, one}
     assert store.archive.true_at(everything, 60, ["travel", "straße"]) == {both}
-    assert store.archive.tagged(["tRavel"], 40, 9) == [over, one, both]
-    assert store.archive.tagged(["travel"], 60, 1) == [one]
-    assert store.archive.tagged(["straße", "travel"], 60, 9) == [both]
+    assert store.archive.newest_of(["tRavel"], 40, 9) == [over, one, both]
+    assert store.archive.newest_of(["travel"], 60, 1) == [one]
+    assert store.archive.newest_of(["straße", "travel"], 60, 9) == [both]
     assert set(matched(store, "warm", 60, "TRAVEL")) == {both, one}
     assert matched(store, "warm", 60, "trave") == []
 
