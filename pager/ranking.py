@@ -111,28 +111,21 @@ class Ranking:
         self._add("when", found)
 
     def add_meaning(self, known: Places, cosines: Floats) -> None:
-        """How near turns are to the question; of one that has no vector yet meaning says nothing."""
+        """How near turns are to the question, each with its neighbours; of one without a vector it says nothing, and
+        as a neighbour it is as near as the average."""
         import numpy as np
 
-        have, near = np.zeros(len(self.turns)), np.zeros(len(self.turns))
-        have[known], near[known] = 1.0, cosines
-        around, weight = self._around(known, cosines), self._around(known, np.ones(len(known)))
-        near += AROUND * np.divide(around, weight, out=np.zeros_like(around), where=weight > ALIKE)
-        judged = self.within & (have > 0)
-        if not judged.any() or (spread := float(near[judged].std())) < ALIKE:
+        found, judged = np.zeros(len(self.turns)), np.zeros(len(self.turns), dtype=np.bool_)
+        judged[known] = self.within[known]
+        reached, near = self.turns.spread(known, cosines - cosines.mean())
+        found[reached] = near
+        found[known] -= (own := cosines - cosines.mean())
+        found *= AROUND / np.maximum(self.turns.around[:-1], ALIKE)
+        found[known] += own
+        if not judged.any() or (spread := float(found[judged].std())) < ALIKE:
             return
         of_words = float(self.words[self.within].std()) or 1.0
-        self._add("meaning", (near - near[judged].mean()) * judged * MEANING * of_words / spread)
-
-    def _around(self, known: Places, values: Floats) -> Floats:
-        """What its neighbours lend to each turn, without its own."""
-        import numpy as np
-
-        found = np.zeros(len(self.turns))
-        reached, given = self.turns.spread(known, values)
-        found[reached] = given
-        found[known] -= values
-        return found
+        self._add("meaning", (found - found[judged].mean()) * judged * MEANING * of_words / spread)
 
     def _add(self, name: str, values: Floats) -> None:
         if values.any():

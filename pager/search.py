@@ -34,6 +34,10 @@ _MARKS = re.compile(
 _PICTURE = re.compile(
     "[\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
 )
+# Letters that are written without their stroke or dot where a keyboard has none, and that Unicode does not take apart.
+_STROKED = str.maketrans(
+    {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
+)
 MOST_WORDS = 256  # a question may be a page long
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
@@ -70,7 +74,7 @@ def folded(text: str) -> str:
 def _plain(text: str) -> str:
     # Marks go before the case does: one of them has a letter for its lower case. What stays is joined again.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFKC", bare.casefold())
+    return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
 
 
 def _in_pieces(run: re.Match[str]) -> str:

@@ -46,6 +46,7 @@ class Sessions:
     length: Floats
     lent: Floats
     size: Floats  # its own length with what its neighbours lend it
+    around: Floats  # what they would lend it if each had one
 
     def __init__(self) -> None:
         self.speakers: list[Speaker] = []  # role and name, in the order of their first words
@@ -53,7 +54,7 @@ class Sessions:
         self.mean_size = 0.0
         self._columns = {name: Growing("int64") for name in ("part", "step", "at", "speaker", "session")}
         self._columns |= {name: Growing("int64", end=-1) for name in ("before", "after")}
-        self._columns |= {name: Growing("float64", end=0.0) for name in ("length", "lent", "size")}
+        self._columns |= {name: Growing("float64", end=0.0) for name in ("length", "lent", "size", "around")}
         self._scratch = Growing("float64", end=0.0)  # zeros, but for a moment
         self._latest: dict[tuple[bool, str | None], int] = {}  # of each name the position that came last
         self._speakers: dict[Speaker, int] = {}
@@ -81,7 +82,7 @@ class Sessions:
             "part": [each.part for each in told], "step": [each.step for each in told], "at": at, "session": session,
             "speaker": [self._speakers.setdefault((each.role, each.name), len(self._speakers)) for each in told],
             "before": before, "after": [-1] * len(told),
-            "length": length, "lent": np.minimum(1.0, FULL / length), "size": length,
+            "length": length, "lent": np.minimum(1.0, FULL / length), "size": length, "around": np.zeros(len(told)),
         }  # fmt: skip
         for name, column in self._columns.items():
             column.extend(fresh[name])
@@ -99,11 +100,14 @@ class Sessions:
 
     def _measure(self, fresh: Places) -> None:
         """The sizes of new parts, and of those whose neighbours they are."""
+        import numpy as np
+
         concerned = self._with_before(fresh)
         reached, sizes = self.spread(lending := self._with_before(concerned), self.length[lending])
-        old = int(fresh[0])
+        _, ones = self.spread(lending, np.ones(len(lending)))
+        old, places = int(fresh[0]), reached.searchsorted(concerned)
         before = self.mean_size * old - float(self.size[concerned[concerned < old]].sum())
-        self.size[concerned] = sizes[reached.searchsorted(concerned)]
+        self.size[concerned], self.around[concerned] = sizes[places], ones[places] - 1
         self.mean_size = (before + float(self.size[concerned].sum())) / len(self)
 
     def _with_before(self, places: Places) -> Places:

@@ -22,6 +22,8 @@ from pager.search import MOST_WORDS, excerpt, folded, fused, telling_words, word
         ("ΣΊΣΥΦΟΣ", "σίσυφος"),
         ("É", "e\u0301"),
         ("İstanbul", "istanbul"),
+        ("\u0131\u015f\u0131kl\u0131", "isikli"),
+        ("Łódź Øresund Đà Nẵng Cœur Æsir", "lodz oresund da nang coeur aesir"),
         ("mė\u0303nuo g\u0303uarani", "menuo guarani"),
         ("ΟΔΥΣΣΕΎΣ Αθήνα ᾳδης", "οδυσσευς αθηνα αδης"),
         ("Ёлка", "елка"),

@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count, tee
+from itertools import count, islice, tee
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -79,7 +79,7 @@ def _searches(directory: Path, turns: int, limit: float) -> Iterator[Figure]:
                 what = f"search_recall at {turns:,} turns, {kind}, {told}, against a bare full-text match"
                 yield _search(memory, directory, questions(), what, limit)
         yield Figure(f"the first search of a process at {turns:,} turns, {told}", "", first, None, " s")
-    embed = [timed(partial(default_embedder().embed, [text])) for text, _ in zip(texts.questions(said), range(99))]
+    embed = [timed(partial(default_embedder().embed, [text])) for text in islice(texts.questions(said), 99)]
     yield Figure("of that, embedding the question", "with MiniLM", 1000 * median(embed), None, " ms")
 
 
