@@ -122,6 +122,16 @@ def test_tags_are_whole_words_of_any_case_and_all_are_needed(store: Store) -> No
     assert matched(store, "warm", 60, "trave") == []
 
 
+def test_facts_of_a_span_are_those_that_were_stored_in_it(store: Store) -> None:
+    first, second, third = (keep(store, f"warm {at}", start=at, tags=("travel",)) for at in (10, 20, 30))
+    for span, wanted in (((10, 20), [first]), ((11, 31), [third, second]), ((None, 10), []), ((30, None), [third])):
+        assert store.archive.newest_of((), 60, 9, span) == wanted
+        assert store.archive.newest_of(["travel"], 60, 9, span) == wanted
+        assert store.archive.true_at([first, second, third], 60, (), span) == set(wanted)
+        assert {fact for fact, _ in store.archive.match(words("warm"), 9, 60, (), span)} == set(wanted)
+    assert store.archive.newest_of((), 60, 1, (None, None)) == [third]
+
+
 def test_match_keeps_to_what_is_true_at_the_moment(store: Store) -> None:
     for _ in range(5):
         keep(store, "nothing of all that")
