@@ -27,6 +27,14 @@ HEAD = 4  # bytes before the numbers: the float32 that all of them are multiplie
 SCORED_AT_ONCE = 512  # rows that are floats at one time: what a processor keeps near is ten times as quick
 
 
+class _Known:
+    """Vectors in memory: of which parts, and what their numbers are multiplied with."""
+
+    def __init__(self, dimension: int) -> None:
+        self.parts, self.scale = Growing("int64"), Growing("float32")
+        self.numbers = Growing("int8", width=(dimension,))
+
+
 class SaidMeaning:
     def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store = store
@@ -36,8 +44,7 @@ class SaidMeaning:
     def forget(self) -> None:
         """Something was undone or purged: what is known of the vectors is read anew."""
         self._row = 0
-        self._parts, self._scale = Growing("int64"), Growing("float32")
-        self._numbers = Growing("int8", width=(self.embedding.embedder.dimension,))
+        self._known: _Known | None = None
 
     # writing
 
@@ -75,30 +82,33 @@ class SaidMeaning:
 
         if not self.embedding.is_settled:
             return None
-        self._load()
-        numbers = self._numbers.rows
+        held = self._held()
+        numbers = held.numbers.rows
         if not len(numbers) or (vector := self.embedding.embed(question)) is None:
             return None
         # Whole numbers on both sides: their sums are exact, so equal turns are equally near wherever they stand.
         scale, asked = in_bytes(vector)
         starts = range(0, len(numbers), SCORED_AT_ONCE)
         pieces = [numbers[start : start + SCORED_AT_ONCE].astype(np.float32) @ asked for start in starts]
-        places = turns.positions(self._parts.rows)
+        places = turns.positions(held.parts.rows)
         known = places >= 0
-        return places[known], (np.concatenate(pieces) * (self._scale.rows * scale))[known].astype(np.float64)
+        return places[known], (np.concatenate(pieces) * (held.scale.rows * scale))[known].astype(np.float64)
 
-    def _load(self) -> None:
-        """What was stored since the last look."""
+    def _held(self) -> _Known:
+        """All vectors, up to what was stored since the last look."""
         import numpy as np
 
-        fresh = self._store.said.vectors(self._row)
+        if self._known is None:
+            self._known = _Known(self.embedding.embedder.dimension)
+        held, fresh = self._known, self._store.said.vectors(self._row)
         if not fresh:
-            return
+            return held
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
-        self._parts.extend([part for _, part, _ in fresh])
-        self._scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
-        self._numbers.extend(raw[:, HEAD:].view(np.int8))
+        held.parts.extend([part for _, part, _ in fresh])
+        held.scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
+        held.numbers.extend(raw[:, HEAD:].view(np.int8))
+        return held
 
 
 def meant(said: Said) -> str:

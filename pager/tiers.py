@@ -12,6 +12,7 @@ from pager import purging, tokens
 from pager.clock import Moment
 from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
+from pager.errors import StorageError
 from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
 from pager.types import Block, Fact, Hit, PageText
@@ -76,8 +77,8 @@ class Tiers(Reading):
         return done
 
     def _embed_recorded(self) -> None:
-        """What was recorded, once it is committed; never what waited before. What an embedder that fails leaves is
-        left to `embed_waiting`."""
+        """What was recorded, once it is committed; never what waited before. It is recorded whatever happens here:
+        what an embedder that fails or a full disk leaves is left to `embed_waiting`."""
         meaning = self._recall.meaning
         if not self._recall.recorded:
             return
@@ -88,9 +89,14 @@ class Tiers(Reading):
         for start in range(0, len(steps), LARGEST_BATCH):
             if meaning is None or meaning.embedding.rests:
                 return
-            with self._turns.lock, self._turns:
-                batch = meaning.batch_of(steps[start : start + LARGEST_BATCH])
-            if not self._embed(meaning, batch):
+            try:
+                with self._turns.lock, self._turns:
+                    batch = meaning.batch_of(steps[start : start + LARGEST_BATCH])
+                if not self._embed(meaning, batch):
+                    return
+            except StorageError as error:
+                with self._turns.lock, self._turns:
+                    meaning.embedding.tell("embedder", f"vectors of turns wait: {error}")
                 return
 
     def _embed(self, source: Source, batch: Batch) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pager import EmbedderUnavailable, Memory
+from pager import EmbedderUnavailable, Memory, StorageError
 from pager.embedding import REST
 from pager.said_meaning import HEAD, LARGEST, packed
 from tests.standin import Reply
@@ -98,6 +98,21 @@ def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: P
         go_on.set()
         thread.join()
         assert memory.waiting_for_vectors() == 0
+
+
+def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        with monkeypatch.context() as patched:
+            patched.setattr(memory._store.said, "store_vectors", full)
+            assert memory.record("user", "topic1") == "s1"
+        assert found(memory, "topic1") == ["s1"]
+        assert "vectors of turns wait: the disk is full" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.embed_waiting() == 1
 
 
 def test_what_is_left_for_later_is_found_by_its_words_meanwhile(tmp_path: Path) -> None:

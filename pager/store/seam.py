@@ -1,6 +1,7 @@
 """The seam for the store: what the memory asks of any database that keeps an agent.
 
-One transaction at a time; nested ones are savepoints. Whatever was committed survives the process and the machine.
+One transaction at a time; nested ones are savepoints. Whatever was committed survives the process and, but for what was
+not to be durable, the machine.
 Numbers are ids, moments are whole microseconds in UTC, and every method does one thing in one statement or two.
 tests/contract/test_store.py holds the rules that types cannot say; every implementation must pass it.
 """
