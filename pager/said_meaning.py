@@ -83,9 +83,9 @@ class SaidMeaning:
         if not self.embedding.is_settled:
             return None
         held = self._held()
-        numbers = held.numbers.rows
-        if not len(numbers) or (vector := self.embedding.embed(question)) is None:
+        if held is None or (vector := self.embedding.embed(question)) is None:
             return None
+        numbers = held.numbers.rows
         # Whole numbers on both sides: their sums are exact, so equal turns are equally near wherever they stand.
         scale, asked = in_bytes(vector)
         starts = range(0, len(numbers), SCORED_AT_ONCE)
@@ -94,17 +94,17 @@ class SaidMeaning:
         known = places >= 0
         return places[known], (np.concatenate(pieces) * (held.scale.rows * scale))[known].astype(np.float64)
 
-    def _held(self) -> _Known:
-        """All vectors, up to what was stored since the last look."""
+    def _held(self) -> _Known | None:
+        """All vectors, up to what was stored since the last look; None if there are none."""
         import numpy as np
 
-        if self._known is None:
-            self._known = _Known(self.embedding.embedder.dimension)
-        held, fresh = self._known, self._store.said.vectors(self._row)
+        fresh = self._store.said.vectors(self._row)
         if not fresh:
-            return held
+            return self._known
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
+        # Not asked of the embedder: one may have to embed a text to know it.
+        self._known = held = self._known or _Known(raw.shape[1] - HEAD)
         held.parts.extend([part for _, part, _ in fresh])
         held.scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
         held.numbers.extend(raw[:, HEAD:].view(np.int8))

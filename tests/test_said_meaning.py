@@ -61,6 +61,26 @@ def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
         assert memory.waiting_for_vectors() == 9
 
 
+def test_a_search_asks_nothing_else_of_an_embedder(tmp_path: Path) -> None:
+    """Not even its dimension: one of Chroma's embeds a text to know it."""
+
+    class Unmeasured(Words):
+        @property
+        def dimension(self) -> int:
+            self.asked.append("dimension")
+            return 32
+
+        @dimension.setter
+        def dimension(self, _: int) -> None: ...
+
+    with Memory.open(tmp_path, embedder=Unmeasured(), clock=HandClock()) as memory:
+        memory.record_many([{"role": "user", "text": "topic"}], embed=False)
+        embedder = memory._archival.meaning.embedding.embedder if memory._archival.meaning else None
+        assert isinstance(embedder, Unmeasured)
+        memory.search_recall("topic")
+        assert embedder.asked == []
+
+
 def test_what_a_transaction_records_is_embedded_together_after_it(tmp_path: Path) -> None:
     embedder = Words()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
