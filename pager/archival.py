@@ -228,7 +228,7 @@ class Archival:
         matched = self._store.archive.match(asked, max(WORDS_DEEP, most), *wanted) if asked else []
         by_words, first = dict(matched), [number for number, _ in matched[:most]]
         # Where no vector of this embedder is stored yet, there is nothing to compare the question with.
-        comparable = self.meaning is not None and query.strip() and self.meaning.embedding.is_settled
+        comparable = self.meaning is not None and query.strip() and self.meaning.embedding.settle_first()
         vector = self.meaning.embedding.embed(query) if self.meaning and comparable else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}

@@ -189,6 +189,16 @@ class Embedding:
     def _know(self) -> None:
         self._is_known = True
 
+    def settle_first(self) -> bool:
+        """For a search: `is_settled`, when the owner has settled what it may. In a transaction after that."""
+        if not self._store.read_only and not self.is_settled:
+            self._store.after_commit(self._settle)
+        return self.is_settled
+
+    def _settle(self) -> None:
+        with self._store.transaction():
+            self.settle()
+
     @property
     def is_settled(self) -> bool:
         """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""

@@ -80,7 +80,7 @@ class SaidMeaning:
         """The positions of turns that have a vector, and how near each is to the question."""
         import numpy as np
 
-        if not self.embedding.is_settled:
+        if not self.embedding.settle_first():
             return None
         held = self._held()
         if held is None or (vector := self.embedding.embed(question)) is None:
