@@ -130,8 +130,8 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
 
 def _first_place(text: str, asked: Sequence[str]) -> int:
     """Where in the text the first of these words stands, which have the form that the index gives them."""
-    forms = {letter: _plain(letter) for letter in set(text)}
-    searched = "".join([forms[letter] for letter in text])
+    forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
+    searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
     place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
     if len(searched) == len(text) or not place:
         return place

@@ -15,7 +15,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,33 +83,27 @@ def measure(sets: Sequence[Told], maker: finders.Maker, work: Path) -> tuple[dic
 
 def _judged(found: Sequence[int], asked: Asked, told: Told, sizes: Sequence[int]) -> list[float]:
     gold = asked.gold
-    missing = set(gold)
-    hits = [_take(missing, told.whole(place)) for place in found]
+    first: dict[int, int] = {}  # of each whole the size of the piece with which it was found
+    for place in found:
+        first.setdefault(told.whole(place), sizes[place])
+    hits = [whole in gold for whole in first]
     gain = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:10]) if hit)
     best = sum(1 / math.log2(rank + 2) for rank in range(min(len(gold), 10)))
-    within = [_within(zip(found, hits, strict=True), sizes, budget) / len(gold) for budget in BUDGETS]
+    within = [_within(first, gold, budget) for budget in BUDGETS]
     return [
         *(sum(hits[:k]) / len(gold) for k in (1, 5, 10)), *(float(any(hits[:k])) for k in (5, 10)),
         gain / best, *within,
     ]  # fmt: skip
 
 
-def _take(missing: set[int], whole: int) -> bool:
-    """Whether it was missing until now."""
-    if whole not in missing:
-        return False
-    missing.remove(whole)
-    return True
-
-
-def _within(found: Iterable[tuple[int, bool]], sizes: Sequence[int], budget: int) -> int:
+def _within(found: Mapping[int, int], gold: frozenset[int], budget: int) -> float:
     read = 0
-    for place, hit in found:
-        budget -= sizes[place]
+    for whole, size in found.items():
+        budget -= size
         if budget < 0:
             break
-        read += hit
-    return read
+        read += whole in gold
+    return read / len(gold)
 
 
 def show(each: QuestionSet, data: Path, work: Path) -> list[Figure]:
