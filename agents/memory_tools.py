@@ -67,14 +67,18 @@ class MemoryTools:
         return self._bounded(said)
 
     def search_archive(
-        self, query: str, tags: list[str] | None = None, as_of: str | None = None, limit: int = 5
-    ) -> str:
+        self, query: str, tags: list[str] | None = None, as_of: str | None = None, after: str | None = None,
+        before: str | None = None, limit: int = 5,
+    ) -> str:  # fmt: skip
         """Find facts in the archive by meaning and by words.
 
         Args:
             as_of: A date: what was true then.
+            after: A date: only what was stored since. `before` likewise.
         """
-        hits = self._memory.search_archive(query, tags=tags, as_of=as_of, limit=_within(limit), actor=self._actor)
+        hits = self._memory.search_archive(
+            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), actor=self._actor
+        )
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
         return self._bounded([self._fact_line(hit) for hit in hits])

@@ -41,6 +41,8 @@ def tell(row: Movement, pages: Sequence[str], subject: str) -> Told | None:
         return None
     if not lines:
         lines = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
+    if why := row.detail.get("without_meaning"):
+        lines.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
     page = (back or near or [None])[0]
     return Told(row.at, step_of(row.step), "search", page, sentence(f"{asked}: {'; '.join(lines)}"), found=bool(back))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
 from pager import words as word_index
@@ -23,7 +23,7 @@ from pager.ledger import Ledger
 from pager.meaning import Meaning
 from pager.pages import Pages
 from pager.search import excerpt, fused, words
-from pager.store import Store
+from pager.store import ALWAYS, Span, Store
 from pager.types import Fact, Hit, read_page_id
 
 if TYPE_CHECKING:
@@ -36,11 +36,23 @@ CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
 CANDIDATES = 64  # of each side, for the other one to judge
 WORDS_DEEP = 256  # down to which place words are asked what they say to the candidates of meaning
 MISSED = 3  # of the facts behind the last hit the ledger names so many
-MOST_TAGGED = 5000  # so many facts with a tag are all scored; of more, the newest and the nearest
+MOST_EXACT = 5000  # so many facts with a tag or of a span are all scored; of more, the newest and the nearest
 TEXT_SHOWN = 2000  # characters of a fact in a hit; page_in reads it whole
 
 
 Look = Callable[[], tuple[Hit, ...]]
+
+
+class _Wanted(NamedTuple):
+    """Which facts a search may find."""
+
+    at: int  # true at this moment
+    tags: list[str]  # with all of these
+    stored: Span  # in this span
+
+    @property
+    def few(self) -> bool:
+        return bool(self.tags) or self.stored != ALWAYS
 
 
 class Archival:
@@ -162,27 +174,43 @@ class Archival:
             raise NotFound(f"the fact {fact.id} was purged; its text is gone for good.")
         return fact
 
-    def search(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str], actor: str) -> list[Hit]:
+    def search(
+        self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str], after: Moment | None,
+        before: Moment | None, actor: str,
+    ) -> list[Hit]:  # fmt: skip
         """What `find` finds, noted: the facts as used, the search in the ledger."""
         more = MISSED if whole_number(limit, "limit") > 0 else 0
-        found = self.find(query, limit=limit + more, as_of=as_of, tags=tags)
+        found = self.find(query, limit=limit + more, as_of=as_of, tags=tags, after=after, before=before)
+        given = {"as_of": as_of, "after": after, "before": before}
+        span = {name: str(value) for name, value in given.items() if value is not None}
         hits, missed = found[:limit], found[limit:]
-        with self._store.transaction():
+        why = self.meaning.embedding.missing if self.meaning else None
+        with self._store.transaction(durable=False):
             numbers = [int(hit.page_id[1:]) for hit in hits]
             self._store.archive.used(numbers, to_micros(self._clock.now()))
-            self._ledger.searched("archive", query, hits, actor, missed=missed, tags=list(tags))
+            self._ledger.searched(
+                "archive", query, hits, actor, missed=missed, tags=list(tags), without_meaning=why, **span
+            )
         return hits
 
-    def find(self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str]) -> list[Hit]:
+    def find(
+        self, query: str, *, limit: int, as_of: Moment | None = None, tags: Sequence[str] = (),
+        after: Moment | None = None, before: Moment | None = None,
+    ) -> list[Hit]:  # fmt: skip
+        """The best facts that hold (`as_of`), carry all the tags and were stored from `after` to `before`."""
         query = str(clean(text_of_person(query, "query")))
         if whole_number(limit, "limit") < 1:
             raise Refused(f"limit is {limit}; ask for at least 1.")
-        tags = _checked_tags(tags)
-        at = to_micros(self._moment(as_of))
+        zone = self._clock.zone
+        wanted = _Wanted(
+            to_micros(self._moment(as_of)), _checked_tags(tags),
+            (to_micros(span_start(after, zone)) if after is not None else None,
+             to_micros(span_end(before, zone)) if before is not None else None),
+        )  # fmt: skip
         if not self._store.archive.newest(1):
             return []  # a young agent looks nowhere, and loads no embedder
         asked = words(query)
-        by_words, by_meaning = self._candidates(query, asked, at, tags, limit)
+        by_words, by_meaning = self._candidates(query, asked, wanted, limit)
         found = fused(by_words, by_meaning)[:limit]
         facts = self._store.archive.facts([number for number, _ in found])
         hits: list[Hit] = []
@@ -193,18 +221,18 @@ class Archival:
         return hits
 
     def _candidates(
-        self, query: str, asked: list[str], at: int, tags: Sequence[str], limit: int
+        self, query: str, asked: list[str], wanted: _Wanted, limit: int
     ) -> tuple[dict[int, float], dict[int, float]]:
         """The best by words and the best by meaning, each judged by both."""
-        wanted = max(CANDIDATES, limit)
-        matched = self._store.archive.match(asked, max(WORDS_DEEP, wanted), at, tags) if asked else []
-        by_words, first = dict(matched), [number for number, _ in matched[:wanted]]
-        if self.meaning:
-            self.meaning.refresh()
-        vector = self.meaning.embedding.embed(query) if self.meaning and query.strip() else None
+        most = max(CANDIDATES, limit)
+        matched = self._store.archive.match(asked, max(WORDS_DEEP, most), *wanted) if asked else []
+        by_words, first = dict(matched), [number for number, _ in matched[:most]]
+        # Where no vector of this embedder is stored yet, there is nothing to compare the question with.
+        comparable = self.meaning is not None and query.strip() and self.meaning.embedding.settle_first()
+        vector = self.meaning.embedding.embed(query) if self.meaning and comparable else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}
-        by_meaning = dict(self._by_meaning(self.meaning, vector, at, tags, limit))
+        by_meaning = dict(self._by_meaning(self.meaning, vector, wanted, limit))
         by_meaning |= self.meaning.among([number for number in first if number not in by_meaning], vector)
         judged = {*first, *by_meaning}
         return {number: score for number, score in by_words.items() if number in judged}, by_meaning
@@ -217,23 +245,23 @@ class Archival:
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
     def _by_meaning(
-        self, meaning: Meaning, vector: Vectors, at: int, tags: Sequence[str], limit: int
+        self, meaning: Meaning, vector: Vectors, wanted: _Wanted, limit: int
     ) -> list[tuple[int, float]]:  # fmt: skip
-        wanted, most = max(CANDIDATES, limit), max(CANDIDATES, limit)
-        newest = self._store.archive.tagged(tags, at, MOST_TAGGED) if tags else []
+        many = most = max(CANDIDATES, limit)
+        newest = self._store.archive.newest_of(wanted.tags, wanted.at, MOST_EXACT, wanted.stored) if wanted.few else []
         exact = meaning.among(newest, vector)
-        if tags and len(newest) < MOST_TAGGED:
+        if wanted.few and len(newest) < MOST_EXACT:
             return exact[:most]
-        # That is enough: a tag of so many facts is not rare, so a few times as many of the nearest hold the hits; where
+        # That is enough: what fits so many is not rare, so a few times as many of the nearest hold the hits; where
         # they do not, four times as many are asked for, up to all there are. So none that is nearer than the last hit
         # is missed. The newest, scored exactly, make good what an approximate index leaves out.
         while True:
-            near = meaning.near(vector, wanted)
-            valid = self._store.archive.true_at([number for number, _ in near], at, tags)
-            if len(valid) >= limit or len(near) < wanted:  # enough, or all there are
+            near = meaning.near(vector, many)
+            valid = self._store.archive.true_at([number for number, _ in near], *wanted)
+            if len(valid) >= limit or len(near) < many:  # enough, or all there are
                 both = {**dict(exact), **{number: score for number, score in near if number in valid}}
                 return sorted(both.items(), key=lambda hit: (-hit[1], -hit[0]))[:most]
-            wanted *= 4
+            many *= 4
 
     def _neighbours(self, number: int, near: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
         close = {found: cosine for found, cosine in near if found != number and cosine >= CLOSE}

@@ -103,16 +103,19 @@ class ChromaEmbedder:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         try:
-            with self._lock:  # nothing is known about what the function does with two threads
-                starts = range(0, len(texts), MOST_AT_ONCE)
-                pieces = [[_readable(text) for text in texts[start : start + MOST_AT_ONCE]] for start in starts]
-                rows = np.concatenate([np.asarray(self._embed(piece), dtype=np.float32) for piece in pieces])
+            starts = range(0, len(texts), MOST_AT_ONCE)
+            pieces = [[_readable(text) for text in texts[start : start + MOST_AT_ONCE]] for start in starts]
+            rows = np.concatenate([np.asarray(self._called(piece), dtype=np.float32) for piece in pieces])
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder {self._name!r} failed: {type(error).__name__}: {error}") from error
         self._check(rows, len(texts))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         # A text of which the function knows nothing is equally far from everything.
         return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
+
+    def _called(self, texts: list[str]) -> Any:
+        with self._lock:  # nothing is known about what the function does with two threads
+            return self._embed(texts)
 
     def _check(self, rows: NDArray[np.float32], count: int) -> None:
         import numpy as np

@@ -2,7 +2,8 @@
 
 Of a day or a month without its year every year is meant from the first to the last that is asked for; but before it,
 after it, since it and until it speak of the last one that has begun. What cannot be read says nothing: "may" is a month
-where it has a capital or a word before it that months have, and 3/2/2024 is another day here than there.
+where it has a capital or a word before it that months have, and 3/2/2024 is another day here than there. A month that
+is somebody's name is one only with its day or its year.
 
     >>> spans("what did we do in May?", date(2026, 7, 1), range(2025, 2027))
     [(datetime.date(2025, 5, 1), datetime.date(2025, 6, 1)), (datetime.date(2026, 5, 1), datetime.date(2026, 6, 1))]
@@ -15,7 +16,7 @@ where it has a capital or a word before it that months have, and 3/2/2024 is ano
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -53,6 +54,10 @@ _ARTICLE = r"\s+(?:(?:the|this|last|in|early|mid|late|(?:day|week|month|year)\s+
 _SIDE = re.compile(
     rf"\b(?:(?P<one>day|week)\s+)?(?P<side>before|after|since|until|till|through|up\s+to){_ARTICLE}$", re.IGNORECASE
 )
+# After the trip in May: in May, or later.
+_LOOSE_SIDE = re.compile(
+    r"\b(?P<side>before|after|since)\s+(?:[\w'\u2019-]+\s+){1,4}(?:in|on|of|from|during)\s+(?:the\s+)?$", re.IGNORECASE
+)
 _RANGE = re.compile(
     rf"\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
     re.IGNORECASE,
@@ -75,12 +80,14 @@ class _Time:
     days: list[Span]
 
 
-def spans(question: str, today: date, years: range, newest: date | None = None) -> list[Span]:
+def spans(
+    question: str, today: date, years: range, newest: date | None = None, people: Container[str] = ()
+) -> list[Span]:
     """Every span of days that the question speaks of. `newest` is the last day of which anything is known, if not
-    today: the last May that has begun had begun by then."""
+    today: the last May that has begun had begun by then. `people` are names in small letters: June, Jan."""
     found: list[Span] = []
     known = today if newest is None else newest
-    times = _times(question, today, years)
+    times = _times(question, today, years, people)
     while times:
         first, *times = times
         before = question[max(0, first.start - LOOK_BACK) : first.start]
@@ -88,22 +95,31 @@ def spans(question: str, today: date, years: range, newest: date | None = None) 
             found += _through(first.days, times.pop(0).days)
         elif side := _SIDE.search(before):
             found += _beside(side, _last_begun(first.days, known))
+        elif side := _LOOSE_SIDE.search(before):
+            start, end = _last_begun(first.days, known)
+            found.append((date.min, end) if side["side"].lower() == "before" else (start, date.max))
         else:
             found += first.days
     return found
 
 
-def _times(question: str, today: date, years: range) -> list[_Time]:
+def _times(question: str, today: date, years: range, people: Container[str]) -> list[_Time]:
     """In their order. What has been read as one is not read again as another."""
     found: list[_Time] = []
     rest = question
     for form in _FORMS:
         for match in form.finditer(rest):
-            if named := list(_read(match, today, years)):
+            if not _is_name(match, people) and (named := list(_read(match, today, years))):
                 start = match.end("lead") if match.groupdict().get("lead") else match.start()
                 found.append(_Time(start, match.end(), named))
                 rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
     return sorted(found, key=lambda time: time.start)
+
+
+def _is_name(match: re.Match[str], people: Container[str]) -> bool:
+    said = match.groupdict()
+    month = said.get("month")
+    return month is not None and month.lower() in people and not (said.get("day") or said.get("year"))
 
 
 def _last_begun(days: Sequence[Span], known: date) -> Span:

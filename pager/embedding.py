@@ -1,8 +1,11 @@
 """Texts into vectors for all that is searched by meaning, whatever the embedder does, and whichever it was before.
 
 Vectors of two embedders are worthless beside each other. When another one comes, what was stored is dropped, and
-waits until it is embedded anew (`Memory.embed_waiting`); until then it is found by its words. An embedder is anybody's
-code: what goes wrong in it is told to the ledger, once for each process, and search goes on without it.
+waits until it is embedded anew (`Memory.embed_waiting`); until then it is found by its words.
+
+An embedder is anybody's code: what goes wrong in it is told to the ledger, and search goes on without it. Somebody
+waits for a search and for what is stored, and a server that is gone may cost them its timeout: after a failure they do
+without for `REST`. Whoever embeds what waits asks it all the same, and what works again is asked again.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pager.clock import Clock
 from pager.embedder import Embedder, EmbedderUnavailable
 from pager.errors import StorageError
 from pager.ledger import Ledger
@@ -24,7 +29,8 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
-AT_ONCE = 32  # texts that a search may embed before it looks: a fraction of a second
+AT_ONCE = 32  # texts that are embedded between two looks at who else wants a turn: a fraction of a second
+REST = timedelta(seconds=60)  # how long nobody who waits asks an embedder that has failed
 LARGEST_BATCH = 256  # texts; among more of them there are more of one length, which go through a model together
 UNRELATED = (
     "The train to the coast leaves at nine.",
@@ -70,27 +76,55 @@ class Source(Protocol):
 
 
 class Embedding:
-    def __init__(self, store: Store, ledger: Ledger, embedder: Embedder) -> None:
+    def __init__(self, store: Store, ledger: Ledger, embedder: Embedder, clock: Clock) -> None:
         self._store = store
         self._ledger = ledger
+        self._clock = clock
         self.embedder = embedder
         self._is_known = False  # that what is committed was made by this one
         self._told: set[str] = set()
-        self.has_failed = False  # the last time
+        self._failed: tuple[datetime, str] | None = None  # the last time: when, and why
         self._chance: float | None = None
 
     def embed(self, text: str) -> Vectors | None:
+        """For somebody who waits: None from an embedder that fails, or that has just failed."""
+        if self.rests:
+            return None
         try:
             return self.rows([text])[0]
         except EmbedderUnavailable as error:
-            self.tell("embedder", str(error))
+            self.tell_failure(error)
             return None
+
+    @property
+    def rests(self) -> bool:
+        return self._failed is not None and timedelta(0) <= self._clock.now() - self._failed[0] < REST
+
+    @property
+    def missing(self) -> str | None:
+        """Why nothing is found by meaning, as long as that is so."""
+        return self._failed[1] if self._failed else None
 
     def rows(self, texts: Sequence[str]) -> Vectors:
         """One for each text, of unit length."""
         import numpy as np
 
-        self.has_failed = True
+        try:
+            rows, squares = self._asked(texts)
+        except EmbedderUnavailable as error:
+            self._failed = self._clock.now(), str(error)
+            raise
+        if self._failed:
+            self._failed = None
+            self.forget_told("embedder")
+        if (abs(squares - 1) < NEARLY_UNIT).all():
+            return rows
+        return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
+
+    def _asked(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
+        """What the embedder gives, and the squares of the lengths."""
+        import numpy as np
+
         try:
             rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
         except EmbedderUnavailable:
@@ -101,18 +135,17 @@ class Embedding:
         squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
         if not np.isfinite(squares).all():
             raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
-        self.has_failed = False
-        if (abs(squares - 1) < NEARLY_UNIT).all():
-            return rows
-        return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
+        return rows, squares
 
     def chance(self) -> float | None:
         """The cosine of two texts that have nothing to do with each other; None while the embedder fails."""
+        if self._chance is None and self.rests:
+            return None
         if self._chance is None:
             try:
                 rows = self.rows(UNRELATED)
             except EmbedderUnavailable as error:
-                self.tell("embedder", str(error))
+                self.tell_failure(error)
                 return None
             others = len(UNRELATED) * (len(UNRELATED) - 1)
             self._chance = float((rows @ rows.T).sum() - len(UNRELATED)) / others
@@ -136,13 +169,6 @@ class Embedding:
             done += len(batch.texts)
         return done
 
-    def as_far_as_it_goes(self, source: Source, limit: int = AT_ONCE) -> None:
-        """`catch_up`, for whoever goes on without."""
-        try:
-            self.catch_up(source, limit)
-        except (EmbedderUnavailable, StorageError) as error:
-            self.tell("embedder", str(error))
-
     # which embedder it was
 
     def settle(self) -> None:
@@ -163,6 +189,16 @@ class Embedding:
     def _know(self) -> None:
         self._is_known = True
 
+    def settle_first(self) -> bool:
+        """For a search: `is_settled`, when the owner has settled what it may. In a transaction after that."""
+        if not self._store.read_only and not self.is_settled:
+            self._store.after_commit(self._settle)
+        return self.is_settled
+
+    def _settle(self) -> None:
+        with self._store.transaction():
+            self.settle()
+
     @property
     def is_settled(self) -> bool:
         """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""
@@ -175,8 +211,12 @@ class Embedding:
 
     # what went wrong
 
+    def tell_failure(self, error: EmbedderUnavailable) -> None:
+        told = str(error).rstrip(".")
+        self.tell("embedder", f"{told}; words answer meanwhile, and it is asked again after {REST.seconds} seconds")
+
     def tell(self, event: str, text: str) -> None:
-        """Once for each kind of failure in this process."""
+        """Once for each kind of failure in this process, until it is over."""
         if event not in self._told:
             self._told.add(event)
             self.note(event, text)

@@ -104,11 +104,6 @@ class Meaning:
 
     # reading
 
-    def refresh(self) -> None:
-        """Before a search: embed what has no vector of this embedder, a few each time. In a transaction, after it."""
-        if not self._store.read_only and not (self.embedding.is_settled and not self._store.journal.get(OWED)):
-            self._store.after_commit(lambda: self.embedding.as_far_as_it_goes(self))
-
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """The facts nearest to a vector, best first, whatever their validity."""
         # In a transaction after its commit: what may be rolled back is not for the index, nor for the tail.

@@ -70,7 +70,7 @@ class Memory(Tiers):
         core = Core(store, clock, ledger, limits.core_tokens)
         self._prompt = prompt = Prompt(store, ledger, limits, count_tokens)
         pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
-        meaning = open_meaning(opened, ledger, embedder, index)
+        meaning = open_meaning(opened, clock, ledger, embedder, index)
         archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
         super().__init__(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
         archival.in_turn = self._in_turn
@@ -124,7 +124,7 @@ class Memory(Tiers):
         prompt = Prompt(store, ledger, limits, None)
         pages = Pages(store, clock, ledger, lambda: limits, lambda: prompt.counter)
         core = Core(store, clock, ledger, limits.core_tokens)
-        meaning = open_meaning(opened, ledger, embedder, None)
+        meaning = open_meaning(opened, clock, ledger, embedder, None)
         archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
         return Reading(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
 
@@ -253,6 +253,7 @@ class Memory(Tiers):
                 self._prompt.sent = sent  # a request that was made in here was never made
                 self._turns.left_by(error)
                 raise
+        self._embed_recorded()
 
     # purging, others, and upkeep
 

@@ -97,7 +97,9 @@ def open_for_reading(directory: Path, clock: Clock) -> Opened:
     return Opened(directory, SqliteStore(path, clock.zone, read_only=True), None)
 
 
-def open_meaning(opened: Opened, ledger: Ledger, choice: EmbedderChoice, index: VectorIndex | None) -> Meaning | None:
+def open_meaning(
+    opened: Opened, clock: Clock, ledger: Ledger, choice: EmbedderChoice, index: VectorIndex | None
+) -> Meaning | None:
     """Search by meaning, when there is an embedder. Without `index` the writer gets Chroma's."""
     if choice is None:
         return None
@@ -112,7 +114,7 @@ def open_meaning(opened: Opened, ledger: Ledger, choice: EmbedderChoice, index: 
         from pager.chroma import ChromaIndex
 
         index = ChromaIndex(opened.directory / CHROMA, StoredVectors(opened.store, embedder))
-    return Meaning(opened.store, ledger, Embedding(opened.store, ledger, embedder), index)
+    return Meaning(opened.store, ledger, Embedding(opened.store, ledger, embedder, clock), index)
 
 
 def open_recall(store: Store, clock: Clock, ledger: Ledger, meaning: Meaning | None) -> Recall:

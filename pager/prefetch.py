@@ -34,7 +34,7 @@ class Prefetch:
             return []
         chosen: list[Hit] = []
         left = self.budget_tokens
-        found = archival.find(text[:QUERY_CHARS], limit=self.k, as_of=None, tags=())
+        found = archival.find(text[:QUERY_CHARS], limit=self.k)
         for hit in relevant(found, text[:QUERY_CHARS], store, archival):
             left -= tokens.total(self.line(hit)) + 1
             if left < 0:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pager.search import folded
 from pager.sessions import Sessions, Speaker
@@ -36,12 +36,11 @@ _SPEAKS_OF = {"i": "user", "my": "user", "me": "user", "mine": "user", "you": "a
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of the question: where it stands, how often, and how much each such turn gets for it."""
+    """A word of the question: where it stands, and how often."""
 
     rarity: float
     places: Places
     counts: Floats
-    spread: Floats
 
 
 @dataclass(slots=True)
@@ -54,7 +53,6 @@ class Ranking:
     within: Mask = field(init=False)
     terms: list[Term] = field(default_factory=list[Term])
     words: Floats = field(init=False)
-    _norm: Floats = field(init=False)
     others: dict[str, Floats] = field(default_factory=dict[str, "Floats"])  # who, when, meaning
 
     def __post_init__(self) -> None:
@@ -65,9 +63,7 @@ class Ranking:
             self.within &= self.turns.at >= self.after
         if self.before is not None:
             self.within &= self.turns.at < self.before
-        size = self.turns.size[:-1]
         self.words = np.zeros(len(self.turns))
-        self._norm = SATURATION * (1 - LENGTH + LENGTH * size / size.mean())
 
     # what speaks for a turn
 
@@ -75,17 +71,18 @@ class Ranking:
         """A word of the question, by the parts that hold it, ascending, each as often as it does."""
         import numpy as np
 
-        held, counts = np.unique(self.turns.positions(parts), return_counts=True)
-        held, counts = held[held >= 0], counts[held >= 0].astype(np.float64)
+        starts = np.flatnonzero(np.diff(parts, prepend=0))  # ids begin with 1
+        held, counts = self.turns.positions(parts[starts]), np.diff(starts, append=len(parts)).astype(np.float64)
+        held, counts = held[held >= 0], counts[held >= 0]
         if not len(held):
             return
-        term = Term(rarity(len(held), len(self.turns)), held, counts, self.turns.spread(held, counts)[:-1])
+        term = Term(rarity(len(held), len(self.turns)), held, counts)
         self.terms.append(term)
-        self.words += self._worth(term.spread, self._norm) * term.rarity
+        reached, given = self.turns.spread(held, counts)
+        self.words[reached] += given * (SATURATION + 1) / (given + self._norm(reached)) * term.rarity
 
-    @staticmethod
-    def _worth(counts: Floats, norm: Floats) -> Floats:
-        return counts * (SATURATION + 1) / (counts + norm)
+    def _norm(self, places: Any) -> Any:
+        return SATURATION * (1 - LENGTH + LENGTH * self.turns.size[places] / self.turns.mean_size)
 
     def add_speakers(self, question: str) -> None:
         """Whoever the question names, or means by a pronoun, among those who speak in the same sessions."""
@@ -99,30 +96,36 @@ class Ranking:
                 found[own] += share * rarity(int(own.sum()), int(together.sum()))
         self._add("who", found)
 
-    def add_spans(self, spans: Sequence[tuple[int, int]]) -> None:
-        """The times of which the question speaks, half-open."""
+    def add_spans(self, told: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
+        """The times of which the question speaks, half-open. What is only guessed counts no more than a word that
+        every other turn holds: it orders what is found, and brings up nothing."""
         import numpy as np
 
-        inside = np.zeros(len(self.turns), dtype=np.bool_)
-        for start, end in spans:
-            inside |= (self.turns.at >= start) & (self.turns.at < end)
-        if inside.any():
-            self._add("when", np.where(inside, rarity(int(inside.sum()), len(self.turns)), 0.0))
+        found, among = np.zeros(len(self.turns)), len(self.turns)
+        for spans, least in ((told, 0), (guessed, among // 2)):
+            inside = np.zeros(among, dtype=np.bool_)
+            for start, end in spans:
+                inside |= (self.turns.at >= start) & (self.turns.at < end)
+            if holding := int(inside.sum()):
+                found = np.maximum(found, np.where(inside, rarity(max(holding, least), among), 0.0))
+        self._add("when", found)
 
     def add_meaning(self, known: Places, cosines: Floats) -> None:
-        """How near turns are to the question; of one that has no vector yet meaning says nothing."""
+        """How near turns are to the question, each with its neighbours; of one without a vector it says nothing, and
+        as a neighbour it is as near as the average."""
         import numpy as np
 
-        turns, have, near = self.turns, np.zeros(len(self.turns) + 1), np.zeros(len(self.turns) + 1)
-        have[known], near[known] = 1.0, cosines
-        around = turns.spread(known, cosines) - near
-        weight = turns.spread(known, np.ones(len(known))) - have
-        near += AROUND * np.divide(around, weight, out=np.zeros_like(around), where=weight > ALIKE)
-        judged = self.within & (have[:-1] > 0)
-        if not judged.any() or (spread := float(near[:-1][judged].std())) < ALIKE:
+        found, judged = np.zeros(len(self.turns)), np.zeros(len(self.turns), dtype=np.bool_)
+        judged[known] = self.within[known]
+        reached, near = self.turns.spread(known, cosines - cosines.mean())
+        found[reached] = near
+        found[known] -= (own := cosines - cosines.mean())
+        found *= AROUND / np.maximum(self.turns.around[:-1], ALIKE)
+        found[known] += own
+        if not judged.any() or (spread := float(found[judged].std())) < ALIKE:
             return
         of_words = float(self.words[self.within].std()) or 1.0
-        self._add("meaning", (near[:-1] - near[:-1][judged].mean()) * judged * MEANING * of_words / spread)
+        self._add("meaning", (found - found[judged].mean()) * judged * MEANING * of_words / spread)
 
     def _add(self, name: str, values: Floats) -> None:
         if values.any():
@@ -149,11 +152,9 @@ class Ranking:
 
     def parts(self, place: int) -> dict[str, float]:
         """What a turn's score is made of. `words` are its own, `neighbours` what theirs add."""
-        import numpy as np
-
-        own, norm = 0.0, float(self._norm[place])
+        own, norm = 0.0, float(self._norm(place))
         for term in self.terms:
-            at = int(np.searchsorted(term.places, place))
+            at = int(term.places.searchsorted(place))
             if at < len(term.places) and term.places[at] == place:
                 count = float(term.counts[at])
                 own += term.rarity * count * (SATURATION + 1) / (count + norm)

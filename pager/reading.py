@@ -169,10 +169,12 @@ class Reading:
 
     @takes_turns
     def search_archive(
-        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None
-    ) -> list[Hit]:
-        """Facts by meaning and by words, best first; with `as_of` what was true then."""
-        return self._archival.find(query, limit=limit, as_of=as_of, tags=tags or ())
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
+        after: Moment | None = None, before: Moment | None = None,
+    ) -> list[Hit]:  # fmt: skip
+        """Facts by meaning and by words, best first; with `as_of` what was true then, with `after` and `before` what
+        was stored in that time."""
+        return self._archival.find(query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before)
 
     # recall
 

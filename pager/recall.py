@@ -15,7 +15,6 @@ from pager import words as word_index
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
 from pager.content import text_of_person, text_or_none, whole_number
-from pager.embedding import AT_ONCE
 from pager.errors import Refused
 from pager.ledger import Ledger
 from pager.ranking import Ranking
@@ -28,7 +27,6 @@ from pager.types import Hit, Json
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
 MISSED = 3  # of the steps behind the last hit the ledger names so many
-MOST = 1 << 62
 OLDEST_YEARS = 30  # "in May" means any May of the last so many years
 
 
@@ -38,6 +36,7 @@ class Recall:
         self._clock = clock
         self._ledger = ledger
         self.meaning = meaning
+        self.recorded: list[int] = []  # committed steps that whoever recorded them will embed
         self._turns: Sessions | None = None
         self._purges: str | None = None
 
@@ -80,16 +79,6 @@ class Recall:
                     raise Refused(f"turn {index}: {error}") from None
         return numbers
 
-    def embed_full_batch(self) -> None:
-        """As soon as as many wait as a search would embed by itself."""
-        meaning = self.meaning
-        if meaning and not meaning.embedding.has_failed and self._store.said.count_owed(AT_ONCE) == AT_ONCE:
-            meaning.embedding.as_far_as_it_goes(meaning)
-
-    def embed_all(self) -> None:
-        if self.meaning:
-            self.meaning.embedding.as_far_as_it_goes(self.meaning, MOST)
-
     # searching
 
     def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
@@ -98,7 +87,9 @@ class Recall:
         found = self.find(query, limit=limit + more, after=after, before=before)
         hits, missed = found[:limit], found[limit:]
         span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
-        with self._store.transaction():
+        if self.meaning and (why := self.meaning.embedding.missing):
+            span["without_meaning"] = why
+        with self._store.transaction(durable=False):
             self._ledger.searched("recall", str(clean(query)), hits, actor, missed=missed, **span)
         return hits
 
@@ -138,7 +129,7 @@ class Recall:
         """All that speaks for any turn."""
         self._add_words(ranking, asked)
         ranking.add_speakers(query)
-        ranking.add_spans([*self._named_times(query, ranking.turns), *self._around_event(query, ranking.turns)])
+        ranking.add_spans(self._named_times(query, ranking.turns), self._around_event(query, ranking.turns))
         if self.meaning and (near := self.meaning.near(query, ranking.turns)):
             ranking.add_meaning(*near)
         return ranking
@@ -149,10 +140,11 @@ class Recall:
 
     def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
-        first = from_micros(int(turns.at.min()), zone).year
-        newest = from_micros(int(turns.at.max()), zone).date()
+        first = from_micros(turns.first, zone).year
+        newest = from_micros(turns.last, zone).date()
         last = max(today.year, newest.year)
-        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest)
+        people = {word for _, name in turns.speakers for word in (name or "").lower().split()}
+        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest, people)
         told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
         return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
 
@@ -168,7 +160,7 @@ class Recall:
         if not found:
             return []
         at = int(turns.at[found[0][0]])
-        return [(int(turns.at.min()), at) if side == "before" else (at, int(turns.at.max()) + 1)]
+        return [(turns.first, at) if side == "before" else (at, turns.last + 1)]
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), asked)

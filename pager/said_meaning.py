@@ -1,16 +1,18 @@
 """What turns mean: their vectors in SQLite, a byte a number, and all of them in memory while they are searched.
 
-Turns get their vectors in batches when they have been recorded or have left the prompt; until then they wait in
-`said_owed`. So nothing is lost when the process dies, and a search uses what is there. Every turn is compared with the
-question: 100,000 of them take 40 MB and a hundredth of a second.
+Turns get their vectors when they have been recorded or have left the prompt; until then they wait in `said_owed`. So
+nothing is lost when the process dies. A search embeds its question and nothing else, and uses what is there. Every turn
+is compared with the question: 100,000 of them take 40 MB and a hundredth of a second.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pager.blocks import text_of
-from pager.embedding import Batch, Embedding
+from pager.embedding import LARGEST_BATCH, Batch, Embedding
+from pager.growing import Growing
 from pager.sessions import Sessions
 from pager.store import Said, Store
 
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
 
 LARGEST = 127
 HEAD = 4  # bytes before the numbers: the float32 that all of them are multiplied with
-SCORED_AT_ONCE = 8192  # rows that are floats at one time
+SCORED_AT_ONCE = 512  # rows that are floats at one time: what a processor keeps near is ten times as quick
+
+
+class _Known:
+    """Vectors in memory: of which parts, and what their numbers are multiplied with."""
+
+    def __init__(self, dimension: int) -> None:
+        self.parts, self.scale = Growing("int64"), Growing("float32")
+        self.numbers = Growing("int8", width=(dimension,))
 
 
 class SaidMeaning:
@@ -34,19 +44,25 @@ class SaidMeaning:
     def forget(self) -> None:
         """Something was undone or purged: what is known of the vectors is read anew."""
         self._row = 0
-        self._parts: NDArray[np.int64] | None = None
-        self._scale: Vectors | None = None
-        self._numbers: NDArray[np.int8] | None = None
+        self._known: _Known | None = None
 
     # writing
 
     def next_batch(self, limit: int) -> Batch:
+        return self._batch(self._store.said.owed(limit))
+
+    def batch_of(self, steps: Sequence[int]) -> Batch:
+        """What of these steps waits: at most `LARGEST_BATCH` of them."""
+        return self._batch(self._store.said.owed_by(steps[:LARGEST_BATCH]))
+
+    def _batch(self, waiting: Sequence[Said]) -> Batch:
         with self._store.transaction():
             self.embedding.settle()
-        return self.embedding.batch([(said.part, meant(said)) for said in self._store.said.owed(limit)])
+        return self.embedding.batch([(said.part, meant(said)) for said in waiting])
 
     def keep(self, batch: Batch, rows: Vectors) -> None:
-        with self._store.transaction():
+        # Lost with the power they would be made anew.
+        with self._store.transaction(durable=False):
             if self.embedding.is_current(batch):
                 ids = [part for part, _ in batch.texts]
                 self._store.said.store_vectors(list(zip(ids, map(packed, rows), strict=True)))
@@ -64,36 +80,35 @@ class SaidMeaning:
         """The positions of turns that have a vector, and how near each is to the question."""
         import numpy as np
 
-        if not self._store.read_only:
-            self._store.after_commit(lambda: self.embedding.as_far_as_it_goes(self))
-        if not self.embedding.is_settled or (vector := self.embedding.embed(question)) is None:
+        if not self.embedding.settle_first():
             return None
-        self._load()
-        if self._numbers is None or self._scale is None or self._parts is None:
+        held = self._held()
+        if held is None or (vector := self.embedding.embed(question)) is None:
             return None
-        starts = range(0, len(self._numbers), SCORED_AT_ONCE)
-        pieces = [self._numbers[start : start + SCORED_AT_ONCE].astype(np.float32) @ vector for start in starts]
-        places = turns.positions(self._parts)
+        numbers = held.numbers.rows
+        # Whole numbers on both sides: their sums are exact, so equal turns are equally near wherever they stand.
+        scale, asked = in_bytes(vector)
+        starts = range(0, len(numbers), SCORED_AT_ONCE)
+        pieces = [numbers[start : start + SCORED_AT_ONCE].astype(np.float32) @ asked for start in starts]
+        places = turns.positions(held.parts.rows)
         known = places >= 0
-        return places[known], (np.concatenate(pieces) * self._scale)[known].astype(np.float64)
+        return places[known], (np.concatenate(pieces) * (held.scale.rows * scale))[known].astype(np.float64)
 
-    def _load(self) -> None:
-        """What was stored since the last look."""
+    def _held(self) -> _Known | None:
+        """All vectors, up to what was stored since the last look; None if there are none."""
         import numpy as np
 
         fresh = self._store.said.vectors(self._row)
         if not fresh:
-            return
+            return self._known
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
-        parts = np.array([part for _, part, _ in fresh], dtype=np.int64)
-        scale = np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0]
-        numbers = np.ascontiguousarray(raw[:, HEAD:]).view(np.int8)
-        if self._parts is not None and self._scale is not None and self._numbers is not None:
-            parts = np.concatenate([self._parts, parts])
-            scale = np.concatenate([self._scale, scale])
-            numbers = np.concatenate([self._numbers, numbers])
-        self._parts, self._scale, self._numbers = parts, scale, numbers
+        # Not asked of the embedder: one may have to embed a text to know it.
+        self._known = held = self._known or _Known(raw.shape[1] - HEAD)
+        held.parts.extend([part for _, part, _ in fresh])
+        held.scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
+        held.numbers.extend(raw[:, HEAD:].view(np.int8))
+        return held
 
 
 def meant(said: Said) -> str:
@@ -106,5 +121,13 @@ def packed(vector: Vectors) -> bytes:
     """A quarter of the size; what that changes of a cosine is a few thousandths."""
     import numpy as np
 
+    scale, numbers = in_bytes(vector)
+    return scale.tobytes() + numbers.astype(np.int8).tobytes()
+
+
+def in_bytes(vector: Vectors) -> tuple[np.float32, Vectors]:
+    """Whole numbers from -LARGEST to LARGEST, and what all of them are multiplied with."""
+    import numpy as np
+
     scale = np.float32(max(float(np.abs(vector).max()), 1e-9) / LARGEST)
-    return scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes()
+    return scale, np.rint(vector / scale)

@@ -1,7 +1,8 @@
 """Searching: the words of a text and of a question, and several rankings made one. Pure.
 
 What the index splits into words is folded first, and so are questions: one form for letters that look or mean the
-same, without accents and points, and scripts that put no spaces between words in pieces of one and two letters.
+same, without accents and points, scripts that put no spaces between words in pieces of one and two letters, and each
+picture (an emoji) as a word.
 
     >>> folded("Stra\u00dfe \uff21\uff22 \u6771\u4eac\u90fd"), words("Where is the STRASSE?")
     ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
@@ -28,6 +29,14 @@ _MARKS = re.compile(
     "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u08d3-\u08e1\u08e3-\u08ff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]+"
+)
+# Emoji and other pictures, which no index takes for words; without what only changes their colour.
+_PICTURE = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
+)
+# Letters that are written without their stroke or dot where a keyboard has none, and that Unicode does not take apart.
+_STROKED = str.maketrans(
+    {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
 )
 MOST_WORDS = 256  # a question may be a page long
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
@@ -59,13 +68,13 @@ def folded(text: str) -> str:
     """The text as its words are indexed."""
     if text.isascii():
         return text.lower()
-    return _UNSPACED.sub(_in_pieces, _plain(text))
+    return _PICTURE.sub(lambda picture: f" picture{ord(picture[0])} ", _UNSPACED.sub(_in_pieces, _plain(text)))
 
 
 def _plain(text: str) -> str:
     # Marks go before the case does: one of them has a letter for its lower case. What stays is joined again.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFKC", bare.casefold())
+    return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
 
 
 def _in_pieces(run: re.Match[str]) -> str:
@@ -121,8 +130,8 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
 
 def _first_place(text: str, asked: Sequence[str]) -> int:
     """Where in the text the first of these words stands, which have the form that the index gives them."""
-    forms = {letter: _plain(letter) for letter in set(text)}
-    searched = "".join([forms[letter] for letter in text])
+    forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
+    searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
     place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
     if len(searched) == len(text) or not place:
         return place

@@ -11,7 +11,8 @@ from typing import Any
 from pager import purging, tokens
 from pager.clock import Moment
 from pager.embedder import EmbedderUnavailable
-from pager.embedding import AT_ONCE, Source
+from pager.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
+from pager.errors import StorageError
 from pager.prompt import Prompt
 from pager.reading import Reading, takes_turns
 from pager.types import Block, Fact, Hit, PageText
@@ -24,24 +25,30 @@ class Tiers(Reading):
 
     # turns from elsewhere
 
-    @takes_turns
     def record(
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
     ) -> str:
-        """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id."""
-        number = self._recall.record(role, text, at=at, name=name, session=session)
-        self._store.after_commit(self._recall.embed_full_batch)
+        """A turn from elsewhere: in recall, findable, never in the prompt by itself. Its page id.
+
+        It is embedded when it is on disk, some milliseconds in which others take their turns; many turns are quicker
+        in a `transaction`, or by `record_many`.
+        """
+        with self._turns.lock, self._turns:
+            number = self._recall.record(role, text, at=at, name=name, session=session)
+            self._store.after_commit(lambda: self._recall.recorded.append(number))
+        self._embed_recorded()
         return f"s{number}"
 
-    @takes_turns
     def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
         """Many turns (role, text; at, name, session) in one transaction: all, or none with an error that says which.
 
         Then they are embedded, which takes longer: without `embed` that is left to `embed_waiting`.
         """
-        numbers = self._recall.record_many(turns)
-        if embed:
-            self._store.after_commit(self._recall.embed_all)
+        with self._turns.lock, self._turns:
+            numbers = self._recall.record_many(turns)
+            if embed:
+                self._store.after_commit(lambda: self._recall.recorded.extend(numbers))
+        self._embed_recorded()
         return [f"s{number}" for number in numbers]
 
     # vectors
@@ -64,18 +71,47 @@ class Tiers(Reading):
             while done < limit:
                 with self._turns.lock, self._turns:
                     batch = source.next_batch(min(AT_ONCE, limit - done))
-                if not batch.texts:
+                if not batch.texts or not self._embed(source, batch):
                     break
-                try:
-                    rows = source.embedding.of(batch)
-                except EmbedderUnavailable as error:
-                    with self._turns.lock, self._turns:
-                        source.embedding.tell("embedder", str(error))
-                    break
-                with self._turns.lock, self._turns:
-                    source.keep(batch, rows)
                 done += len(batch.texts)
         return done
+
+    def _embed_recorded(self) -> None:
+        """What was recorded, once it is committed; never what waited before. It is recorded whatever happens here:
+        what an embedder that fails or a full disk leaves is left to `embed_waiting`."""
+        meaning = self._recall.meaning
+        if not self._recall.recorded:
+            return
+        with self._turns.lock, self._turns:
+            if self._store.in_transaction:
+                return  # one of this thread: others would have the lock
+            steps, self._recall.recorded = self._recall.recorded, []
+        for start in range(0, len(steps), LARGEST_BATCH):
+            if meaning is None or meaning.embedding.rests:
+                return
+            try:
+                with self._turns.lock, self._turns:
+                    batch = meaning.batch_of(steps[start : start + LARGEST_BATCH])
+                if not self._embed(meaning, batch):
+                    return
+            except StorageError as error:
+                with self._turns.lock, self._turns:
+                    meaning.embedding.tell("embedder", f"vectors of turns wait: {error}")
+                return
+
+    def _embed(self, source: Source, batch: Batch) -> bool:
+        """Whether the embedder did it. Only what is read and written takes a turn."""
+        if not batch.texts:
+            return True
+        try:
+            rows = source.embedding.of(batch)
+        except EmbedderUnavailable as error:
+            with self._turns.lock, self._turns:
+                source.embedding.tell_failure(error)
+            return False
+        with self._turns.lock, self._turns:
+            source.keep(batch, rows)
+        return True
 
     @property
     def _embedded(self) -> list[Source]:
@@ -105,10 +141,13 @@ class Tiers(Reading):
     @takes_turns
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
-        actor: str = "person",
+        after: Moment | None = None, before: Moment | None = None, actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
-        """Facts by meaning and by words, best first; with `as_of` what was true then. The ledger notes it."""
-        return self._archival.search(query, limit=limit, as_of=as_of, tags=tags or (), actor=actor)
+        """Facts by meaning and by words, best first; with `as_of` what was true then, with `after` and `before` what
+        was stored in that time. The ledger notes it."""
+        return self._archival.search(
+            query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before, actor=actor
+        )
 
     @takes_turns
     def search_recall(

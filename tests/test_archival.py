@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import Memory, NotFound, Refused
+from pager.archival import MOST_EXACT
 from tests.support import HandClock, Words
 
 
@@ -280,3 +281,36 @@ def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T04:59Z")) == []
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T05:00Z")) == ["f1"]
         assert ids(memory.search_archive("Porto", as_of=datetime(2026, 3, 8, 0, 0))) == ["f1"]  # noqa: DTZ001 -- naive
+
+
+@pytest.mark.parametrize("embedder", [None, Words()])
+def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: Words | None) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        for day in range(1, 10):
+            clock.set(datetime(2026, 5, day, 12, tzinfo=UTC))
+            memory.archive(f"seat number {day}", valid_from="2020-01-01", tags=["odd"] * (day % 2))
+        assert set(ids(memory.search_archive("seat", after="2026-05-08"))) == {"f8", "f9"}
+        assert set(ids(memory.search_archive("seat", before="2026-05-02"))) == {"f1", "f2"}
+        assert set(ids(memory.search_archive("seat", after="2026-05-04", before="2026-05-06"))) == {"f4", "f5", "f6"}
+        assert set(ids(memory.search_archive("seat", after="2026-05-04", before="2026-05-06", tags=["ODD"]))) == {"f5"}
+        assert memory.search_archive("seat", after=datetime(2026, 5, 9, 13, tzinfo=UTC)) == []
+        assert memory.search_archive("seat", after="2026-05-04", as_of="2019-01-01") == []
+        assert memory.ledger(events=["search"])[-1].detail["after"] == "2026-05-04"
+        with Memory.read(tmp_path, embedder=embedder, clock=clock) as reading:
+            assert ids(reading.search_archive("seat", before="2026-05-01")) == ["f1"]
+        with pytest.raises(Refused, match="not a moment"):
+            memory.search_archive("seat", after="lately")
+
+
+@pytest.mark.parametrize("embedder", [None, Words()])
+def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, embedder: Words | None) -> None:
+    """Every one of the others answers better; more of them than are scored at once."""
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory, memory.transaction():
+        old = memory.archive("a chair in some other room of the house", neighbours=0)
+        clock.set(clock.now() + timedelta(days=30))
+        for number in range(MOST_EXACT + 300):
+            memory.archive(f"chair {number}", neighbours=0)
+        assert ids(memory.search_archive("chair", before="2026-05-10", limit=5)) == [old.id]
+        assert len(memory.search_archive("chair", after="2026-05-10", limit=5)) == 5

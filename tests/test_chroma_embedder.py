@@ -172,6 +172,8 @@ def test_a_memory_finds_with_it_over_restarts_and_embeds_anew_with_another(tmp_p
         assert [move.event for move in memory.ledger() if "embedded anew" in move.reason] == []
     with Memory.open(tmp_path, embedder=shelf(size=32), clock=clock) as memory:
         assert memory.search_archive("a seat")[0].page_id == fact.id
+        assert memory.embed_waiting() == 2
+        assert memory.search_archive("a seat")[0].parts["meaning"] > 0
         assert not memory.check()
         assert [move.event for move in memory.ledger() if "embedded anew" in move.reason] == ["embedder"]
 

@@ -88,6 +88,8 @@ ALWAYS = ("0001-01-01", "9999-12-30")
         ("from March to May 2024", "2024-03-01", "2024-05-31"),
         ("between 3 November 2025 and January", "2025-11-03", "2026-01-31"),
         ("from 2023 until yesterday", "2023-01-01", "2026-06-30"),
+        ("What did she do after her trip in May 2024?", "2024-05-01", ALWAYS[1]),
+        ("before the long walk on 2024-02-01", ALWAYS[0], "2024-02-01"),
     ],
 )
 def test_what_stands_before_a_time_says_on_which_side_of_it(question: str, first: str, last: str) -> None:
@@ -162,3 +164,12 @@ def test_an_event_that_is_no_date() -> None:
     assert event("before 2020") is None
     assert event("before the 8th of May") is None
     assert event("the day after") is None
+
+
+def test_a_month_that_is_somebodys_name_needs_its_day_or_its_year() -> None:
+    people = {"june", "jan"}
+    assert spans("What did June tell Jan in May?", WEDNESDAY, range(2026, 2027), people=people) == spans(
+        "in May", WEDNESDAY, range(2026, 2027)
+    )
+    assert spans("June 2026", WEDNESDAY, YEARS, people=people) == spans("June 2026", WEDNESDAY, YEARS) != []
+    assert spans("3 Jan", WEDNESDAY, YEARS, people=people) == spans("3 Jan", WEDNESDAY, YEARS) != []

@@ -33,7 +33,9 @@ def test_importing_loads_nothing_heavy_and_touches_nothing(tmp_path: Path) -> No
 
 def test_opening_and_recording_load_no_model_and_no_index(tmp_path: Path) -> None:
     modules = run(
-        "from pager import Memory\nwith Memory.open('m') as memory:\n    memory.record('user', 'hello')",
+        "from pager import Memory\n"
+        "with Memory.open('m') as memory:\n"
+        "    memory.record_many([{'role': 'user', 'text': 'hello'}], embed=False)",
         tmp_path,
     )
     assert not roots(modules) & (HEAVY - {"tiktoken"})

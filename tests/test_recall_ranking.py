@@ -110,6 +110,42 @@ def test_before_an_event_that_somebody_told(memory: Memory) -> None:
     assert found(memory, "the garden after the move", before="2023-04-01", limit=1) != [after]
 
 
+def test_a_time_read_out_of_a_question_hides_nothing(memory: Memory) -> None:
+    """However it is read: only `after` and `before` leave turns out."""
+    answer = memory.record("user", "Then I took up pottery, of all things.", name="June", at="2023-09-08")
+    for month in range(1, 9):
+        memory.record("user", f"Nothing new in month {month}.", name="June", at=f"2023-{month:02}-08")
+    for question in (
+        "Did June take up pottery before her trip in May 2023?", "Who took up pottery in June?",
+        "pottery between March and May 2023", "pottery until 2023-02-01", "Was there pottery before the move?",
+    ):  # fmt: skip
+        assert answer in found(memory, question, limit=2), question
+    assert found(memory, "pottery", before="2023-05-31") == []
+
+
+def test_a_person_is_no_month(memory: Memory) -> None:
+    memory.record("user", "we went to the lake", name="June", at="2023-06-08")
+    memory.record("user", "we went to the lake", name="June", at="2023-07-08")
+    assert all("when" not in hit.parts for hit in memory.search_recall("When was June at the lake?"))
+
+
+def test_equal_turns_come_in_the_same_order_wherever_they_stand(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, clock=HandClock()) as memory:
+        noise = [{"role": "user", "text": f"noise {number}", "session": f"n{number}"} for number in range(37)]
+        for number in range(9):
+            memory.record_many([{"role": "user", "text": "The ferry to Bergen was late.", "session": f"s{number}"}])
+            memory.record_many(noise[: 3 * number])
+        hits = memory.search_recall("When did the boat to Norway come?", limit=9)
+        assert len({hit.score for hit in hits}) == 1
+        assert [hit.page_id for hit in hits] == sorted((hit.page_id for hit in hits), key=lambda page: -int(page[1:]))
+
+
+def test_pictures_are_found(memory: Memory) -> None:
+    step = memory.record("user", "We did it \U0001f389\U0001f389", session="a")
+    memory.record("user", "We did it \U0001f62d", session="b")
+    assert found(memory, "\U0001f389") == [step]
+
+
 def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
     memory.record("user", "first", at="0001-01-03")
     assert found(memory, "0001-01-03")[0] == "s1"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pager import EmbedderUnavailable, Memory
-from pager.embedding import AT_ONCE
+from pager import EmbedderUnavailable, Memory, StorageError
+from pager.embedding import REST
 from pager.said_meaning import HEAD, LARGEST, packed
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
@@ -45,14 +47,92 @@ def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> Non
         assert memory.search_recall("In which city is her flat?", limit=1)[0].page_id == "s1"
 
 
-def test_turns_are_embedded_in_batches_and_the_rest_before_a_search(tmp_path: Path) -> None:
+def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
     embedder = Words()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        for number in range(AT_ONCE + 3):
-            memory.record("user", f"topic{number}")
-            assert len(embedder.asked) == (0 if number < AT_ONCE - 1 else AT_ONCE)
+        memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
+        memory.record("user", "lately")
+        assert embedder.asked == ["lately"]  # and none of those that wait
+        memory.archive("a fact", neighbours=0)
+        embedder.asked.clear()
         memory.search_recall("topic3")
-        assert embedder.asked[AT_ONCE:] == [*(f"topic{number}" for number in range(AT_ONCE, AT_ONCE + 3)), "topic3"]
+        memory.search_archive("a fact")
+        assert embedder.asked == ["topic3", "a fact"]
+        assert memory.waiting_for_vectors() == 9
+
+
+def test_a_search_asks_nothing_else_of_an_embedder(tmp_path: Path) -> None:
+    """Not even its dimension: one of Chroma's embeds a text to know it."""
+
+    class Unmeasured(Words):
+        @property
+        def dimension(self) -> int:
+            self.asked.append("dimension")
+            return 32
+
+        @dimension.setter
+        def dimension(self, _: int) -> None: ...
+
+    with Memory.open(tmp_path, embedder=Unmeasured(), clock=HandClock()) as memory:
+        memory.record_many([{"role": "user", "text": "topic"}], embed=False)
+        embedder = memory._archival.meaning.embedding.embedder if memory._archival.meaning else None
+        assert isinstance(embedder, Unmeasured)
+        memory.search_recall("topic")
+        assert embedder.asked == []
+
+
+def test_what_a_transaction_records_is_embedded_together_after_it(tmp_path: Path) -> None:
+    embedder = Words()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+
+        def lose() -> None:
+            with memory.transaction():
+                memory.record("user", "lost")
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            lose()
+        with memory.transaction():
+            steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
+            assert embedder.asked == []
+        assert embedder.asked == ["first", "second"]
+        assert memory.waiting_for_vectors() == 0
+        assert found(memory, "second")[0] == steps[1]
+
+
+def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: Path) -> None:
+    at_work, go_on = Event(), Event()
+
+    class Slow(Words):
+        def embed(self, texts: Sequence[str]) -> Any:
+            at_work.set()
+            assert go_on.wait(30)
+            return super().embed(texts)
+
+    with Memory.open(tmp_path, embedder=Slow(), clock=HandClock()) as memory:
+        thread = Thread(target=memory.record, args=("user", "the first"))
+        thread.start()
+        assert at_work.wait(30)
+        assert memory.page("s1") == "the first"
+        assert memory.append_user("hello") == "s2"
+        go_on.set()
+        thread.join()
+        assert memory.waiting_for_vectors() == 0
+
+
+def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        with monkeypatch.context() as patched:
+            patched.setattr(memory._store.said, "store_vectors", full)
+            assert memory.record("user", "topic1") == "s1"
+        assert found(memory, "topic1") == ["s1"]
+        assert "vectors of turns wait: the disk is full" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.embed_waiting() == 1
 
 
 def test_what_is_left_for_later_is_found_by_its_words_meanwhile(tmp_path: Path) -> None:
@@ -62,9 +142,8 @@ def test_what_is_left_for_later_is_found_by_its_words_meanwhile(tmp_path: Path) 
         assert (embedder.asked, memory.waiting_for_vectors()) == ([], 99)
         hit = memory.search_recall("topic98", limit=1)[0]
         assert (hit.text, set(hit.parts)) == ("topic98", {"words"})
-        assert memory.waiting_for_vectors() == 99 - AT_ONCE
         assert memory.embed_waiting(limit=5) == 5
-        assert memory.embed_waiting(limit=500) == 99 - AT_ONCE - 5
+        assert memory.embed_waiting(limit=500) == 99 - 5
         assert memory.embed_waiting() == memory.waiting_for_vectors() == 0
         assert memory.search_recall("topic98", limit=1)[0].parts.keys() == {"words", "meaning"}
 
@@ -112,7 +191,7 @@ def test_another_embedder_embeds_all_turns_anew_and_searches_go_on(tmp_path: Pat
         reading.search_recall("topic99")
 
 
-def test_an_embedder_that_fails_is_told_once_and_is_not_asked_at_every_turn(tmp_path: Path) -> None:
+def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_path: Path) -> None:
     class Counted(Broken):
         calls = 0
 
@@ -120,17 +199,30 @@ def test_an_embedder_that_fails_is_told_once_and_is_not_asked_at_every_turn(tmp_
             self.calls += 1
             return super().embed(texts)
 
-    embedder = Counted()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        for number in range(3 * AT_ONCE):
-            memory.record("user", f"topic{number}", session=str(number))
-        assert embedder.calls == 1
-        assert found(memory, "topic7") == ["s8"]
-        assert memory.embed_waiting() == 0
-        assert len(memory.ledger(events=["embedder"])) == 1
+    embedder, clock = Counted(), HandClock(tick=timedelta(0))
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
         embedder.broken = False
-        assert memory.embed_waiting(limit=500) == 3 * AT_ONCE
+        memory.record("user", "it worked once", session="first")
+        embedder.broken = True
+        for number in range(20):
+            memory.record("user", f"topic{number}", session=str(number))
+            memory.archive(f"fact{number}", neighbours=0)
+            assert found(memory, f"topic{number}") == [f"s{number + 2}"]
+            assert memory.search_archive(f"fact{number}", limit=1)[0].page_id == f"f{number + 1}"
+        assert embedder.calls == 1 + 1
+        [told] = memory.ledger(events=["embedder"])
+        assert "weights are missing" in told.reason
+        assert "again after 60 seconds" in told.reason
+        searched = memory.ledger(events=["search"])
+        assert all("weights are missing" in row.detail["without_meaning"] for row in searched)
+        assert memory.embed_waiting() == 0  # asks it all the same
+        clock.set(clock.now() + REST)
+        assert found(memory, "topic7") == found(memory, "topic7") == ["s9"]
+        assert embedder.calls == 1 + 1 + 2 + 1
+        embedder.broken = False
+        assert memory.embed_waiting(limit=500) == 40
         assert memory.search_recall("topic7")[0].parts["meaning"] > 0
+        assert "without_meaning" not in memory.ledger(events=["search"])[-1].detail
 
 
 def test_without_an_embedder_turns_wait_for_the_day_when_there_is_one(tmp_path: Path) -> None:
@@ -138,6 +230,7 @@ def test_without_an_embedder_turns_wait_for_the_day_when_there_is_one(tmp_path: 
         tell(memory, *(("Ana", f"topic{number}") for number in range(5)))
         assert memory.waiting_for_vectors() == memory.embed_waiting() == 0
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        assert memory.embed_waiting() == 5
         assert memory.search_recall("topic3")[0].parts["meaning"] > 0
 
 
@@ -151,8 +244,8 @@ def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(tmp_path:
         assert "s1" in problems[1].text
         assert all(problem.fixed for problem in memory.check(fix=True))
         assert memory.check() == []
+        assert memory.embed_waiting() == 2
         assert memory.search_recall("topic")[0].parts["meaning"] > 0
-        assert memory.waiting_for_vectors() == 0
 
 
 def test_a_vector_loses_next_to_nothing_by_its_bytes() -> None:
@@ -219,13 +312,13 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
     assert hits[0].page_id == copy
     assert step not in {hit.page_id for hit in hits}
     assert talk.memory.search_recall("topic3")[0].page_id == others[3]
-    assert talk.memory.waiting_for_vectors() == 0
+    assert talk.memory.embed_waiting() == 1  # what quoted it means something else now
 
 
 def test_a_batch_that_was_read_before_a_purge_is_thrown_away(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        step = memory.record("user", SECRET)
-        memory.record("user", f"again: {SECRET}")
+        turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
+        step, _ = memory.record_many(turns, embed=False)
         meaning = memory._recall.meaning
         assert meaning is not None
         batch = meaning.next_batch(9)

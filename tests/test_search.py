@@ -22,6 +22,8 @@ from pager.search import MOST_WORDS, excerpt, folded, fused, telling_words, word
         ("ΣΊΣΥΦΟΣ", "σίσυφος"),
         ("É", "e\u0301"),
         ("İstanbul", "istanbul"),
+        ("\u0131\u015f\u0131kl\u0131", "isikli"),
+        ("Łódź Øresund Đà Nẵng Cœur Æsir", "lodz oresund da nang coeur aesir"),
         ("mė\u0303nuo g\u0303uarani", "menuo guarani"),
         ("ΟΔΥΣΣΕΎΣ Αθήνα ᾳδης", "οδυσσευς αθηνα αδης"),
         ("Ёлка", "елка"),
@@ -52,6 +54,12 @@ def test_a_word_with_a_mark_is_not_the_common_one_without() -> None:
     assert words("du thé vert") == ["du", "the", "vert"]
     assert telling_words("the thé") == []  # where both are said it cannot be known any more
     assert telling_words("aime le thé") == ["aime", "le", "the"]
+
+
+def test_each_picture_is_a_word() -> None:
+    assert words("\U0001f389 party\U0001f389!") == ["picture127881", "party"]
+    assert words("\u2764\ufe0f") == words("\u2764") == ["picture10084"]
+    assert words("\U0001f44d\U0001f3fd") == words("\U0001f44d")  # whatever its colour
 
 
 def test_an_excerpt_is_where_the_word_stands_however_it_is_written() -> None:

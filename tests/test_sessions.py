@@ -41,13 +41,19 @@ def test_the_conversation_itself_and_what_was_recorded_are_two() -> None:
     assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
 
 
-@pytest.mark.parametrize("session", [None, "a year with Dana"])
-def test_a_long_pause_ends_a_session_whatever_its_name(session: str | None) -> None:
-    found = sessions(
-        told(1, 0, session), told(2, PAUSE, session), told(3, 2 * PAUSE + 1, session), told(4, 2 * PAUSE, session)
-    )
-    assert links(found) == [(-1, 1), (0, -1), (-1, 3), (2, -1)]
-    assert found.session.tolist() == [0, 0, 1, 1]
+@pytest.mark.parametrize(
+    ("name", "wanted", "numbers"),
+    [
+        (None, [(-1, 1), (0, -1), (-1, 3), (2, -1)], [0, 0, 1, 1]),
+        ("a year with Dana", [(-1, 1), (0, 2), (1, 3), (2, -1)], [0, 0, 0, 0]),
+    ],
+)
+def test_a_long_pause_ends_a_session_that_has_no_name(
+    name: str | None, wanted: list[tuple[int, int]], numbers: list[int]
+) -> None:
+    found = sessions(told(1, 0, name), told(2, PAUSE, name), told(3, 2 * PAUSE + 1, name), told(4, 2 * PAUSE, name))
+    assert links(found) == wanted
+    assert found.session.tolist() == numbers
 
 
 @given(
@@ -63,6 +69,8 @@ def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, 
     assert links(whole) == links(grown)
     assert whole.session.tolist() == grown.session.tolist()
     np.testing.assert_allclose(whole.size, grown.size)
+    assert (whole.first, whole.last) == (grown.first, grown.last)
+    assert grown.mean_size == pytest.approx(float(grown.size[:-1].mean()) if turns else 0.0)
 
 
 @given(
@@ -88,8 +96,11 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
             if 0 < abs(at - n) <= REACH
         )
         expected.append(known.get(place, 0.0) + lent)
-    spread = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
-    np.testing.assert_allclose(spread, [*expected, 0.0])
+    for _ in range(2):  # nothing of one stays for the next
+        reached, given = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
+        spread = np.zeros(len(found))
+        spread[reached] = given
+        np.testing.assert_allclose(spread, expected, atol=1e-12)
 
 
 def test_positions_of_parts_and_of_such_that_are_not_here() -> None:

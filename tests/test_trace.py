@@ -17,7 +17,7 @@ from pager import BlockSpec, Memory, NotFound, Prefetch, Refused
 from pager.browsing import normal
 from pager.reading import Reading
 from tests.standin import call, thinking
-from tests.support import Talk, Words
+from tests.support import Broken, Talk, Words
 
 Form = Literal["NFC", "NFD"]
 CORE = {"human": BlockSpec(limit_tokens=400)}
@@ -132,6 +132,16 @@ def test_a_search_tells_rank_score_and_by_how_much_it_missed(talk: Talk) -> None
     assert f"{third[0]} was missed: 3rd, with 2 asked for, {margin:.3f} below" in sentence(missed, "search")
     assert f"words {third[2]['words']:.3g}" in sentence(missed, "search")
     assert sentence(missed, "search").removesuffix(".") in missed.verdict.reasons[0]
+
+
+def test_a_search_without_its_embedder_says_so(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, embedder=Broken())
+    talk.memory.archive("prefers window seats")
+    talk.memory.search_archive("window", limit=2)
+    said = sentence(told(talk.memory, "prefers window seats"), "search")
+    assert "came back 1st of 1" in said
+    assert "words alone answered, for the embedder had failed (the weights are missing; install them)" in said
+    talk.memory.close()
 
 
 def test_a_search_in_its_words_that_brought_others_is_told(talk: Talk) -> None:

@@ -20,10 +20,10 @@ from pager.store.database import Database
 from pager.store.journal import JournalTable
 from pager.store.prompt import PromptTable
 from pager.store.said import SaidTable
-from pager.store.seam import Said, Store, Told
+from pager.store.seam import ALWAYS, Said, Span, Store, Told
 from pager.store.upkeep import UpkeepTable
 
-__all__ = ["Said", "SqliteStore", "Store", "Told"]
+__all__ = ["ALWAYS", "Said", "Span", "SqliteStore", "Store", "Told"]
 
 
 class SqliteStore:
@@ -48,8 +48,8 @@ class SqliteStore:
         """Another number when another process has committed."""
         return self.db.value("PRAGMA data_version")
 
-    def transaction(self) -> AbstractContextManager[None]:
-        return self.db.transaction()
+    def transaction(self, *, durable: bool = True) -> AbstractContextManager[None]:
+        return self.db.transaction(durable=durable)
 
     @property
     def in_transaction(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
 from pager.store.database import Database, Row, any_of
+from pager.store.seam import ALWAYS, Span
 from pager.types import Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
@@ -125,35 +126,35 @@ class ArchiveTable:
 
     # which facts a search may find
 
-    def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str]) -> set[int]:
-        """Of these facts the ones that are true at a moment and carry all the tags."""
+    def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str], stored: Span = ALWAYS) -> set[int]:
+        """Of these facts the ones that are true at a moment, carry all the tags and were stored in that span."""
         if not ids:
             return set()
-        sql = (
-            f"SELECT f.id FROM facts f WHERE f.id IN ({','.join(map(str, ids))}) AND {_TRUE_AT.format(at='?')}"
-            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
-        )
-        return {row["id"] for row in self._db.rows(sql, (at, at, *map(str.casefold, tags)))}
+        fits, values = _fitting(at, tags, stored)
+        sql = f"SELECT f.id FROM facts f WHERE f.id IN ({','.join(map(str, ids))}) AND {fits}"
+        return {row["id"] for row in self._db.rows(sql, values)}
 
-    def tagged(self, tags: Sequence[str], at: int, limit: int) -> list[int]:
-        """Facts with all the tags that are true at a moment, newest first, at most `limit`."""
-        first, *others = map(str.casefold, tags)
-        sql = (
-            f"SELECT f.id FROM fact_tags g JOIN facts f ON f.id = g.fact WHERE g.tag = ? AND {_TRUE_AT.format(at='?')}"
-            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(others)
-            + " ORDER BY g.fact DESC LIMIT ?"
-        )
-        return [row["id"] for row in self._db.rows(sql, (first, at, at, *others, limit))]
+    def newest_of(self, tags: Sequence[str], at: int, limit: int, stored: Span = ALWAYS) -> list[int]:
+        """The newest such facts, at most `limit`."""
+        fits, values = _fitting(at, tags[1:], stored)
+        # Without a tag it goes over the facts. They are few beside what an index would cost every fact that is stored.
+        every, order = ("facts f WHERE", "f.id") if not tags else (
+            "fact_tags g JOIN facts f ON f.id = g.fact WHERE g.tag = ? AND", "g.fact"
+        )  # fmt: skip
+        first = [tag.casefold() for tag in tags[:1]]
+        rows = self._db.rows(f"SELECT f.id FROM {every} {fits} ORDER BY {order} DESC LIMIT ?", (*first, *values, limit))
+        return [row["id"] for row in rows]
 
-    def match(self, words: Sequence[str], limit: int, at: int, tags: Sequence[str]) -> list[tuple[int, float]]:
-        """The best facts with any of these words that are true at a moment and carry all the tags."""
+    def match(
+        self, words: Sequence[str], limit: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
+    ) -> list[tuple[int, float]]:
+        """The best such facts with any of these words."""
+        fits, values = _fitting(at, tags, stored)
         sql = (
             "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
-            f" WHERE fact_words MATCH ? AND {_TRUE_AT.format(at='?')}"
-            + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
-            + " ORDER BY w.rank, f.id DESC LIMIT ?"
+            f" WHERE fact_words MATCH ? AND {fits} ORDER BY w.rank, f.id DESC LIMIT ?"
         )
-        rows = self._db.rows(sql, (any_of(words), at, at, *map(str.casefold, tags), limit))
+        rows = self._db.rows(sql, (any_of(words), *values, limit))
         return [(row["id"], row["score"]) for row in rows]
 
     def holding(self, term: str) -> int:
@@ -227,6 +228,19 @@ class ArchiveTable:
             supersedes=row["supersedes"], superseded_by=row["superseded_by"], forgotten=row["forgotten"],
             purged=bool(row["purged"]),
         )  # fmt: skip
+
+
+def _fitting(at: int, tags: Sequence[str], stored: Span) -> tuple[str, list[Any]]:
+    """The condition for a fact f: true at a moment, with all the tags, stored in that half-open span."""
+    condition = _TRUE_AT.format(
+        at="?"
+    ) + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
+    values: list[Any] = [at, at, *map(str.casefold, tags)]
+    for limit, beyond in zip(stored, (">=", "<"), strict=True):
+        if limit is not None:
+            condition += f" AND f.at {beyond} ?"
+            values.append(limit)
+    return condition, values
 
 
 def _matrix(rows: Sequence[Row]) -> tuple[list[int], NDArray[Any]]:

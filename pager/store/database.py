@@ -175,16 +175,20 @@ class Database:
         return f"{self.path}: {error}"
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """All or nothing. Nested calls are savepoints of the outermost. For a reader: everything is of one moment."""
+    def transaction(self, *, durable: bool = True) -> Generator[None]:
+        """All or nothing. Nested calls are savepoints of the outermost. For a reader: everything is of one moment.
+
+        Without `durable` the log is written but not flushed to the disk: the next durable commit does that."""
         if self._depth:
             with self._savepoint():
                 yield
             return
         with self._explained:
-            self._connection.execute("BEGIN" if self.read_only else "BEGIN IMMEDIATE")
-            self._depth = 1
+            if not durable:
+                self._connection.execute("PRAGMA synchronous = NORMAL")
             try:
+                self._connection.execute("BEGIN" if self.read_only else "BEGIN IMMEDIATE")
+                self._depth = 1
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
@@ -196,6 +200,8 @@ class Database:
                 raise
             finally:
                 self._depth = 0
+                if not durable:
+                    self._connection.execute("PRAGMA synchronous = FULL")
         after, self._after = self._after, []
         for action in after:
             action()
@@ -229,6 +235,7 @@ class Database:
         self._after.clear()
         if self._connection.in_transaction:
             self.run("ROLLBACK")
+        self.run("PRAGMA synchronous = FULL")
         if self.on_rollback:
             self.on_rollback()
 

@@ -88,6 +88,11 @@ class SaidTable:
         return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
                                                     " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
 
+    def owed_by(self, steps: Sequence[int]) -> list[Said]:
+        """The parts of these steps that wait for a vector."""
+        sql = f"{_SAID} JOIN said_owed o ON o.part = p.id WHERE p.step IN ({','.join(map(str, steps))}) ORDER BY p.id"
+        return [_said(row) for row in self._db.rows(sql)]
+
     def count_owed(self, most: int) -> int:
         """How many parts wait for a vector, counted up to `most`."""
         return self._db.value("SELECT count(*) FROM (SELECT 1 FROM said_owed LIMIT ?)", (most,))

@@ -2,7 +2,7 @@
 
 R@k is the share of what answers a question among the first k hits, `any@k` the share of questions with some of it
 there; nDCG looks at the order of the first ten, and R<250 at what fits into so many tokens when hits are read in order.
-Weights were chosen on the first set and are judged on the others; each table says which it is. Then: what is recalled
+Weights were chosen on the first sets and are judged on others; each table says which it is. Then: what is recalled
 before anybody asks, and what a search and a new turn cost in a memory of 100,000 turns. Exits with 1 when a limit does
 not hold.
 
@@ -15,7 +15,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +49,15 @@ SETS = (
         {},
     ),
     QuestionSet(
-        "bfcl_memory", "judged, by the same questions", "recall", question_sets.by_turn, {"any@5": 0.96, "any@10": 0.98}
+        "bfcl_memory", "the same questions", "recall", question_sets.by_turn, {"any@5": 0.96, "any@10": 0.98}
     ),
     QuestionSet(
-        "bfcl_memory, five people in one memory", "judged, by the same questions", "recall",
+        "bfcl_memory, five people in one memory", "the same questions", "recall",
         lambda data: question_sets.together(question_sets.by_turn(data)), {},
+    ),
+    QuestionSet(
+        "tau2_banking, each line a turn", "judges the weights of turns: nothing was chosen here", "recall",
+        question_sets.by_line, {},
     ),
     QuestionSet("bfcl_memory, each sentence a fact", "chosen here", "archive", question_sets.by_sentence, {}),
     QuestionSet("tau2_banking, documents as facts", "judged", "archive", question_sets.documents, {}),
@@ -72,30 +76,33 @@ def measure(sets: Sequence[Told], maker: finders.Maker, work: Path) -> tuple[dic
                 start = time.perf_counter()
                 found = find(asked.text)
                 seconds.append(time.perf_counter() - start)
-                rows.append(_judged(found, asked, sizes))
+                rows.append(_judged(found, asked, told, sizes))
     means = [fmean(column) for column in zip(*rows, strict=True)]
     return dict(zip(COLUMNS, means, strict=True)), 1000 * median(seconds)
 
 
-def _judged(found: Sequence[int], asked: Asked, sizes: Sequence[int]) -> list[float]:
+def _judged(found: Sequence[int], asked: Asked, told: Told, sizes: Sequence[int]) -> list[float]:
     gold = asked.gold
-    hits = [place in gold for place in found]
+    first: dict[int, int] = {}  # of each whole the size of the piece with which it was found
+    for place in found:
+        first.setdefault(told.whole(place), sizes[place])
+    hits = [whole in gold for whole in first]
     gain = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:10]) if hit)
     best = sum(1 / math.log2(rank + 2) for rank in range(min(len(gold), 10)))
-    within = [_within(found, gold, sizes, budget) for budget in BUDGETS]
+    within = [_within(first, gold, budget) for budget in BUDGETS]
     return [
         *(sum(hits[:k]) / len(gold) for k in (1, 5, 10)), *(float(any(hits[:k])) for k in (5, 10)),
         gain / best, *within,
     ]  # fmt: skip
 
 
-def _within(found: Iterable[int], gold: frozenset[int], sizes: Sequence[int], budget: int) -> float:
+def _within(found: Mapping[int, int], gold: frozenset[int], budget: int) -> float:
     read = 0
-    for place in found:
-        budget -= sizes[place]
+    for whole, size in found.items():
+        budget -= size
         if budget < 0:
             break
-        read += place in gold
+        read += whole in gold
     return read / len(gold)
 
 

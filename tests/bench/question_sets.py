@@ -34,6 +34,10 @@ class Told:
     texts: list[str]
     sessions: list[str]
     questions: list[Asked]
+    wholes: list[int] | None = None  # where gold speaks of more than a text: the whole that each is a piece of
+
+    def whole(self, place: int) -> int:
+        return place if self.wholes is None else self.wholes[place]
 
 
 def missing(data: Path) -> list[str]:
@@ -60,14 +64,26 @@ def together(sets: Sequence[Told]) -> list[Told]:
 
 
 def documents(data: Path) -> list[Told]:
+    texts, names, questions = _banking(data)
+    return [Told(texts, names, questions)]
+
+
+def by_line(data: Path) -> list[Told]:
+    """Each document a session, each line of it a turn; a document is found with any of its lines."""
+    texts, names, questions = _banking(data)
+    lines = [(line, place) for place, text in enumerate(texts) for line in text.splitlines() if re.search(r"\w", line)]
+    wholes = [place for _, place in lines]
+    return [Told([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
+
+
+def _banking(data: Path) -> tuple[list[str], list[str], list[Asked]]:
     known = list(_lines(data / "tau2_banking/documents.jsonl"))
     place = {document["id"]: number for number, document in enumerate(known)}
     questions = [
         Asked(query["situation"], frozenset(place[name] for name in query["required_documents"]))
         for query in _lines(data / "tau2_banking/queries.jsonl")
     ]
-    texts = [f"{document['title']}\n{document['content']}" for document in known]
-    return [Told(texts, [document["id"] for document in known], questions)]
+    return [f"{each['title']}\n{each['content']}" for each in known], [each["id"] for each in known], questions
 
 
 def _people(data: Path, *, split: bool) -> Iterator[Told]:

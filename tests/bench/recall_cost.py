@@ -1,19 +1,28 @@
 """What a search of turns costs against a bare full-text match of the same words, and what a new turn's words cost.
 
 The bare side is a second connection to the same database that asks the same index of words for its ten best by its own
-rank. Both get the same questions in turns. Turns are indexed one at a time in a transaction of many, so that what is
-compared is the work, and not the disk's own time for a commit.
+rank. Both get the same questions in turns: as people ask them, and of three words that hardly any turn holds. With the
+default embedder most of a search is the embedding of its question; the turns' own vectors stand there by chance, which
+costs the same. Turns are indexed one at a time in a transaction of many, so that what is compared is the work, and not
+the disk's own time for a commit.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count, tee
+from itertools import count, islice, tee
 from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+import numpy as np
 
 from pager import Memory
+from pager.embedder import Embedder, default_embedder
 from pager.search import words
 from tests.bench.figures import Figure, in_turns, pair, timed
 from tests.bench.texts import Texts
@@ -24,17 +33,30 @@ NAMES = ("Ana", "Ben")
 PER_DAY = 40
 ROUNDS, WARM_UP, LIMIT = 200, 20, 10
 RECORDED, RECORDED_AT_ONCE = 30, 100
+RARE = range(2, 13)  # how many turns hold a rare word
 
 
 def figures(work: Path) -> list[Figure]:
     work.mkdir(parents=True, exist_ok=True)
-    found = [_search(work / str(turns), turns, limit) for turns, limit in SIZES.items()]
+    found = [figure for turns, limit in SIZES.items() for figure in _searches(work / str(turns), turns, limit)]
     return [*found, _new_turn(work)]
 
 
-def _grown(directory: Path, turns: int, texts: Texts) -> list[str]:
+class _ByChance:
+    """Vectors without a meaning, under the name of the default embedder."""
+
+    def __init__(self) -> None:
+        known = default_embedder()
+        self.fingerprint, self.dimension = known.fingerprint, known.dimension
+        self._random = np.random.default_rng(1)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return self._random.standard_normal((len(texts), self.dimension), dtype=np.float32)
+
+
+def _grown(directory: Path, turns: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
     said = [texts.said(2) for _ in range(turns)]
-    with Memory.open(directory, embedder=None) as memory:
+    with Memory.open(directory, embedder=embedder) as memory:
         memory.record_many(
             {"role": "user", "name": NAMES[number % 2], "text": text, "at": _day(number // PER_DAY)}
             for number, text in enumerate(said)
@@ -46,19 +68,37 @@ def _day(number: int) -> str:
     return f"{2000 + number // 336}-{number // 28 % 12 + 1:02}-{number % 28 + 1:02}"
 
 
-def _search(directory: Path, turns: int, limit: float) -> Figure:
+def _searches(directory: Path, turns: int, limit: float) -> Iterator[Figure]:
     texts = Texts()
-    questions = texts.questions(_grown(directory, turns, texts))
+    said = _grown(directory, turns, texts, _ByChance())
+    kinds = {"a question": lambda: texts.questions(said), "three rare words": lambda: _rare(said)}
+    for embedder, told in ((None, "no embedder"), (default_embedder(), "MiniLM")):
+        with Memory.open(directory, embedder=embedder) as memory:
+            first = timed(partial(memory.search_recall, "the first one reads what is known of all turns"))
+            for kind, questions in kinds.items():
+                what = f"search_recall at {turns:,} turns, {kind}, {told}, against a bare full-text match"
+                yield _search(memory, directory, questions(), what, limit)
+        yield Figure(f"the first search of a process at {turns:,} turns, {told}", "", first, None, " s")
+    embed = [timed(partial(default_embedder().embed, [text])) for text in islice(texts.questions(said), 99)]
+    yield Figure("of that, embedding the question", "with MiniLM", 1000 * median(embed), None, " ms")
+
+
+def _rare(said: Sequence[str]) -> Iterator[str]:
+    """The same ones every time."""
+    random, held = Random(1), Counter(word for text in said for word in set(text.lower().split()))
+    words_held = [word for word, turns in held.items() if turns in RARE and word.isalpha()]
+    while True:
+        yield " ".join(random.sample(words_held, 3))
+
+
+def _search(memory: Memory, directory: Path, questions: Iterator[str], what: str, limit: float) -> Figure:
     asked, asked_too = tee(questions)
-    with Memory.open(directory, embedder=None) as memory:
-        bare = sqlite3.connect(directory / "pager.db")
-        memory.search_recall("the first one reads what is known of all turns")
-        both = pair(
-            _each(asked, partial(memory.search_recall, limit=LIMIT)), _each(asked_too, partial(_match, bare)),
-            rounds=ROUNDS, warm_up=WARM_UP,
-        )  # fmt: skip
-        bare.close()
-    what = f"search_recall at {turns:,} turns against a bare full-text match"
+    bare = sqlite3.connect(directory / "pager.db")
+    both = pair(
+        _each(asked, partial(memory.search_recall, limit=LIMIT)), _each(asked_too, partial(_match, bare)),
+        rounds=ROUNDS, warm_up=WARM_UP,
+    )  # fmt: skip
+    bare.close()
     return Figure(what, both.told("search_recall", "bare"), both.ratio, limit)
 
 

@@ -277,7 +277,7 @@ def test_what_is_purged_keeps_its_place_and_is_not_found(store: Store) -> None:
     known = store.archive.fact(fact)
     assert known is not None
     assert (known.purged, known.text, known.key, known.tags) == (True, "", None, ())
-    assert [store.archive.true_at([fact], 0, ()), store.archive.tagged(["attic"], 0, 9)] == [set(), []]
+    assert [store.archive.true_at([fact], 0, ()), store.archive.newest_of(["attic"], 0, 9)] == [set(), []]
     assert (store.archive.match(words("room"), 9, 0, ()), store.archive.versions("room")) == ([], [])
     assert (store.archive.count_vectors(), store.archive.without_vector(9)) == (0, [])
     row = store.conversation.step(step)

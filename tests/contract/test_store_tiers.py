@@ -115,11 +115,21 @@ def test_tags_are_whole_words_of_any_case_and_all_are_needed(store: Store) -> No
     everything = [both, one, over]
     assert store.archive.true_at(everything, 60, ["TRAVEL"]) == {both, one}
     assert store.archive.true_at(everything, 60, ["travel", "straße"]) == {both}
-    assert store.archive.tagged(["tRavel"], 40, 9) == [over, one, both]
-    assert store.archive.tagged(["travel"], 60, 1) == [one]
-    assert store.archive.tagged(["straße", "travel"], 60, 9) == [both]
+    assert store.archive.newest_of(["tRavel"], 40, 9) == [over, one, both]
+    assert store.archive.newest_of(["travel"], 60, 1) == [one]
+    assert store.archive.newest_of(["straße", "travel"], 60, 9) == [both]
     assert set(matched(store, "warm", 60, "TRAVEL")) == {both, one}
     assert matched(store, "warm", 60, "trave") == []
+
+
+def test_facts_of_a_span_are_those_that_were_stored_in_it(store: Store) -> None:
+    first, second, third = (keep(store, f"warm {at}", start=at, tags=("travel",)) for at in (10, 20, 30))
+    for span, wanted in (((10, 20), [first]), ((11, 31), [third, second]), ((None, 10), []), ((30, None), [third])):
+        assert store.archive.newest_of((), 60, 9, span) == wanted
+        assert store.archive.newest_of(["travel"], 60, 9, span) == wanted
+        assert store.archive.true_at([first, second, third], 60, (), span) == set(wanted)
+        assert {fact for fact, _ in store.archive.match(words("warm"), 9, 60, (), span)} == set(wanted)
+    assert store.archive.newest_of((), 60, 1, (None, None)) == [third]
 
 
 def test_match_keeps_to_what_is_true_at_the_moment(store: Store) -> None:

@@ -33,9 +33,9 @@ class CommitPoints:
             return connection
 
         @contextmanager
-        def returning(database: Database) -> Iterator[None]:
+        def returning(database: Database, *, durable: bool = True) -> Iterator[None]:
             outermost = not database.in_transaction
-            with transaction(database):
+            with transaction(database, durable=durable):
                 yield
             if outermost:
                 self.returned()
