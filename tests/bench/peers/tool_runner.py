@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
+from anthropic import beta_tool
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MARK, MAX_TOKENS, MODEL, serve
 
 
 class Runner:
-    def __init__(self, base_url: str, directory: Path) -> None:
+    def __init__(self, base_url: str, directory: Path, more: str = "") -> None:
         self._client = anthropic.Anthropic(base_url=base_url, api_key="none", max_retries=0)
+        self._tools: list[Any] = []
+        if more == "survives":
+            from tests.bench.proof.survival_talk import read_everything
+
+            self._tools.append(beta_tool(read_everything))
         self._files = BetaLocalFilesystemMemoryTool(str(directory))
         self._directory = directory
         self._messages: list[Any] = []
@@ -29,7 +35,7 @@ class Runner:
     def turn(self, text: str) -> str:
         self._messages.append({"role": "user", "content": text})
         runner = self._client.beta.messages.tool_runner(
-            model=MODEL, max_tokens=MAX_TOKENS, system=INSTRUCTIONS, tools=[self._files], thread=False,
+            model=MODEL, max_tokens=MAX_TOKENS, system=INSTRUCTIONS, tools=[self._files, *self._tools], thread=False,
             messages=self._messages[-2 * KEPT_TURNS + 1 :],
         )  # fmt: skip
         message: Any = runner.until_done()
