@@ -75,9 +75,7 @@ class Mem0:
         found = self._memory.search(text, filters={"user_id": WHO}, top_k=FOUND)["results"]
         system = "\n".join([INSTRUCTIONS, *(each["memory"] for each in found)])
         sent = [*self._messages[-2 * KEPT_TURNS + 2 :], {"role": "user", "content": text}]
-        with self._client.messages.stream(
-            model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=sent
-        ) as stream:
+        with self._client.messages.stream(model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=sent) as stream:
             for _ in stream:
                 pass
             message: Any = stream.get_final_message()

@@ -18,7 +18,9 @@ INSTALL_SECONDS = 600
 
 def cache_directory(environ: dict[str, str]) -> Path:
     named = environ.get("SELFPAGER_PEERS")
-    return Path(named) if named else Path(environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "selfpager-peers"
+    return (
+        Path(named) if named else Path(environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "selfpager-peers"
+    )
 
 
 def python(cache: Path, peer: str) -> Path | None:
@@ -49,6 +51,12 @@ def install(cache: Path, peer: str) -> str:
         return f"it was not installed in {INSTALL_SECONDS} s"
     (place / "installed.txt").write_text(_pins(peer), encoding="utf-8")
     return ""
+
+
+def pinned(peer: str) -> str:
+    """The name and version of what a peer is."""
+    lines = (REQUIREMENTS / f"requirements-{peer}.txt").read_text(encoding="utf-8").splitlines()
+    return " ".join(next(line for line in lines if line and not line.startswith("#")).split("=="))
 
 
 def _pins(peer: str) -> str:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from tests.bench.peers.lines import MARK
-from tests.bench.proof.sides import Ended, Failed, Side, TooSlow
+from tests.bench.proof.sides import WRONG, Side
 from tests.bench.quick_server import ANSWER, QuickServer
 from tests.bench.texts import Texts
 
@@ -24,6 +24,7 @@ Json = dict[str, Any]
 FACT_EVERY = 5
 REAL, CHUNK = 10, 250  # turns taken for real at the beginning; turns of the past that are handed over at once
 AT_ONCE = 10  # turns of one side before the next
+LONGEST_SECONDS = 20.0  # of one side at one point
 
 
 @dataclass
@@ -48,10 +49,11 @@ def messages(seed: int = 1) -> Iterator[str]:
 
 
 def figures(
-    work: Path, cache: Path, names: Sequence[str], *, points: Sequence[int], rounds: int, seconds: float
+    work: Path, cache: Path, names: Sequence[str], *, points: Sequence[int], turns: int, seconds: float
 ) -> Json:
-    """`seconds`: what a side may take for its past, between two points."""
-    found: Json = {"points": {str(point): {} for point in points}, "stopped": {}, "turns_each": rounds * AT_ONCE}
+    """`seconds`: what a side may take for its past between two points. `turns`: how many are measured at a point, though
+    at none more than a few times its own number: a young conversation would not be one any more."""
+    found: Json = {"points": {str(point): {} for point in points}, "stopped": {}}
     with QuickServer() as server, ExitStack() as opened:
         running = []
         for name in names:
@@ -60,9 +62,10 @@ def figures(
             side.ask("measure", texts=running[-1].take(REAL))
         for point in points:
             on_time = [runner for runner in running if _grow(runner, point, seconds, found["stopped"])]
-            for number in range(rounds):
+            for number in range(max(2, min(turns, 3 * point) // AT_ONCE)):
                 for runner in _rotated(running, number):
-                    _round(runner, server)
+                    if sum(runner.walls) < LONGEST_SECONDS:
+                        _round(runner, server)
             for runner in running:
                 found["points"][str(point)][runner.side.name] = _told(runner)
             running = on_time
@@ -81,7 +84,7 @@ def _grow(runner: Runner, point: int, seconds: float, stopped: Json) -> bool:
         past = [(text, ANSWER) for text in runner.take(min(CHUNK, point - runner.turns))]
         try:
             runner.side.ask("grow", turns=past, seconds=4 * seconds)
-        except (Failed, Ended, TooSlow) as error:
+        except WRONG as error:
             stopped[runner.side.name] = f"stopped at {runner.turns:,} turns: {error}"
             return False
         if monotonic() > end and runner.turns < point:

@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +32,9 @@ COMMANDS = {
     MEM0: ["tests.bench.peers.mem0_side"],
     LANGGRAPH: ["tests.bench.peers.langgraph_side"],
 }
+_SCALE = "tests.bench.proof.scale_sides"
+ARCHIVES = {"ours": [_SCALE, "ours"], "ours, words only": [_SCALE, "words"], "bare Chroma": [_SCALE, "chroma"]}
+AGENTS = [_SCALE, "agents"]
 OWN_ENVIRONMENT = {MEM0: "mem0", LANGGRAPH: "langgraph"}
 START_SECONDS = 120.0
 
@@ -47,6 +51,9 @@ class Failed(Exception):
     """What a side raised, as it told it."""
 
 
+WRONG = (Failed, Ended, TooSlow)
+
+
 def available(cache: Path) -> list[str]:
     return [
         name for name in COMMANDS if name not in OWN_ENVIRONMENT or environments.python(cache, OWN_ENVIRONMENT[name])
@@ -60,12 +67,15 @@ class Side:
         self._rest = b""
 
     @classmethod
-    def start(cls, name: str, base_url: str, directory: Path, cache: Path, *more: str) -> Self:
+    def start(
+        cls, name: str, base_url: str, directory: Path, cache: Path, *more: str, command: Sequence[str] = ()
+    ) -> Self:
+        """`command`: a module of ours and its words, for a side that is not among `COMMANDS`."""
         directory.mkdir(parents=True, exist_ok=True)
         own = OWN_ENVIRONMENT.get(name)
         python = (environments.python(cache, own) if own else None) or sys.executable
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-        module, *own_words = COMMANDS[name]
+        module, *own_words = command or COMMANDS[name]
         with (directory.parent / f"{directory.name}.stderr").open("ab") as errors:
             process = subprocess.Popen(
                 [python, "-m", module, base_url, str(directory), *own_words, *more],
@@ -73,7 +83,7 @@ class Side:
             )  # fmt: skip
         side = cls(name, process)
         try:
-            side._answer(START_SECONDS)
+            side.answer(START_SECONDS)
         except BaseException:
             side.close()
             raise
@@ -81,7 +91,7 @@ class Side:
 
     def ask(self, name: str, *, seconds: float | None = None, **arguments: Any) -> Any:
         self.say(name, **arguments)
-        return self._answer(seconds)
+        return self.answer(seconds)
 
     def say(self, name: str, **arguments: Any) -> None:
         """Ask without waiting; whoever kills it next needs no answer."""
@@ -108,7 +118,7 @@ class Side:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(self, seconds: float | None) -> Any:
+    def answer(self, seconds: float | None) -> Any:
         answer = json.loads(self._line(seconds))
         if "failed" in answer:
             raise Failed(answer["failed"])

@@ -7,6 +7,7 @@ answered when the side has returned from it.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any
 
 from tests.bench.peers.lines import MARK
 from tests.bench.proof import survival_talk
-from tests.bench.proof.sides import LANGGRAPH, OURS, RUNNER, Ended, Failed, Side, TooSlow
+from tests.bench.proof.sides import LANGGRAPH, OURS, RUNNER, WRONG, Ended, Side
 from tests.standin.server import StandinProcess
 
 Json = dict[str, Any]
@@ -28,8 +29,8 @@ KEPT = 30  # turns that every side has before its files are torn
 FACTS = 300  # so many that ours has a vector index, too
 LONGEST_DELAY = 0.05  # seconds until a kill: about a turn
 SECONDS = 120.0
+_PLACE = re.compile(r"/\S*/")  # where a file happened to be
 REPLIES = "tests.bench.proof.survival_talk:reply"
-WRONG = (Failed, Ended, TooSlow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,8 @@ def _what_is_left(stage: Stage, answered: Sequence[str], after: str, broken: Seq
         with stage.start() as side:
             said = side.ask("said", seconds=SECONDS)
     except WRONG as error:
-        return f"{after}: does not open any more ({error})"
-    lost, also = missing(answered, said), f"; {len(broken)} times: {broken[0]}" if broken else ""
+        return f"{after}: does not open any more ({_short(str(error))})"
+    lost, also = missing(answered, said), f"; {len(broken)} times: {_short(broken[0])}" if broken else ""
     if not lost:
         return f"{after}: none of {len(answered)} answered turns lost{also}"
     return f"{after}: {lost} of {len(answered)} answered turns lost{also}"
@@ -201,11 +202,19 @@ def _try(side: Side, text: str) -> str:
     return ""
 
 
+def _failed(side: Side) -> bool:
+    try:
+        side.answer(SECONDS)
+    except WRONG:
+        return True
+    return False
+
+
 def _short(text: str) -> str:
     for known in ("prompt is too long", "request_too_large", "Overloaded"):
         if known in text:
             return known
-    return text[:80]
+    return _PLACE.sub("", text)[:80]
 
 
 # models that are away
@@ -263,11 +272,12 @@ def two_writers(stage: Stage) -> str:
         try:
             second = stage.start()
         except WRONG as error:
-            return f"the second is refused: {str(error).partition(': ')[2][:90]}"
+            return f"the second is refused: {_short(str(error).partition(': ')[2])}"
         answered = [mark(0)]
         with second:
-            for number in range(1, 11):
-                text = mark(number)
-                if not _try(first if number % 2 else second, text):
-                    answered.append(text)
+            for number in range(1, 11, 2):
+                said = {first: mark(number), second: mark(number + 1)}
+                for side, text in said.items():
+                    side.say("turn", text=text)
+                answered += [text for side, text in said.items() if not _failed(side)]
     return _what_is_left(stage, answered, "both write")

@@ -1,0 +1,232 @@
+"""How the figures read: markdown tables, from the plain values that a run has written. Pure; nothing is measured here.
+
+`whole` is the page with all of it, `short` the table in README. What is worse than at a peer has its reason beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.bench.figures import grid
+
+Json = Mapping[str, Any]
+OURS, RERENDER, SLIDES = "ours", "re-render core on each edit", "slide by a turn"
+MARKED = f"{SLIDES}, messages marked"
+BARE = "bare SDK"
+LETTA = (
+    "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a turn at "
+    "10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
+)
+WHY_MORE_THAN_BARE = (
+    "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; each "
+    "message is embedded by MiniLM and looked up (what that costs is the difference to ours without an embedder; the peers' "
+    "vectors are hashed words and free); a request carries tools, core and blocks instead of strings, which the SDK copies one "
+    "by one (`bare SDK, our requests` is that alone); and what has left the window is embedded in the background, which is "
+    "processor time that no turn waits for."
+)
+WHY_FACTS_COST = (
+    "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what was true when, and "
+    "notes in the ledger what it found and just missed; the texts, versions, words and vectors are in SQLite as well, from "
+    "which the index can be made again."
+)
+WHY_RERENDER = (
+    "The floor under re-rendering: what every policy pays here (replies, the window read from the cache, new text written to it, "
+    "rewriting after a pause in which the cache went cold) is {floor:.0%} of its price, so no memory could get below that."
+)
+
+
+def whole(results: Json) -> str:
+    """Every section that there is, as a page."""
+    parts = [
+        f"## {title}\n\n{made(results[name]['figures'])}\n\n{_machine(results[name])}\n"
+        for name, (title, made) in SECTIONS.items()
+        if name in results
+    ]
+    return "\n".join(parts)
+
+
+def section(name: str, figures: Json) -> str:
+    title, made = SECTIONS[name]
+    return f"{title}\n\n{made(figures)}"
+
+
+def _machine(result: Json) -> str:
+    return f"Machine: {result['machine']}."
+
+
+# one section each
+
+
+def cost(figures: Json) -> str:
+    policies = figures["policies"]
+    ours = policies[OURS]
+    rows = [["policy", "dollars", "of that, ours", "read from cache", "largest prompt", "turns not answered"]]
+    for name, bill in policies.items():
+        share = f"{ours['usd'] / bill['usd']:.0%}" if bill["turns"] == ours["turns"] and name != OURS else ""
+        rows.append(
+            [name, f"{bill['usd']:.2f}", share, f"{bill['read'] / bill['input']:.1%}", f"{bill['largest']:,}",
+             f"{bill['overflows']:,}"]
+        )  # fmt: skip
+    told = (
+        f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of {figures['window']:,} tokens "
+        f"({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million tokens of input, output, read from and "
+        "written to the cache. " + WHY_RERENDER.format(floor=floor(policies))
+    )
+    return f"{grid(rows)}\n\n{told}"
+
+
+def floor(policies: Json) -> float:
+    """The share of re-rendering's price that is not of edits: with as little written to the cache as ours writes."""
+    rival, ours = policies[RERENDER], policies[OURS]
+    more = max(0, rival["written"] - ours["written"])
+    return 1 - more * 3.75e-6 / rival["usd"]
+
+
+def overhead(figures: Json) -> str:
+    points = figures["points"]
+    names = list(dict.fromkeys(name for row in points.values() for name in row))
+    rows = [["wall, processor (ms per turn)", *(f"at {int(point):,} turns" for point in points)]]
+    for name in names:
+        rows.append([name, *(_pair(row.get(name), int(point)) for point, row in points.items())])
+    stopped = "".join(f" {name}: {why}." for name, why in figures["stopped"].items())
+    missing = "".join(f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items())
+    return f"{grid(rows)}\n\n{WHY_MORE_THAN_BARE}\n\n{LETTA}{stopped}{missing}"
+
+
+def _pair(told: Json | None, point: int) -> str:
+    if told is None:
+        return "-"
+    at = "" if told["at"] >= point else f" (at {told['at']:,})"
+    return f"{told['wall_ms']:.1f}, {told['cpu_ms']:.1f}{at}"
+
+
+def scale(figures: Json) -> str:
+    rows = [["archive of", "facts", "keep one (ms)", "search (ms)", "open and search (ms)", "disk (MB)", "memory (MB)"]]
+    for name, sizes in figures["archives"].items():
+        for told in sizes.values():
+            rows.append(
+                [name, f"{told['facts']:,}", f"{told['archive_ms']:.2f}", f"{told['search_ms']:.2f}",
+                 f"{told['open_ms']:.0f}", f"{told['disk_mb']:.0f}", f"{told['memory_mb']:.0f}"]
+            )  # fmt: skip
+    first, last = figures["agents"][0], figures["agents"][-1]
+    each = (last["memory_mb"] - first["memory_mb"]) / max(1, last["agents"] - first["agents"])
+    told = (
+        f"{last['agents']} agents in one process, each having talked: {last['memory_mb']:.0f} MB, {each:.2f} MB for each further "
+        f"one, {last['files']} open files, {last['threads']} threads."
+    )
+    stopped = "".join(f" {name}: {why}." for name, why in figures["stopped"].items())
+    return f"{grid(rows)}\n\n{WHY_FACTS_COST}\n\n{told}{stopped}"
+
+
+def survival(figures: Json) -> str:
+    ordeals = figures["ordeals"]
+    names = list(next(iter(ordeals.values())))
+    rows = [["", *names]]
+    rows += [[title, *(_one_line(told[name]) for name in names)] for title, told in ordeals.items()]
+    missing = "".join(f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items())
+    return (
+        f"{grid(rows)}\n\nIn the first two every turn asks to remember a fact, so that a side which keeps only facts has "
+        f"every chance. What is not put through has nothing to put through.{missing}"
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())
+
+
+WAYS = {
+    "everything": "everything",
+    "newest": "newest turns, as many tokens as the 5 pages",
+    "prefetch": "ours, unasked: up to 4 facts",
+    "search_recall": "ours, search: 10 excerpts",
+    "search_recall, 5 pages": "ours, search: the 5 best turns whole",
+}
+
+
+def injected(figures: Json) -> str:
+    rows = [["tokens of the past, answer in them", *(f"{int(length):,} turns" for length in figures)]]
+    for way, told in WAYS.items():
+        cells = [figures[length]["ways"][way] for length in figures]
+        rows.append([told, *(f"{cell['tokens']:,.0f}, {cell['found']:.0%}" for cell in cells)])
+    asked = ", ".join(f"{told['questions']} at {int(length):,}" for length, told in figures.items())
+    return f"{grid(rows)}\n\nQuestions: {asked}. The answer counts as there when a sentence that holds it is, whole."
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Json], str]]] = {
+    "cost": ("Cost of memory", cost),
+    "overhead": ("Overhead per turn", overhead),
+    "scale": ("Scale", scale),
+    "survival": ("Survival", survival),
+    "injected": ("Injected tokens", injected),
+}
+
+
+# README
+
+
+def short(results: Json) -> str:
+    """The line or two of each section that says most."""
+    rows: list[Sequence[str]] = [["measured", "ours", "beside it"]]
+    rows += _short_cost(results["cost"]["figures"])
+    rows += _short_overhead(results["overhead"]["figures"])
+    rows += _short_scale(results["scale"]["figures"])
+    rows += _short_injected(results["injected"]["figures"])
+    rows += _short_survival(results["survival"]["figures"])
+    return grid(rows)
+
+
+def _short_cost(figures: Json) -> list[list[str]]:
+    bills = figures["policies"]
+    slides = min(bill["usd"] for name, bill in bills.items() if name.startswith(SLIDES))
+    rival = f"${bills[RERENDER]['usd']:.2f} re-rendering core, ${slides:.2f} sliding by a turn"
+    return [
+        [
+            f"price of {figures['turns']:,} turns, {figures['window'] // 1000}k window",
+            f"${bills[OURS]['usd']:.2f}",
+            rival,
+        ]
+    ]
+
+
+def _short_overhead(figures: Json) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for point, told in figures["points"].items():
+        others = [
+            f"{name} {each['wall_ms']:.0f}{'' if each['at'] >= int(point) else ' (at ' + format(each['at'], ',') + ')'}"
+            for name, each in told.items()
+            if not name.startswith(OURS) and name != f"{BARE}, our requests"
+        ]
+        rows.append([f"ms per turn at {int(point):,} turns", f"{told[OURS]['wall_ms']:.0f}", ", ".join(others)])
+    return rows
+
+
+def _short_scale(figures: Json) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for name, what in (("ours", "by meaning and words"), ("ours, words only", "by words")):
+        told = list(figures["archives"][name].values())[-1]
+        bare = figures["archives"]["bare Chroma"].get(str(told["facts"]))
+        beside = f"bare Chroma {bare['search_ms']:.1f} ms, {bare['archive_ms']:.1f} ms" if bare else ""
+        what = f"search {what}, keep one, at {told['facts']:,} facts"
+        rows.append([what, f"{told['search_ms']:.1f} ms, {told['archive_ms']:.1f} ms", beside])
+    return rows
+
+
+def _short_injected(figures: Json) -> list[list[str]]:
+    length = list(figures)[-1]
+    ways = figures[length]["ways"]
+    pages, facts = ways["search_recall, 5 pages"], ways["prefetch"]
+    ours = f"{pages['tokens']:,.0f} searched ({pages['found']:.0%} hold it), {facts['tokens']:,.0f} unasked ({facts['found']:.0%})"
+    return [
+        [
+            f"tokens of {int(length):,} past turns for a question",
+            ours,
+            f"{ways['everything']['tokens']:,.0f} everything",
+        ]
+    ]
+
+
+def _short_survival(figures: Json) -> list[list[str]]:
+    told = figures["ordeals"]["kill -9"]
+    others = "; ".join(f"{name}: {_one_line(each).partition(': ')[2]}" for name, each in told.items() if name != OURS)
+    return [[f"kill -9, {figures['kills']} times", told[OURS].partition(": ")[2], others]]
