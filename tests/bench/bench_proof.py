@@ -1,9 +1,9 @@
 """Proof, side by side in one run: `python -m tests.bench.bench_proof [cost overhead scale survival injected] [--quick]`
 
-Five benchmarks, each of ours and of what else there is, before the same local servers. Peers come from the package index
-into environments of their own (tests.bench.proof.environments); without a network they are left out, and that is said.
-A run prints its tables; what it measured goes to `results/figures.json`, and from there to `results/figures.md` and README.
-`--quick` is a small one that writes nothing and installs nothing: it shows that all of this runs.
+Five benchmarks, each of ours and of what else there is, before the same local servers. Peers come from the package
+index into environments of their own (tests.bench.proof.environments); without a network they are left out, and that is
+said. A run prints its tables; what it measured goes to `results/figures.json`, and from there to `results/figures.md`
+and README. `--quick` is a small one that writes nothing and installs nothing: it shows that all of this runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A Messages API that thinks of nothing: one fixed answer, its usage guessed from the length.
 
-A message that begins with "Remember: " is answered with a call of the memory tool that was offered, ours or the provider's.
-It tells how much of the processor's time it took: what is measured against it can leave that out. It runs in a process of its own, so that what it costs is not on the agent's account. The first line of its output is
-its address; it ends with its input.
+A message that begins with "Remember: " is answered with a call of the memory tool that was offered, ours or the
+provider's. It tells how much of the processor's time it took: what is measured against it can leave that out. It runs
+in a process of its own, so that what it costs is not on the agent's account. The first line of its output is its
+address; it ends with its input.
 
     with QuickServer() as server: server.base_url
 """

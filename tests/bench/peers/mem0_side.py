@@ -1,7 +1,8 @@
-"""mem0 beside the SDK: a search before each call, an `add` behind it, its vectors in Qdrant's local files (its default).
+"""mem0 beside the SDK: a search before each call, an `add` behind it, its vectors in Qdrant's local files (its
+default).
 
-`infer=False`: messages are kept as they are, no model is asked for facts. Its embedder would be a service or a download:
-words are hashed into a vector instead, which costs it nothing. Its telemetry is off.
+`infer=False`: messages are kept as they are, no model is asked for facts. Its embedder would be a service or a
+download: words are hashed into a vector instead, which costs it nothing. Its telemetry is off.
 """
 # pyright: reportMissingImports=false
 

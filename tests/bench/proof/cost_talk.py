@@ -1,7 +1,7 @@
 """The conversation whose cost is measured: the same words for every policy, by the turn's number alone.
 
-Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core, so that
-turn takes two requests. Between turns a minute passes; after every fortieth an hour, in which the cache goes cold.
+Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core, so
+that turn takes two requests. Between turns a minute passes; after every fortieth an hour, in which the cache goes cold.
 """
 
 from __future__ import annotations

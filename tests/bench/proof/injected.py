@@ -1,8 +1,9 @@
 """Injected tokens: how much of the past stands in the prompt for a question, and whether what answers it is in there.
 
 The people of bfcl_memory tell, one after the other, and are asked afterwards; the source of each answer is one of their
-sentences. A past of 10 or 100 turns is a stretch of that conversation with the questions whose sources are in it; one of
-1,000 turns is all of it, with documents of tau2_banking as further turns between the sessions. Ways to bring it along:
+sentences. A past of 10 or 100 turns is a stretch of that conversation with the questions whose sources are in it; one
+of 1,000 turns is all of it, with documents of tau2_banking as further turns between the sessions. Ways to bring it
+along:
 
 - everything: every turn, word for word.
 - prefetch: up to 4 facts in 400 tokens, as configs/assistant.yaml has it, without anybody asking. No model is at work
@@ -14,7 +15,7 @@ sentences. A past of 10 or 100 turns is a stretch of that conversation with the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -52,7 +53,8 @@ def pasts(data: Path, length: int) -> list[Past]:
     starts = list(range(0, len(whole.turns), length))
     if len(whole.turns) - starts[-1] < length / 2:
         del starts[-1]
-    return [_stretch(whole, range(start, end)) for start, end in zip(starts, [*starts[1:], len(whole.turns)], strict=True)]  # fmt: skip
+    ends = [*starts[1:], len(whole.turns)]
+    return [_stretch(whole, range(start, end)) for start, end in zip(starts, ends, strict=True)]
 
 
 def _whole(data: Path) -> Past:
@@ -143,7 +145,9 @@ def _holds(texts: Sequence[str], question: Question) -> bool:
     return any(_plain(source) in said for source in question.sources)
 
 
-_plain: Callable[[str], str] = lambda text: " ".join(text.split())  # noqa: E731  an excerpt may break lines elsewhere
+def _plain(text: str) -> str:
+    """An excerpt may break its lines elsewhere."""
+    return " ".join(text.split())
 
 
 def _newest(turns: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:

@@ -51,8 +51,8 @@ def messages(seed: int = 1) -> Iterator[str]:
 def figures(
     work: Path, cache: Path, names: Sequence[str], *, points: Sequence[int], turns: int, seconds: float
 ) -> Json:
-    """`seconds`: what a side may take for its past between two points. `turns`: how many are measured at a point, though
-    at none more than a few times its own number: a young conversation would not be one any more."""
+    """`seconds`: what a side may take for its past at a point. `turns`: how many are measured at a point, though
+    at none more than a few times its own number: a young conversation would not be one."""
     found: Json = {"points": {str(point): {} for point in points}, "stopped": {}}
     with QuickServer() as server, ExitStack() as opened:
         running = []

@@ -1,12 +1,13 @@
 """Scale: an archive of a thousand facts and one of a million; a hundred agents in one process.
 
-Each archive grows in a process of its own and is asked at each size: what keeping one more for good takes, what a search
-takes, the time from opening to the first answer, disk, and the memory of its process. Beside ours stands Chroma as it comes.
+Each archive grows in a process of its own and is asked at each size: what keeping one more for good takes, what a
+search takes, the time from opening to the first answer, disk, and the memory of its process. Beside ours stands Chroma
+as it comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from tests.bench.quick_server import QuickServer
 Json = dict[str, Any]
 
 
-def figures(work: Path, cache: Path, sizes: dict[str, Sequence[int]], *, agents: Sequence[int], seconds: float) -> Json:
+def figures(
+    work: Path, cache: Path, sizes: Mapping[str, Sequence[int]], *, agents: Sequence[int], seconds: float
+) -> Json:
     """`sizes` by side; `seconds`: for what a side takes to grow from one size to the next."""
     found: Json = {"archives": {}, "stopped": {}, "agents": []}
     for name, steps in sizes.items():
         with Side.start(name, "none", work / name.replace(" ", "_"), cache, command=ARCHIVES[name]) as side:
             found["archives"][name] = _grown(side, steps, seconds, found["stopped"])
-    with QuickServer() as server, Side.start("agents", server.base_url, work / "agents", cache, command=AGENTS) as side:
+    place = work / "agents"
+    with QuickServer() as server, Side.start("agents", server.base_url, place, cache, command=AGENTS) as side:
         for count in agents:
             so_far = found["agents"][-1]["agents"] if found["agents"] else 0
             found["agents"].append(side.ask("open_more", count=count - int(so_far)))

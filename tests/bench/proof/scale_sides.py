@@ -1,4 +1,5 @@
-"""Archives that grow, each in a process of its own, driven as any side: ours with vectors or with words only, and Chroma.
+"""Archives that grow, each in a process of its own, driven as any side: ours with vectors or with words only, and
+Chroma.
 
 Vectors cost nothing here and are the same for all: words hashed into 384 numbers. `Bare` is Chroma as it comes, which
 keeps texts and vectors and answers by vectors alone: no words, no history, no search for what was true when.
@@ -35,11 +36,10 @@ class HashedWords:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
+        for place, text in enumerate(texts):
             for word in re.findall(r"\w+", text.lower()):
-                row[zlib.crc32(word.encode()) % DIMENSION] += 1.0
-            row /= np.linalg.norm(row) or 1.0
-        return rows
+                rows[place, zlib.crc32(word.encode()) % DIMENSION] += 1.0
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
 class Archive:

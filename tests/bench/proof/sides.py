@@ -103,7 +103,8 @@ class Side:
         self.close()
 
     def close(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         try:
             self.process.wait(START_SECONDS)

@@ -1,8 +1,8 @@
 """Survival: what is left when a process is killed, a file is torn, an input is giant, a model is away, or two write.
 
 Every side is put through the same, each as a process with a directory of its own, before the strict stand-in. What is
-told is what the run saw: how many of the turns that were answered came back afterwards, and what was raised. A turn counts as
-answered when the side has returned from it.
+told is what the run saw: how many of the turns that were answered came back afterwards, and what was raised. A turn
+counts as answered when the side has returned from it.
 """
 
 from __future__ import annotations

@@ -1,38 +1,37 @@
 """How the figures read: markdown tables, from the plain values that a run has written. Pure; nothing is measured here.
 
-`whole` is the page with all of it, `short` the table in README. What is worse than at a peer has its reason beside it.
+What is worse than at a peer has its reason beside it. README's short table is made in `short_table`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.bench.figures import grid
 
 Json = Mapping[str, Any]
-OURS, RERENDER, SLIDES = "ours", "re-render core on each edit", "slide by a turn"
-MARKED = f"{SLIDES}, messages marked"
-BARE = "bare SDK"
+OURS, RERENDER = "ours", "re-render core on each edit"
 LETTA = (
-    "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a turn at "
-    "10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
+    "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a "
+    "turn at 10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
 )
 WHY_MORE_THAN_BARE = (
-    "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; each "
-    "message is embedded by MiniLM and looked up (what that costs is the difference to ours without an embedder; the peers' "
-    "vectors are hashed words and free); a request carries tools, core and blocks instead of strings, which the SDK copies one "
-    "by one (`bare SDK, our requests` is that alone); and what has left the window is embedded in the background, which is "
-    "processor time that no turn waits for."
+    "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; "
+    "each message is embedded by MiniLM and looked up (what that costs is the difference to ours without an embedder; "
+    "the peers' vectors are hashed words and free); a request carries tools, core, and blocks instead of strings, "
+    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left the window is embedded in "
+    "the background, which is processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
-    "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what was true when, and "
-    "notes in the ledger what it found and just missed; the texts, versions, words and vectors are in SQLite as well, from "
-    "which the index can be made again."
+    "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
+    "now, and writes into the ledger what it found and what it just missed; texts, versions, words and vectors are in "
+    "SQLite as well, from which the index can be made again."
 )
 WHY_RERENDER = (
-    "The floor under re-rendering: what every policy pays here (replies, the window read from the cache, new text written to it, "
-    "rewriting after a pause in which the cache went cold) is {floor:.0%} of its price, so no memory could get below that."
+    "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: replies, "
+    "the window read from the cache at each request, new text written to it, and the window written anew after a "
+    "pause cost every policy the same. No memory gets below that while edits are as rare as here."
 )
 
 
@@ -69,9 +68,9 @@ def cost(figures: Json) -> str:
              f"{bill['overflows']:,}"]
         )  # fmt: skip
     told = (
-        f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of {figures['window']:,} tokens "
-        f"({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million tokens of input, output, read from and "
-        "written to the cache. " + WHY_RERENDER.format(floor=floor(policies))
+        f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of "
+        f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million tokens of input, output, "
+        f"read from and written to the cache. {WHY_RERENDER.format(floor=floor(policies))}"
     )
     return f"{grid(rows)}\n\n{told}"
 
@@ -87,11 +86,14 @@ def overhead(figures: Json) -> str:
     points = figures["points"]
     names = list(dict.fromkeys(name for row in points.values() for name in row))
     rows = [["wall, processor (ms per turn)", *(f"at {int(point):,} turns" for point in points)]]
-    for name in names:
-        rows.append([name, *(_pair(row.get(name), int(point)) for point, row in points.items())])
-    stopped = "".join(f" {name}: {why}." for name, why in figures["stopped"].items())
-    missing = "".join(f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items())
-    return f"{grid(rows)}\n\n{WHY_MORE_THAN_BARE}\n\n{LETTA}{stopped}{missing}"
+    rows += [[name, *(_pair(row.get(name), int(point)) for point, row in points.items())] for name in names]
+    return f"{grid(rows)}\n\n{WHY_MORE_THAN_BARE}\n\n{LETTA}{_left_out(figures)}"
+
+
+def _left_out(figures: Json) -> str:
+    stopped = [f" {name}: {why}." for name, why in figures.get("stopped", {}).items()]
+    missing = [f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items()]
+    return "".join(stopped + missing)
 
 
 def _pair(told: Json | None, point: int) -> str:
@@ -103,35 +105,34 @@ def _pair(told: Json | None, point: int) -> str:
 
 def scale(figures: Json) -> str:
     rows = [["archive of", "facts", "keep one (ms)", "search (ms)", "open and search (ms)", "disk (MB)", "memory (MB)"]]
-    for name, sizes in figures["archives"].items():
-        for told in sizes.values():
-            rows.append(
-                [name, f"{told['facts']:,}", f"{told['archive_ms']:.2f}", f"{told['search_ms']:.2f}",
-                 f"{told['open_ms']:.0f}", f"{told['disk_mb']:.0f}", f"{told['memory_mb']:.0f}"]
-            )  # fmt: skip
+    rows += [_archive(name, told) for name, sizes in figures["archives"].items() for told in sizes.values()]
     first, last = figures["agents"][0], figures["agents"][-1]
     each = (last["memory_mb"] - first["memory_mb"]) / max(1, last["agents"] - first["agents"])
-    told = (
-        f"{last['agents']} agents in one process, each having talked: {last['memory_mb']:.0f} MB, {each:.2f} MB for each further "
-        f"one, {last['files']} open files, {last['threads']} threads."
+    agents = (
+        f"{last['agents']} agents in one process, each having talked: {last['memory_mb']:.0f} MB, {each:.2f} MB for "
+        f"each further one, {last['files']} open files, {last['threads']} threads."
     )
-    stopped = "".join(f" {name}: {why}." for name, why in figures["stopped"].items())
-    return f"{grid(rows)}\n\n{WHY_FACTS_COST}\n\n{told}{stopped}"
+    return f"{grid(rows)}\n\n{WHY_FACTS_COST}\n\n{agents}{_left_out(figures)}"
+
+
+def _archive(name: str, told: Json) -> list[str]:
+    times = [f"{told['archive_ms']:.2f}", f"{told['search_ms']:.2f}", f"{told['open_ms']:.0f}"]
+    return [name, f"{told['facts']:,}", *times, f"{told['disk_mb']:.0f}", f"{told['memory_mb']:.0f}"]
 
 
 def survival(figures: Json) -> str:
     ordeals = figures["ordeals"]
     names = list(next(iter(ordeals.values())))
     rows = [["", *names]]
-    rows += [[title, *(_one_line(told[name]) for name in names)] for title, told in ordeals.items()]
-    missing = "".join(f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items())
+    rows += [[title, *(one_line(told[name]) for name in names)] for title, told in ordeals.items()]
     return (
-        f"{grid(rows)}\n\nIn the first two every turn asks to remember a fact, so that a side which keeps only facts has "
-        f"every chance. What is not put through has nothing to put through.{missing}"
+        f"{grid(rows)}\n\nIn the first two and the last every turn asks to remember a fact, so that a side which keeps "
+        f"only facts has every chance.{_left_out(figures)}"
     )
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """As a cell of a table."""
     return " ".join(text.replace("|", "/").split())
 
 
@@ -160,73 +161,3 @@ SECTIONS: dict[str, tuple[str, Callable[[Json], str]]] = {
     "survival": ("Survival", survival),
     "injected": ("Injected tokens", injected),
 }
-
-
-# README
-
-
-def short(results: Json) -> str:
-    """The line or two of each section that says most."""
-    rows: list[Sequence[str]] = [["measured", "ours", "beside it"]]
-    rows += _short_cost(results["cost"]["figures"])
-    rows += _short_overhead(results["overhead"]["figures"])
-    rows += _short_scale(results["scale"]["figures"])
-    rows += _short_injected(results["injected"]["figures"])
-    rows += _short_survival(results["survival"]["figures"])
-    return grid(rows)
-
-
-def _short_cost(figures: Json) -> list[list[str]]:
-    bills = figures["policies"]
-    slides = min(bill["usd"] for name, bill in bills.items() if name.startswith(SLIDES))
-    rival = f"${bills[RERENDER]['usd']:.2f} re-rendering core, ${slides:.2f} sliding by a turn"
-    return [
-        [
-            f"price of {figures['turns']:,} turns, {figures['window'] // 1000}k window",
-            f"${bills[OURS]['usd']:.2f}",
-            rival,
-        ]
-    ]
-
-
-def _short_overhead(figures: Json) -> list[list[str]]:
-    rows: list[list[str]] = []
-    for point, told in figures["points"].items():
-        others = [
-            f"{name} {each['wall_ms']:.0f}{'' if each['at'] >= int(point) else ' (at ' + format(each['at'], ',') + ')'}"
-            for name, each in told.items()
-            if not name.startswith(OURS) and name != f"{BARE}, our requests"
-        ]
-        rows.append([f"ms per turn at {int(point):,} turns", f"{told[OURS]['wall_ms']:.0f}", ", ".join(others)])
-    return rows
-
-
-def _short_scale(figures: Json) -> list[list[str]]:
-    rows: list[list[str]] = []
-    for name, what in (("ours", "by meaning and words"), ("ours, words only", "by words")):
-        told = list(figures["archives"][name].values())[-1]
-        bare = figures["archives"]["bare Chroma"].get(str(told["facts"]))
-        beside = f"bare Chroma {bare['search_ms']:.1f} ms, {bare['archive_ms']:.1f} ms" if bare else ""
-        what = f"search {what}, keep one, at {told['facts']:,} facts"
-        rows.append([what, f"{told['search_ms']:.1f} ms, {told['archive_ms']:.1f} ms", beside])
-    return rows
-
-
-def _short_injected(figures: Json) -> list[list[str]]:
-    length = list(figures)[-1]
-    ways = figures[length]["ways"]
-    pages, facts = ways["search_recall, 5 pages"], ways["prefetch"]
-    ours = f"{pages['tokens']:,.0f} searched ({pages['found']:.0%} hold it), {facts['tokens']:,.0f} unasked ({facts['found']:.0%})"
-    return [
-        [
-            f"tokens of {int(length):,} past turns for a question",
-            ours,
-            f"{ways['everything']['tokens']:,.0f} everything",
-        ]
-    ]
-
-
-def _short_survival(figures: Json) -> list[list[str]]:
-    told = figures["ordeals"]["kill -9"]
-    others = "; ".join(f"{name}: {_one_line(each).partition(': ')[2]}" for name, each in told.items() if name != OURS)
-    return [[f"kill -9, {figures['kills']} times", told[OURS].partition(": ")[2], others]]

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.bench.proof import tables
+from tests.bench.proof import short_table, tables
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "tests" / "bench" / "results"
@@ -42,7 +42,7 @@ def page(results: dict[str, Any]) -> str:
 
 def with_table(text: str, results: dict[str, Any]) -> str:
     """README with the table as these results give it."""
-    return _TABLE.sub(lambda found: f"{found[1]}{tables.short(results)}{found[3]}", text)
+    return _TABLE.sub(lambda found: f"{found[1]}{short_table.short(results)}{found[3]}", text)
 
 
 if __name__ == "__main__":
