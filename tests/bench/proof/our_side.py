@@ -19,7 +19,7 @@ from tests.bench.peers.lines import MARK, serve
 
 WAYS: dict[str, dict[str, Any]] = {
     "": {},
-    "again": {},
+    "again": {"archival": {"embedder": "none"}},
     "words": {"archival": {"embedder": "none"}},
     "survives": {
         "window": {"limit_tokens": 20_000},

@@ -18,10 +18,10 @@ LETTA = (
 )
 WHY_MORE_THAN_BARE = (
     "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; "
-    "each message is embedded by MiniLM and looked up (what that costs is the difference to ours without an embedder; "
+    "each message is embedded by MiniLM and looked up (that costs the difference to ours without an embedder; "
     "the peers' vectors are hashed words and free); a request carries tools, core, and blocks instead of strings, "
-    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left the window is embedded in "
-    "the background, which is processor time that no turn waits for."
+    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left the window is embedded "
+    "in the background, which is processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
     "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
@@ -29,9 +29,9 @@ WHY_FACTS_COST = (
     "SQLite as well, from which the index can be made again."
 )
 WHY_RERENDER = (
-    "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: replies, "
-    "the window read from the cache at each request, new text written to it, and the window written anew after a "
-    "pause cost every policy the same. No memory gets below that while edits are as rare as here."
+    "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: "
+    "replies, the window read from the cache at each request, new text written to it, and the window written anew after "
+    "a pause cost every policy the same. No memory gets below that while edits are as rare as here."
 )
 
 
@@ -69,8 +69,8 @@ def cost(figures: Json) -> str:
         )  # fmt: skip
     told = (
         f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of "
-        f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million tokens of input, output, "
-        f"read from and written to the cache. {WHY_RERENDER.format(floor=floor(policies))}"
+        f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million of "
+        f"tokens of input, output, read from and written to the cache. {WHY_RERENDER.format(floor=floor(policies))}"
     )
     return f"{grid(rows)}\n\n{told}"
 
