@@ -143,12 +143,12 @@ def test_a_reply_keeps_everything_on_its_way_to_the_process(
 
 
 def test_the_cache_forgets_what_nobody_asked_for_in_five_minutes() -> None:
-    long = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
+    long: Any = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
 
     def read(client: anthropic.Anthropic) -> int:
         message = client.messages.create(
             model="m", max_tokens=50, system=long, messages=[{"role": "user", "content": "hi"}]
-        )  # type: ignore[arg-type]
+        )
         return message.usage.cache_read_input_tokens or 0
 
     with StandinProcess(limit=8_000, replies="ok") as process, client_of(process.base_url) as client:

@@ -50,7 +50,7 @@ def of_overhead(run: Run) -> Json:
     size: Json = (
         {"points": (10, 50), "turns": 10, "seconds": 10}
         if run.quick
-        else {"points": (10, 100, 1_000, 10_000), "turns": 160, "seconds": 120}
+        else {"points": (10, 100, 1_000, 10_000), "turns": 160, "seconds": 240}
     )
     return {**overhead.figures(run.work, run.cache, run.names(), **size), "missing": run.missing}
 

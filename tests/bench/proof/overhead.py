@@ -8,8 +8,10 @@ past than there is time is measured where it stands, and left out from there on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from time import monotonic
@@ -24,6 +26,7 @@ Json = dict[str, Any]
 FACT_EVERY = 5
 REAL, CHUNK = 10, 250  # turns taken for real at the beginning; turns of the past that are handed over at once
 AT_ONCE = 10  # turns of one side before the next
+GROWING_AT_ONCE = 2  # nothing is measured then
 LONGEST_SECONDS = 20.0  # of one side at one point
 
 
@@ -61,7 +64,10 @@ def figures(
             running.append(Runner(side, messages()))
             side.ask("measure", texts=running[-1].take(REAL))
         for point in points:
-            on_time = [runner for runner in running if _grow(runner, point, seconds, found["stopped"])]
+            grow = partial(_grow, point=point, seconds=seconds, stopped=found["stopped"])
+            with ThreadPoolExecutor(GROWING_AT_ONCE) as pool:
+                grown = list(pool.map(grow, running))
+            on_time = [runner for runner, in_time in zip(running, grown, strict=True) if in_time]
             for number in range(max(2, min(turns, 3 * point) // AT_ONCE)):
                 for runner in _rotated(running, number):
                     if sum(runner.walls) < LONGEST_SECONDS:

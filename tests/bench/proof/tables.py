@@ -20,8 +20,8 @@ WHY_MORE_THAN_BARE = (
     "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; "
     "each message is embedded by MiniLM and looked up (that costs the difference to ours without an embedder; "
     "the peers' vectors are hashed words and free); a request carries tools, core, and blocks instead of strings, "
-    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left the window is embedded "
-    "in the background, which is processor time that no turn waits for."
+    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left is embedded in the "
+    "background, which is processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
     "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
@@ -30,8 +30,8 @@ WHY_FACTS_COST = (
 )
 WHY_RERENDER = (
     "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: "
-    "replies, the window read from the cache at each request, new text written to it, and the window written anew after "
-    "a pause cost every policy the same. No memory gets below that while edits are as rare as here."
+    "replies, the window read from the cache at each request, new text written to it, and the window written anew "
+    "after pauses cost every policy the same. No memory gets below that while edits are as rare as here."
 )
 
 
