@@ -37,7 +37,6 @@ class Graph:
         builder.add_node("answer", self._answer)
         builder.add_edge(START, "answer")
         self._graph: Any = builder.compile(checkpointer=SqliteSaver(self._threads), store=self._store)
-        self._kept = 0
 
     def _answer(self, state: Any) -> Any:
         from langchain_core.messages import AIMessage
@@ -53,7 +52,6 @@ class Graph:
                 pass
             message: Any = stream.get_final_message()
         if text.startswith(MARK):
-            self._kept += 1
             self._store.put(FACTS, f"{len(state['messages'])}", {"text": text})
         return {"messages": [AIMessage(content=message.content[0].text)]}
 

@@ -87,13 +87,6 @@ class Mem0:
         found = self._memory.get_all(filters={"user_id": WHO}, top_k=100_000)["results"]
         return [each["memory"] for each in found if each.get("role") == "user"]
 
-    def archive(self, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._memory.add(text, user_id=WHO, infer=False)
-
-    def search(self, text: str) -> list[str]:
-        return [each["memory"] for each in self._memory.search(text, filters={"user_id": WHO}, top_k=FOUND)["results"]]
-
     def close(self) -> None:
         self._client.close()
         self._memory.close()
