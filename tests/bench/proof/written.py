@@ -15,7 +15,7 @@ from tests.bench.proof import short_table, tables
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "tests" / "bench" / "results"
 FIGURES, PAGE, README = RESULTS / "figures.json", RESULTS / "figures.md", ROOT / "README.md"
-_TABLE = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(\n<!-- end of figures -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 HEAD = "# Figures\n\nMade by `make bench` from figures.json beside it; not written by hand.\n\n"
 
 
@@ -42,7 +42,7 @@ def page(results: dict[str, Any]) -> str:
 
 def with_table(text: str, results: dict[str, Any]) -> str:
     """README with the table as these results give it."""
-    return _TABLE.sub(lambda found: f"{found[1]}{short_table.short(results)}{found[3]}", text)
+    return _TABLE.sub(lambda found: f"{found[1]}\n{short_table.short(results)}\n\n{found[3]}", text)
 
 
 if __name__ == "__main__":
