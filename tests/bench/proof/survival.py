@@ -214,7 +214,7 @@ def _short(text: str) -> str:
     for known in ("prompt is too long", "request_too_large", "Overloaded"):
         if known in text:
             return known
-    return _PLACE.sub("", text)[:80]
+    return _PLACE.sub("", text).partition(" (")[0].partition(". ")[0][:100]
 
 
 # models that are away
