@@ -20,7 +20,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-browser test-fast test-local lint ruff pyright layers format bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
+.PHONY: help install demo test test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,12 @@ layers: install
 format: install  ## put the code into the form that lint wants, as far as that goes by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: install  ## side by side with others, half an hour: cost, overhead, scale, survival, injected tokens (BENCH=...)
+	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
+
+bench-quick: install  ## the same, small, in two minutes: shows that it runs
+	$(BIN)/python -m tests.bench.bench_proof --quick $(BENCH) $(DATA:%=--data %)
 
 bench-memory: install  ## how fast the memory is
 	$(BIN)/python -m tests.bench.bench_memory

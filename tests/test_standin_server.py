@@ -142,6 +142,23 @@ def test_a_reply_keeps_everything_on_its_way_to_the_process(
         write_line(disconnect("with words of its own"))
 
 
+def test_the_cache_forgets_what_nobody_asked_for_in_five_minutes() -> None:
+    long: Any = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
+
+    def read(client: anthropic.Anthropic) -> int:
+        message = client.messages.create(
+            model="m", max_tokens=50, system=long, messages=[{"role": "user", "content": "hi"}]
+        )
+        return message.usage.cache_read_input_tokens or 0
+
+    with StandinProcess(limit=8_000, replies="ok") as process, client_of(process.base_url) as client:
+        assert read(client) == 0
+        process.wait(4)
+        assert read(client) > 1_024
+        process.wait(5)
+        assert read(client) == 0
+
+
 def test_the_process_ends_with_its_user() -> None:
     with StandinProcess(limit=1_000, replies="ok") as process:
         base_url = process.base_url

@@ -82,6 +82,13 @@ class Talk:
         return {"input_tokens": tokens[0], "output_tokens": tokens[1]}
 
 
+def size_usage(request: Request, answer: str) -> dict[str, int]:
+    """The usage of one reply, from the length of its request."""
+    asked = _characters([request.params["system"], request.params.get("tools") or [], request.messages])
+    tokens = [int(characters / CHARACTERS_PER_TOKEN) for characters in (asked, len(answer))]
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1]}
+
+
 def _characters(value: Any) -> int:
     if isinstance(value, dict):
         return sum(map(_characters, value.values()))

@@ -1,21 +1,27 @@
 """A Messages API that thinks of nothing: one fixed answer, its usage guessed from the length.
 
-It runs in a process of its own, so that what it costs is not on the agent's account. The first line of its output is
-its address; it ends with its input.
+A message that begins with "Remember: " is answered with a call of the memory tool that was offered, ours or the
+provider's. It tells how much of the processor's time it took: what is measured against it can leave that out. It runs
+in a process of its own, so that what it costs is not on the agent's account. The first line of its output is its
+address; it ends with its input.
 
     with QuickServer() as server: server.base_url
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import time
+import urllib.request
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
 from agents.rehearsal.serving import MessagesServer, Sending, model_record
 from agents.rehearsal.wire import ApiError, Json
+from tests.bench.peers.lines import MARK
 
 ANSWER = (
     "That sounds like a good plan. The train at nine gets you there before noon, and the hotel keeps a room until "
@@ -30,11 +36,13 @@ class Quick:
 
     def create(self, params: Json) -> Sending:
         usage = {"input_tokens": self.count_tokens(params), "output_tokens": 40}
+        number = next(self._numbers)
+        call = _call(params, number)
         return Sending(
             {
-                "id": f"msg_{next(self._numbers)}", "type": "message", "role": "assistant", "model": params["model"],
-                "content": [{"type": "text", "text": ANSWER}], "stop_reason": "end_turn", "stop_sequence": None,
-                "usage": usage,
+                "id": f"msg_{number}", "type": "message", "role": "assistant", "model": params["model"],
+                "content": [call or {"type": "text", "text": ANSWER}],
+                "stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None, "usage": usage,
             }
         )  # fmt: skip
 
@@ -46,7 +54,24 @@ class Quick:
         return model_record(model_id, max_input_tokens=200_000, max_tokens=32_000)
 
     def control(self, command: str, body: Json) -> Json:
+        if command == "spent":
+            return {"seconds": time.process_time()}
         raise ApiError(404, f"Not found: POST /control/{command}")
+
+
+def _call(params: Json, number: int) -> Json | None:
+    """A call that keeps what the last message says, when it asks for that."""
+    content = params["messages"][-1]["content"]
+    said = content if isinstance(content, str) else content[0].get("text", "")
+    if not said.startswith(MARK):
+        return None
+    names = {tool["name"] for tool in params.get("tools") or []}
+    if "archive" in names:
+        return {"type": "tool_use", "id": f"toolu_{number}", "name": "archive", "input": {"text": said}}
+    if "memory" in names:
+        given = {"command": "create", "path": f"/memories/note_{number}.md", "file_text": said}
+        return {"type": "tool_use", "id": f"toolu_{number}", "name": "memory", "input": given}
+    return None
 
 
 def _characters(value: Any) -> int:
@@ -66,6 +91,12 @@ class QuickServer:
         assert self._process.stdout is not None
         self.base_url = self._process.stdout.readline().strip()
         return self
+
+    def spent(self) -> float:
+        """The seconds of the processor's time that it has taken since it began."""
+        request = urllib.request.Request(f"{self.base_url}/control/spent", b"{}")
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+            return json.load(answer)["seconds"]
 
     def __exit__(self, *_: object) -> None:
         with self._process as process:  # closes its stdin, which ends it, and waits

@@ -50,6 +50,15 @@ def ok(params: Json) -> Reply:
     return Reply("ok")
 
 
+class MinuteHand:
+    """The cache's clock, moved by whoever tests."""
+
+    minutes = 0.0
+
+    def __call__(self) -> float:
+        return self.minutes
+
+
 class StandinService:
     """The stand-in as `MessagesServer` asks it. `rejected` are the answers that no client should ever get."""
 
@@ -60,8 +69,10 @@ class StandinService:
         faults: Faults | None = None,
         replies: Replies = by_rules,
         limits: dict[str, int] | None = None,
+        clock: MinuteHand | None = None,
     ) -> None:
         self.standin = standin
+        self._clock = clock or MinuteHand()
         self.rejected: list[Json] = []
         self.drawn: Counter[str] = Counter()
         self._faults = faults or Faults(0)
@@ -108,6 +119,8 @@ class StandinService:
             self._faults.chances = read_profile(body["profile"])
         elif command == "limit":
             self._limits[body["model"]] = body["tokens"]
+        elif command == "wait":
+            self._clock.minutes += body["minutes"]
         elif command == "requests":
             start = body.get("start", 0)
             return {"requests": self.standin.requests[start:], "replies": self.standin.replies[start:]}
@@ -225,6 +238,10 @@ class StandinProcess:
         """The window of a model, or of all that have none of their own."""
         self._control("limit", tokens=tokens, model=model)
 
+    def wait(self, minutes: float) -> None:
+        """So much later for the prompt cache."""
+        self._control("wait", minutes=minutes)
+
     def log(self) -> Json:
         """asked, accepted, rejected (with the messages), faults by kind, unsaid."""
         return self._control("log")
@@ -254,11 +271,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     asked = parser.parse_args()
     limits = {name: int(tokens) for name, _, tokens in (each.partition("=") for each in asked.model)}
+    clock = MinuteHand()
     service = StandinService(
-        Standin(limit_tokens=asked.limit, seed=asked.seed),
+        Standin(limit_tokens=asked.limit, seed=asked.seed, minutes=clock),
         faults=Faults(asked.seed, asked.faults),
         replies=_replies(asked.replies),
         limits=limits,
+        clock=clock,
     )
     with MessagesServer(service, port=asked.port) as server:
         sys.stdout.write(f"{server.base_url}\n")

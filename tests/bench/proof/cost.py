@@ -1,0 +1,150 @@
+"""Cost of memory: what one conversation costs under each policy, billed by the strict stand-in as the provider would.
+
+Ours is the real agent over HTTP; each rival is the bare SDK with the policy before it. Each has a provider of its own,
+in a process of its own, so that no cache helps another. `figures` gives plain values; how they read is in `tables`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anthropic
+
+from agents import Agent
+from agents.anthropic_model import make_client
+from agents.events import Replied
+from agents.meter import Prices
+from pager import Usage
+from tests.bench.proof import cost_talk
+from tests.bench.proof.cost_rivals import RIVALS, Frame, Rival, core_text
+from tests.standin.server import StandinProcess
+
+Json = dict[str, Any]
+PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
+REPLIES = "tests.bench.proof.cost_talk:reply"
+OURS = "ours"
+ENDLESS = 100_000_000  # of a window that nobody has: what "everything" would cost in it
+MODEL = "m"
+
+
+@dataclass
+class Bill:
+    """Summed up from what the replies said that they cost."""
+
+    requests: int = 0
+    input: int = 0
+    read: int = 0
+    written: int = 0
+    output: int = 0
+    largest: int = 0
+    usd: float = 0.0
+    turns: int = 0
+    overflows: int = 0
+    evictions: int = 0
+
+    def add(self, usage: Usage) -> None:
+        self.requests += 1
+        self.input += usage.whole_input
+        self.read += usage.cache_read_input_tokens
+        self.written += usage.cache_creation_input_tokens
+        self.output += usage.output_tokens
+        self.largest = max(self.largest, usage.whole_input)
+        self.usd += PRICES.usd(usage)
+
+
+def figures(work: Path, *, turns: int, window: int) -> Json:
+    bills: dict[str, Bill] = {}
+    with _provider(window) as standin:
+        bills[OURS], frame = _ours(work, standin, turns, window)
+        assert standin.log()["rejected"] == []
+    for name, kind in RIVALS.items():
+        with _provider(window) as standin:
+            bills[name] = _rival(kind.begin(frame), standin, turns)
+    with _provider(ENDLESS) as standin:
+        bills["everything, in a window without end"] = _rival(RIVALS["everything, until it overflows"].begin(frame),
+                                                              standin, turns)  # fmt: skip
+    return {
+        "turns": turns, "window": window, "usable": frame.usable_tokens, "edit_every": cost_talk.EDIT_EVERY,
+        "policies": {name: vars(bill) for name, bill in bills.items()},
+    }  # fmt: skip
+
+
+def _provider(window: int) -> StandinProcess:
+    return StandinProcess(limit=window, replies=REPLIES)
+
+
+def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple[Bill, Frame]:
+    file = work / "ours.yaml"
+    file.write_text(json.dumps(_config(standin.base_url, window)), encoding="utf-8")
+    bill = Bill()
+    with Agent.load(file, home=work / "home", environ={}) as agent:
+        limits = agent.memory.limits
+        for number in range(1, turns + 1):
+            for event in agent.stream(cost_talk.asked(number)):
+                if isinstance(event, Replied) and event.usage:
+                    bill.add(event.usage)
+            bill.turns += 1
+            standin.wait(cost_talk.pause(number))
+        bill.evictions = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000)) - 1
+    first = standin.requests()[0]
+    instructions, core = ({name: block[name] for name in ("type", "text")} for block in first["system"])
+    assert cost_talk.state(0) in core["text"]
+    return bill, Frame(first["tools"], instructions, core, first["max_tokens"], limits.usable_tokens)
+
+
+def _config(base_url: str, window: int) -> Json:
+    block = {"description": "What is going on.", "value": cost_talk.initial_core(), "limit_tokens": window // 32}
+    return {
+        "name": "ours", "model": {"id": MODEL, "base_url": base_url}, "window": {"limit_tokens": window},
+        "core": {"blocks": {cost_talk.BLOCK: block}}, "archival": {"embedder": "none"},
+    }  # fmt: skip
+
+
+def _rival(rival: Rival, standin: StandinProcess, turns: int) -> Bill:
+    bill = Bill()
+    client = make_client("anthropic", base_url=standin.base_url, api_key=None, read_seconds=None)
+    with client:
+        for number in range(1, turns + 1):
+            if not _turn(rival, client, bill, number):
+                bill.overflows = turns - number + 1
+                break
+            bill.turns += 1
+            standin.wait(cost_talk.pause(number))
+    return bill
+
+
+def _turn(rival: Rival, client: anthropic.Anthropic, bill: Bill, number: int) -> bool:
+    """One turn, with the edit that the model may ask for; whether it was answered."""
+    rival.says(_user(number))
+    while True:
+        before = len(rival.turns)
+        rival.make_room(lambda params: client.messages.count_tokens(model=MODEL, **_countable(params)).input_tokens)
+        bill.evictions += len(rival.turns) < before
+        try:
+            message: Any = client.messages.create(model=MODEL, **rival.params())
+        except anthropic.BadRequestError as error:
+            if "exceed context limit" in str(error) or "prompt is too long" in str(error):
+                return False
+            raise
+        usage = Usage.read(message.usage.to_dict())
+        assert usage
+        bill.add(usage)
+        rival.says({"role": "assistant", "content": [block.to_dict() for block in message.content]})
+        calls = [block for block in message.content if block.type == "tool_use"]
+        if not calls:
+            return True
+        core = core_text(rival.frame, number)
+        result = {"type": "tool_result", "tool_use_id": calls[0].id, "content": core["text"]}
+        rival.says({"role": "user", "content": [result]})
+        rival.edited(core)
+
+
+def _countable(params: Json) -> Json:
+    return {name: value for name, value in params.items() if name != "max_tokens"}
+
+
+def _user(number: int) -> Json:
+    return {"role": "user", "content": [{"type": "text", "text": cost_talk.asked(number)}]}

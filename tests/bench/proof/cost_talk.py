@@ -1,0 +1,56 @@
+"""The conversation whose cost is measured: the same words for every policy, by the turn's number alone.
+
+Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core, so
+that turn takes two requests. Between turns a minute passes; after every fortieth an hour, in which the cache goes cold.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.bench.texts import Texts
+from tests.standin import Reply, call
+
+Json = dict[str, Any]
+EDIT_EVERY, PAGE_EVERY, PAUSE_EVERY = 10, 12, 40
+TURN_MINUTES, PAUSE_MINUTES = 1.0, 60.0
+BLOCK = "now"
+_TURN = re.compile(r"turn (\d+):")
+
+
+def asked(number: int) -> str:
+    sentences = 40 if number % PAGE_EVERY == 0 else 1 + number % 4
+    return f"turn {number}: {Texts(number).said(sentences)}"
+
+
+def pause(number: int) -> float:
+    """The minutes until the next turn."""
+    return PAUSE_MINUTES if number % PAUSE_EVERY == 0 else TURN_MINUTES
+
+
+def state(number: int) -> str:
+    """What core says from turn `number` on."""
+    return f"state {number}: {Texts(number + 1_000_000).said(3)}"
+
+
+def initial_core() -> str:
+    return f"{Texts(3).said(10)}\n{state(0)}"
+
+
+def reply(params: Json) -> Reply:
+    """What the model says, whoever asks."""
+    said = [block["text"] for block in _blocks(params["messages"][-1]) if block["type"] == "text"]
+    number = next((int(found[1]) for text in said if (found := _TURN.match(text))), 0)
+    if number and number % EDIT_EVERY == 0:
+        return Reply(call("core_replace", {"block": BLOCK, **edit(number)}))
+    return Reply(Texts(number + 2_000_000).said(3 + number % 9))
+
+
+def edit(number: int) -> dict[str, str]:
+    return {"old_text": state(number - EDIT_EVERY), "new_text": state(number)}
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

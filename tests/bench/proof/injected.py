@@ -1,0 +1,160 @@
+"""Injected tokens: how much of the past stands in the prompt for a question, and whether what answers it is in there.
+
+The people of bfcl_memory tell, one after the other, and are asked afterwards; the source of each answer is one of their
+sentences. A past of 10 or 100 turns is a stretch of that conversation with the questions whose sources are in it; one
+of 1,000 turns is all of it, with documents of tau2_banking as further turns between the sessions. Ways to bring it
+along:
+
+- everything: every turn, word for word.
+- prefetch: up to 4 facts in 400 tokens, as configs/assistant.yaml has it, without anybody asking. No model is at work
+  here, so each sentence that was told is a fact.
+- search_recall: what the tool answers to the question as it stands: ten excerpts.
+- search_recall, 5 pages: the five best turns, word for word.
+- newest: as many tokens of the newest turns as those five took. What that finds, any prompt would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from pager import Memory, Prefetch, tokens
+from tests.bench import question_sets
+
+Json = dict[str, Any]
+EXCERPTS, PAGES = 10, 5
+PREFETCH = Prefetch(k=4, budget_tokens=400)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    sources: tuple[str, ...]  # the sentences that hold the answer; one of them is enough
+    turns: frozenset[int]  # where they stand
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    turns: list[str]
+    sessions: list[str]
+    facts: list[str]
+    questions: list[Question]
+
+
+def pasts(data: Path, length: int) -> list[Past]:
+    """Conversations of so many turns; a rest of less than half of that belongs to the one before."""
+    whole = _whole(data)
+    if length > len(whole.turns):
+        return [_among_documents(whole, data, length)]
+    starts = list(range(0, len(whole.turns), length))
+    if len(whole.turns) - starts[-1] < length / 2:
+        del starts[-1]
+    ends = [*starts[1:], len(whole.turns)]
+    return [_stretch(whole, range(start, end)) for start, end in zip(starts, ends, strict=True)]
+
+
+def _whole(data: Path) -> Past:
+    turns = question_sets.together(question_sets.by_turn(data))[0]
+    sentences = question_sets.together(question_sets.by_sentence(data))[0]
+    questions = [
+        Question(one.text, tuple(sentences.texts[place] for place in sorted(other.gold)), one.gold)
+        for one, other in zip(turns.questions, sentences.questions, strict=True)
+    ]
+    return Past(turns.texts, turns.sessions, sentences.texts, questions)
+
+
+def _stretch(whole: Past, places: range) -> Past:
+    turns = [whole.turns[place] for place in places]
+    text = "\n".join(turns)
+    questions = [
+        replace(each, turns=frozenset(place - places.start for place in each.turns & set(places)))
+        for each in whole.questions
+        if each.turns & set(places) and any(source in text for source in each.sources)
+    ]
+    facts = [fact for fact in whole.facts if fact in text]
+    return Past(turns, whole.sessions[places.start : places.stop], facts, questions)
+
+
+def _among_documents(whole: Past, data: Path, length: int) -> Past:
+    """Documents as sessions of one turn, between the sessions of the people, in an order by chance."""
+    documents = question_sets.documents(data)[0].texts[: length - len(whole.turns)]
+    names = list(dict.fromkeys(whole.sessions)) + [f"document {number}" for number in range(len(documents))]
+    Random(5).shuffle(names)
+    by_name: dict[str, list[str]] = {f"document {number}": [text] for number, text in enumerate(documents)}
+    for name, text in zip(whole.sessions, whole.turns, strict=True):
+        by_name.setdefault(name, []).append(text)
+    turns = [text for name in names for text in by_name[name]]
+    place = {text: number for number, text in enumerate(turns)}
+    questions = [
+        replace(each, turns=frozenset(place[whole.turns[old]] for old in each.turns)) for each in whole.questions
+    ]
+    titles = [text.partition(". ")[0] for text in documents]
+    return Past(turns, [name for name in names for _ in by_name[name]], whole.facts + titles, questions)
+
+
+def figures(work: Path, data: Path, *, lengths: Sequence[int], most_pasts: int | None = None) -> Json:
+    found: Json = {}
+    for length in lengths:
+        chosen = pasts(data, length)[:most_pasts]
+        rows = [row for number, past in enumerate(chosen) for row in _asked(past, work / f"{length} {number}")]
+        found[str(length)] = {
+            "turns": fmean(len(past.turns) for past in chosen),
+            "questions": len(rows),
+            "ways": {
+                way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
+                for way in rows[0]
+            },
+        }
+    return found
+
+
+def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
+    """For each question and each way: the tokens it brings along, and whether a source is among them."""
+    sizes = [tokens.total(text) for text in past.turns]
+    with Memory.open(place) as memory:
+        turns = zip(past.turns, past.sessions, strict=True)
+        memory.record_many({"role": "user", "text": text, "session": session} for text, session in turns)
+        with memory.transaction():
+            for fact in past.facts:
+                memory.archive(fact, neighbours=0)
+        for question in past.questions:
+            hits = memory.search_recall(question.text, limit=EXCERPTS)
+            excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
+            pages = [past.turns[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
+            facts = [PREFETCH.line(hit) for hit in PREFETCH.choose(question.text, memory._archival, memory._store)]
+            whole = _measured(pages, question)
+            yield {
+                "everything": (sum(sizes), _holds(past.turns, question)),
+                "newest": _measured(_newest(past.turns, sizes, whole[0]), question),
+                "prefetch": _measured(facts, question),
+                "search_recall": _measured(excerpts, question),
+                "search_recall, 5 pages": whole,
+            }
+
+
+def _measured(texts: Sequence[str], question: Question) -> tuple[int, bool]:
+    return sum(map(tokens.total, texts)), _holds(texts, question)
+
+
+def _holds(texts: Sequence[str], question: Question) -> bool:
+    said = _plain("\n".join(texts))
+    return any(_plain(source) in said for source in question.sources)
+
+
+def _plain(text: str) -> str:
+    """An excerpt may break its lines elsewhere."""
+    return " ".join(text.split())
+
+
+def _newest(turns: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
+    kept: list[str] = []
+    for text, size in zip(reversed(turns), reversed(sizes), strict=True):
+        budget -= size
+        if budget < 0:
+            break
+        kept.append(text)
+    return kept

@@ -1,0 +1,83 @@
+"""README's table: the line or two of each benchmark that say most. Pure, as `tables` is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.bench.figures import grid
+from tests.bench.proof.tables import OURS, RERENDER, one_line
+
+Json = Mapping[str, Any]
+SLIDES = "slide by a turn"
+EXPLAINS = "bare SDK, our requests"  # says why ours costs what it costs; nobody would choose it
+PAGES, UNASKED, EVERYTHING = "search_recall, 5 pages", "prefetch", "everything"
+
+
+def short(results: Json) -> str:
+    rows = [["measured", OURS, "beside it"]]
+    for name, made in LINES.items():
+        rows += made(results[name]["figures"])
+    return grid(rows)
+
+
+def cost(figures: Json) -> list[list[str]]:
+    bills = figures["policies"]
+    slides = min(bill["usd"] for name, bill in bills.items() if name.startswith(SLIDES))
+    what = f"price of {figures['turns']:,} turns, core edited in every {figures['edit_every']}th"
+    beside = f"${bills[RERENDER]['usd']:.2f} re-rendering core, ${slides:.2f} sliding by a turn"
+    return [[what, f"${bills[OURS]['usd']:.2f}", beside]]
+
+
+def overhead(figures: Json) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for point, told in figures["points"].items():
+        others = [
+            f"{name} {each['wall_ms']:.1f}{_where(each, int(point))}"
+            for name, each in told.items()
+            if not name.startswith(OURS) and name != EXPLAINS
+        ]
+        rows.append([f"ms added to a turn, at {int(point):,} turns", f"{told[OURS]['wall_ms']:.1f}", ", ".join(others)])
+    return rows
+
+
+def _where(told: Json, point: int) -> str:
+    return "" if told["at"] >= point else f" (at {told['at']:,})"
+
+
+def scale(figures: Json) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for name in (OURS, "ours, words only"):
+        told = list(figures["archives"][name].values())[-1]
+        bare = figures["archives"]["bare Chroma"].get(str(told["facts"]))
+        what = f"ms to search, to keep one, at {told['facts']:,} facts{name.removeprefix(OURS)}"
+        rows.append([what, _both(told), f"bare Chroma {_both(bare)}" if bare else ""])
+    return rows
+
+
+def _both(told: Json) -> str:
+    return f"{told['search_ms']:.1f}, {told['archive_ms']:.1f}"
+
+
+def injected(figures: Json) -> list[list[str]]:
+    length = list(figures)[-1]
+    ways = figures[length]["ways"]
+    ours = f"{_held(ways[PAGES])} searched, {_held(ways[UNASKED])} unasked"
+    return [[f"tokens of {int(length):,} past turns for a question", ours, f"{_held(ways[EVERYTHING])} everything"]]
+
+
+def _held(way: Json) -> str:
+    return f"{way['tokens']:,.0f} (answer in it: {way['found']:.0%})"
+
+
+def survival(figures: Json) -> list[list[str]]:
+    told = figures["ordeals"]["kill -9"]
+    others = "; ".join(f"{name}: {_left(each)}" for name, each in told.items() if name != OURS)
+    return [[f"{figures['kills']} times kill -9 in a turn", _left(told[OURS]), others]]
+
+
+def _left(text: str) -> str:
+    return one_line(text).partition(": ")[2]
+
+
+LINES = {"cost": cost, "overhead": overhead, "scale": scale, "injected": injected, "survival": survival}

@@ -1,0 +1,283 @@
+"""Survival: what is left when a process is killed, a file is torn, an input is giant, a model is away, or two write.
+
+Every side is put through the same, each as a process with a directory of its own, before the strict stand-in. What is
+told is what the run saw: how many of the turns that were answered came back afterwards, and what was raised. A turn
+counts as answered when the side has returned from it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from time import sleep
+from typing import Any
+
+from tests.bench.peers.lines import MARK
+from tests.bench.proof import survival_talk
+from tests.bench.proof.sides import LANGGRAPH, OURS, RUNNER, WRONG, Ended, Side
+from tests.standin.server import StandinProcess
+
+Json = dict[str, Any]
+WINDOW = 20_000
+KEPT = 30  # turns that every side has before its files are torn
+FACTS = 300  # so many that ours has a vector index, too
+LONGEST_DELAY = 0.05  # seconds until a kill: about a turn
+SECONDS = 120.0
+_PLACE = re.compile(r"/\S*/")  # where a file happened to be
+REPLIES = "tests.bench.proof.survival_talk:reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where one side is put through one thing."""
+
+    name: str
+    standin: StandinProcess
+    directory: Path
+    cache: Path
+
+    def start(self, directory: Path | None = None) -> Side:
+        more = ["survives"] if self.name in (OURS, RUNNER) else []
+        return Side.start(self.name, self.standin.base_url, directory or self.directory, self.cache, *more)
+
+
+def figures(work: Path, cache: Path, names: Sequence[str], *, kills: int, tears: int) -> Json:
+    ordeals: dict[str, Callable[[Stage], str]] = {
+        "kill -9": lambda stage: killed(stage, kills),
+        "torn files": lambda stage: torn(stage, tears),
+        "1 MB message": giant_message,
+        "10 MB tool result": giant_result,
+        "provider down, then kill -9": provider_down,
+        "summariser down": summariser_down,
+        "two writers": two_writers,
+    }
+    found: Json = {"kills": kills, "ordeals": {title: {} for title in ordeals}}
+    for title, ordeal in ordeals.items():
+        for name in names:
+            with StandinProcess(limit=WINDOW, replies=REPLIES, models={"down": 1}) as standin:
+                place = work / "".join(letter for letter in f"{title} {name}" if letter.isalnum())
+                found["ordeals"][title][name] = ordeal(Stage(name, standin, place, cache))
+    return found
+
+
+def mark(number: int) -> str:
+    """Each a fact to be kept, so that a side which keeps nothing but facts has every chance."""
+    return f"{MARK}the number of this turn is N{number:05}N."
+
+
+def missing(answered: Sequence[str], said: Sequence[str]) -> int:
+    whole = "\n".join(said)
+    return sum(text not in whole for text in answered)
+
+
+# kill -9
+
+
+def killed(stage: Stage, kills: int) -> str:
+    random, numbers = Random(7), count(1)
+    answered: list[str] = []
+    broken: list[str] = []
+    for _ in range(kills):
+        try:
+            side = stage.start()
+        except WRONG as error:
+            broken.append(str(error))
+            break
+        try:
+            for text in [mark(next(numbers)) for _ in range(2)]:
+                side.ask("turn", text=text, seconds=SECONDS)
+                answered.append(text)
+            side.say("turn", text=mark(next(numbers)))
+            sleep(random.uniform(0, LONGEST_DELAY))
+        except WRONG as error:
+            broken.append(str(error))
+        side.kill()
+    return _what_is_left(stage, answered, f"{kills} kills", broken)
+
+
+def _what_is_left(stage: Stage, answered: Sequence[str], after: str, broken: Sequence[str] = ()) -> str:
+    try:
+        with stage.start() as side:
+            said = side.ask("said", seconds=SECONDS)
+    except WRONG as error:
+        return f"{after}: does not open any more ({_short(str(error))})"
+    lost, also = missing(answered, said), f"; {len(broken)} times: {_short(broken[0])}" if broken else ""
+    if not lost:
+        return f"{after}: none of {len(answered)} answered turns lost{also}"
+    return f"{after}: {lost} of {len(answered)} answered turns lost{also}"
+
+
+# torn files
+
+
+def torn(stage: Stage, most: int) -> str:
+    """Killed with files half written to, then each file in turn: cut in half, or a page of noughts in the middle."""
+    side = stage.start()
+    answered = [mark(number) for number in range(KEPT)]
+    try:
+        if stage.name == OURS:
+            side.ask("archive", texts=[f"fact number {number} is about hats" for number in range(FACTS)])
+            side.ask("search", text="hats")
+        for text in answered:
+            side.ask("turn", text=text, seconds=SECONDS)
+    finally:
+        side.kill()
+    files = sorted(path for path in stage.directory.rglob("*") if path.is_file() and path.stat().st_size)
+    files = [path for path in files if path.suffix != ".yaml"]
+    if not files:
+        return "it has no files"
+    tears = [(file, tear) for file in files for tear in (_cut, _blank)]
+    tears = Random(7).sample(tears, min(most, len(tears)))
+    ends = [_after_a_tear(stage, file, tear, answered) for file, tear in tears]
+    return f"{len(tears)} tears: " + ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _blank(file: Path) -> None:
+    held = bytearray(file.read_bytes())
+    middle = len(held) // 2
+    held[middle : middle + 4096] = bytes(len(held[middle : middle + 4096]))
+    file.write_bytes(held)
+
+
+def _after_a_tear(stage: Stage, file: Path, tear: Callable[[Path], None], answered: Sequence[str]) -> str:
+    copy = stage.directory.with_name(f"{stage.directory.name}-torn")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(stage.directory, copy)
+    tear(copy / file.relative_to(stage.directory))
+    try:
+        side = stage.start(copy)
+    except Ended:
+        return "crashed at opening"
+    except WRONG:
+        return "refused to open"
+    with side:
+        try:
+            lost = missing(answered, side.ask("said", seconds=SECONDS))
+            side.ask("turn", text=mark(99_999), seconds=SECONDS)
+        except Ended:
+            return "crashed later"
+        except WRONG:
+            return "failed later"
+    return "lost nothing" if not lost else "lost all" if lost == len(answered) else "lost some without a word"
+
+
+# giants
+
+
+def giant_message(stage: Stage) -> str:
+    return _giant(stage, "a very long line of a log with 12345 in it\n" * 24_000)
+
+
+def giant_result(stage: Stage) -> str:
+    if stage.name not in (OURS, RUNNER):
+        return "not put through: it runs no tools here"
+    return _giant(stage, survival_talk.WISH)
+
+
+def _giant(stage: Stage, text: str) -> str:
+    with stage.start() as side:
+        side.ask("turn", text="hello", seconds=SECONDS)
+        ends = [_try(side, each) for each in (text, "and now something short", "and again")]
+    first, *later = ("answered" if not end else f"refused ({_short(end)})" for end in ends)
+    after = "later turns answered" if later == ["answered"] * 2 else "every later turn fails, too"
+    return f"{first}; {after}"
+
+
+def _try(side: Side, text: str) -> str:
+    """Why a turn failed, or nothing."""
+    try:
+        side.ask("turn", text=text, seconds=SECONDS)
+    except WRONG as error:
+        return str(error)
+    return ""
+
+
+def _failed(side: Side) -> bool:
+    try:
+        side.answer(SECONDS)
+    except WRONG:
+        return True
+    return False
+
+
+def _short(text: str) -> str:
+    for known in ("prompt is too long", "request_too_large", "Overloaded"):
+        if known in text:
+            return known
+    return _PLACE.sub("", text).partition(" (")[0].partition(". ")[0][:100]
+
+
+# models that are away
+
+
+def provider_down(stage: Stage) -> str:
+    """Something is said while the provider is down, and the process dies."""
+    with _away(stage) as (side, text):
+        failed = _try(side, text)
+        side.kill()
+    assert failed, "the stand-in was down"
+    with stage.start() as side:
+        kept = not missing([text], side.ask("said", seconds=SECONDS))
+        if not kept:
+            return "what was said is lost"
+        if stage.name not in (OURS, LANGGRAPH):
+            return "what was said is kept, without an answer"
+        try:
+            side.ask("resume", seconds=SECONDS)
+        except WRONG as error:
+            return f"what was said is kept; to resume fails ({_short(str(error))})"
+    return "what was said is kept, and answered by resume"
+
+
+@contextmanager
+def _away(stage: Stage) -> Iterator[tuple[Side, str]]:
+    side = stage.start()
+    try:
+        side.ask("turn", text=mark(1), seconds=SECONDS)
+        stage.standin.faults("529=1.0")
+        yield side, mark(2)
+    finally:
+        stage.standin.faults("none")
+        side.close()
+
+
+def summariser_down(stage: Stage) -> str:
+    if stage.name != OURS:
+        return "it has no summariser here"
+    words = "some words that fill a window " * 60
+    with stage.start() as side:
+        failed = [end for number in range(80) if (end := _try(side, f"{mark(number)} {words}"))]
+        moved = side.ask("moved")
+    if failed:
+        return f"{len(failed)} of 80 turns failed ({_short(failed[0])})"
+    return f"80 of 80 turns answered, {moved['epoch'] - 1} evictions with the digest that needs no model"
+
+
+# two writers
+
+
+def two_writers(stage: Stage) -> str:
+    with stage.start() as first:
+        first.ask("turn", text=mark(0), seconds=SECONDS)
+        try:
+            second = stage.start()
+        except WRONG as error:
+            return f"the second is refused: {_short(str(error).partition(': ')[2])}"
+        answered = [mark(0)]
+        with second:
+            for number in range(1, 11, 2):
+                said = {first: mark(number), second: mark(number + 1)}
+                for side, text in said.items():
+                    side.say("turn", text=text)
+                answered += [text for side, text in said.items() if not _failed(side)]
+    return _what_is_left(stage, answered, "both write")

@@ -1,0 +1,163 @@
+"""How the figures read: markdown tables, from the plain values that a run has written. Pure; nothing is measured here.
+
+What is worse than at a peer has its reason beside it. README's short table is made in `short_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.bench.figures import grid
+
+Json = Mapping[str, Any]
+OURS, RERENDER = "ours", "re-render core on each edit"
+LETTA = (
+    "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a "
+    "turn at 10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
+)
+WHY_MORE_THAN_BARE = (
+    "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; "
+    "each message is embedded by MiniLM and looked up (that costs the difference to ours without an embedder; "
+    "the peers' vectors are hashed words and free); a request carries tools, core, and blocks instead of strings, "
+    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left is embedded in the "
+    "background, which is processor time that no turn waits for."
+)
+WHY_FACTS_COST = (
+    "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
+    "now, and writes into the ledger what it found and what it just missed; texts, versions, words and vectors are in "
+    "SQLite as well, from which the index can be made again."
+)
+WHY_RERENDER = (
+    "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: "
+    "replies, the window read from the cache at each request, new text written to it, and the window written anew "
+    "after pauses cost every policy the same. No memory gets below that while edits are as rare as here."
+)
+
+
+def whole(results: Json) -> str:
+    """Every section that there is, as a page."""
+    parts = [
+        f"## {title}\n\n{made(results[name]['figures'])}\n\n{_machine(results[name])}\n"
+        for name, (title, made) in SECTIONS.items()
+        if name in results
+    ]
+    return "\n".join(parts)
+
+
+def section(name: str, figures: Json) -> str:
+    title, made = SECTIONS[name]
+    return f"{title}\n\n{made(figures)}"
+
+
+def _machine(result: Json) -> str:
+    return f"Machine: {result['machine']}."
+
+
+# one section each
+
+
+def cost(figures: Json) -> str:
+    policies = figures["policies"]
+    ours = policies[OURS]
+    rows = [["policy", "dollars", "of that, ours", "read from cache", "largest prompt", "turns not answered"]]
+    for name, bill in policies.items():
+        share = f"{ours['usd'] / bill['usd']:.0%}" if bill["turns"] == ours["turns"] and name != OURS else ""
+        rows.append(
+            [name, f"{bill['usd']:.2f}", share, f"{bill['read'] / bill['input']:.1%}", f"{bill['largest']:,}",
+             f"{bill['overflows']:,}"]
+        )  # fmt: skip
+    told = (
+        f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of "
+        f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million of "
+        f"tokens of input, output, read from and written to the cache. {WHY_RERENDER.format(floor=floor(policies))}"
+    )
+    return f"{grid(rows)}\n\n{told}"
+
+
+def floor(policies: Json) -> float:
+    """The share of re-rendering's price that is not of edits: with as little written to the cache as ours writes."""
+    rival, ours = policies[RERENDER], policies[OURS]
+    more = max(0, rival["written"] - ours["written"])
+    return 1 - more * 3.75e-6 / rival["usd"]
+
+
+def overhead(figures: Json) -> str:
+    points = figures["points"]
+    names = list(dict.fromkeys(name for row in points.values() for name in row))
+    rows = [["wall, processor (ms per turn)", *(f"at {int(point):,} turns" for point in points)]]
+    rows += [[name, *(_pair(row.get(name), int(point)) for point, row in points.items())] for name in names]
+    return f"{grid(rows)}\n\n{WHY_MORE_THAN_BARE}\n\n{LETTA}{_left_out(figures)}"
+
+
+def _left_out(figures: Json) -> str:
+    stopped = [f" {name}: {why}." for name, why in figures.get("stopped", {}).items()]
+    missing = [f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items()]
+    return "".join(stopped + missing)
+
+
+def _pair(told: Json | None, point: int) -> str:
+    if told is None:
+        return "-"
+    at = "" if told["at"] >= point else f" (at {told['at']:,})"
+    return f"{told['wall_ms']:.1f}, {told['cpu_ms']:.1f}{at}"
+
+
+def scale(figures: Json) -> str:
+    rows = [["archive of", "facts", "keep one (ms)", "search (ms)", "open and search (ms)", "disk (MB)", "memory (MB)"]]
+    rows += [_archive(name, told) for name, sizes in figures["archives"].items() for told in sizes.values()]
+    first, last = figures["agents"][0], figures["agents"][-1]
+    each = (last["memory_mb"] - first["memory_mb"]) / max(1, last["agents"] - first["agents"])
+    agents = (
+        f"{last['agents']} agents in one process, each having talked: {last['memory_mb']:.0f} MB, {each:.2f} MB for "
+        f"each further one, {last['files']} open files, {last['threads']} threads."
+    )
+    return f"{grid(rows)}\n\n{WHY_FACTS_COST}\n\n{agents}{_left_out(figures)}"
+
+
+def _archive(name: str, told: Json) -> list[str]:
+    times = [f"{told['archive_ms']:.2f}", f"{told['search_ms']:.2f}", f"{told['open_ms']:.0f}"]
+    return [name, f"{told['facts']:,}", *times, f"{told['disk_mb']:.0f}", f"{told['memory_mb']:.0f}"]
+
+
+def survival(figures: Json) -> str:
+    ordeals = figures["ordeals"]
+    names = list(next(iter(ordeals.values())))
+    rows = [["", *names]]
+    rows += [[title, *(one_line(told[name]) for name in names)] for title, told in ordeals.items()]
+    return (
+        f"{grid(rows)}\n\nIn the first two and the last every turn asks to remember a fact, so that a side which keeps "
+        f"only facts has every chance.{_left_out(figures)}"
+    )
+
+
+def one_line(text: str) -> str:
+    """As a cell of a table."""
+    return " ".join(text.replace("|", "/").split())
+
+
+WAYS = {
+    "everything": "everything",
+    "newest": "newest turns, as many tokens as the 5 pages",
+    "prefetch": "ours, unasked: up to 4 facts",
+    "search_recall": "ours, search: 10 excerpts",
+    "search_recall, 5 pages": "ours, search: the 5 best turns whole",
+}
+
+
+def injected(figures: Json) -> str:
+    rows = [["tokens of the past, answer in them", *(f"{int(length):,} turns" for length in figures)]]
+    for way, told in WAYS.items():
+        cells = [figures[length]["ways"][way] for length in figures]
+        rows.append([told, *(f"{cell['tokens']:,.0f}, {cell['found']:.0%}" for cell in cells)])
+    asked = ", ".join(f"{told['questions']} at {int(length):,}" for length, told in figures.items())
+    return f"{grid(rows)}\n\nQuestions: {asked}. The answer counts as there when a sentence that holds it is, whole."
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Json], str]]] = {
+    "cost": ("Cost of memory", cost),
+    "overhead": ("Overhead per turn", overhead),
+    "scale": ("Scale", scale),
+    "survival": ("Survival", survival),
+    "injected": ("Injected tokens", injected),
+}

@@ -1,0 +1,143 @@
+"""The pure parts of tests/bench/proof: rival policies, what counts as left, and that README says what was measured."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench.proof import cost_talk, environments, injected, short_table, survival, tables, written
+from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide, SlideUnmarked, core_text
+from tests.standin import Standin
+
+Json = dict[str, Any]
+FRAME = Frame(
+    tools=[], instructions={"type": "text", "text": "Be brief."},
+    core={"type": "text", "text": cost_talk.initial_core()}, max_tokens=100, usable_tokens=1_000,
+)  # fmt: skip
+
+
+def sized(params: Json) -> int:
+    """A hundred tokens for each message: ten fill the window."""
+    return 100 * len(params["messages"])
+
+
+def talk(kind: type[Rival], turns: int) -> list[Json]:
+    """The request of each turn."""
+    rival, requests = kind.begin(FRAME), []
+    for number in range(1, turns + 1):
+        rival.says({"role": "user", "content": [{"type": "text", "text": cost_talk.asked(number)}]})
+        rival.make_room(sized)
+        requests.append(rival.params())
+        rival.says({"role": "assistant", "content": [{"type": "text", "text": f"reply {number}"}]})
+        if number % 3 == 0:
+            rival.edited({"type": "text", "text": f"core of turn {number}"})
+    return requests
+
+
+def words(params: Json) -> list[str]:
+    return [block["text"] for message in params["messages"] for block in message["content"]]
+
+
+def marks(params: Json) -> int:
+    blocks = [*params["system"], *(block for message in params["messages"] for block in message["content"])]
+    return sum("cache_control" in block for block in blocks)
+
+
+@pytest.mark.parametrize("kind", RIVALS.values())
+def test_rivals_send_what_the_provider_takes(kind: type[Rival]) -> None:
+    standin = Standin(limit_tokens=100_000)
+    for params in talk(kind, 20):
+        assert 2 <= marks(params) <= 4
+        standin.create({"model": "m", **params})
+
+
+def test_everything_only_grows() -> None:
+    said = [words(params) for params in talk(Everything, 12)]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(said))
+
+
+def test_sliding_drops_as_little_as_will_do_and_learns_of_edits_only_then() -> None:
+    requests = talk(Slide, 12)
+    assert [sized(params) for params in requests] == [100, 300, 500, 700, 900, 900, 900, 900, 900, 900, 900, 900]
+    cores = [params["system"][1]["text"] for params in requests]
+    assert cores[4] == cost_talk.initial_core()
+    assert cores[5] == "core of turn 3"
+
+
+def test_who_slides_without_marks_has_them_until_it_slides() -> None:
+    assert [marks(params) for params in talk(SlideUnmarked, 7)] == [3, 4, 4, 4, 4, 2, 2]
+
+
+def test_re_rendering_evicts_as_ours_does_and_shows_each_edit_at_once() -> None:
+    requests = talk(ReRender, 8)
+    assert [sized(params) for params in requests] == [100, 300, 500, 700, 500, 700, 500, 700]
+    assert [params["system"][1]["text"] for params in requests][2:4] == [cost_talk.initial_core(), "core of turn 3"]
+
+
+def test_core_reads_as_the_edit_left_it() -> None:
+    number = cost_talk.EDIT_EVERY
+    edit = cost_talk.edit(number)
+    assert edit["old_text"] in FRAME.core["text"]
+    assert core_text(FRAME, number)["text"] == FRAME.core["text"].replace(edit["old_text"], edit["new_text"])
+
+
+def test_a_turn_is_missing_unless_its_text_came_back() -> None:
+    answered = [survival.mark(number) for number in range(3)]
+    assert survival.missing(answered, [f"{answered[2]} and more", answered[0]]) == 1
+
+
+def test_newest_turns_keep_within_their_tokens() -> None:
+    assert injected._newest(["a", "b", "c"], [5, 4, 3], 7) == ["c", "b"]
+    assert injected._newest(["a", "b", "c"], [5, 4, 3], 6) == ["c"]
+
+
+def test_a_source_counts_only_when_it_is_whole() -> None:
+    question = injected.Question("where?", ("I live in\nSeattle.",), frozenset({0}))
+    assert injected._holds(["Well. I live in Seattle. So"], question)
+    assert not injected._holds(["I live in", "a town. Seattle."], question)
+
+
+def test_an_environment_of_other_pins_is_none(tmp_path: Path) -> None:
+    place = tmp_path / "mem0"
+    place.mkdir()
+    (place / "installed.txt").write_text(environments._pins("mem0"), encoding="utf-8")
+    assert environments.python(tmp_path, "mem0") == place / "bin" / "python"
+    (place / "installed.txt").write_text("mem0ai==0.1", encoding="utf-8")
+    assert environments.python(tmp_path, "mem0") is None
+
+
+@pytest.fixture(scope="module")
+def results() -> Json:
+    return written.read()
+
+
+def test_every_benchmark_has_figures_and_the_machine_beside_them(results: Json) -> None:
+    assert set(results) == set(tables.SECTIONS) == set(short_table.LINES)
+    assert all("cores, load" in result["machine"] for result in results.values())
+
+
+def test_readme_and_the_page_say_what_was_measured(results: Json) -> None:
+    readme = written.README.read_text(encoding="utf-8")
+    assert short_table.short(results) in readme
+    assert written.with_table(readme, results) == readme
+    assert written.PAGE.read_text(encoding="utf-8") == written.page(results)
+
+
+def test_another_figure_makes_another_table(results: Json) -> None:
+    other = json.loads(json.dumps(results))
+    other["cost"]["figures"]["policies"]["ours"]["usd"] = 1234.5
+    assert "$1234.50" in short_table.short(other)
+    assert "1234.50" in tables.whole(other)
+
+
+def test_what_was_left_out_is_told(results: Json) -> None:
+    figures = json.loads(json.dumps(results["overhead"]["figures"]))
+    figures["stopped"] = {"mem0": "stopped at 5,000 turns: slow"}
+    figures["missing"] = {"langgraph": "no network"}
+    told = tables.overhead(figures)
+    assert "mem0: stopped at 5,000 turns: slow." in told
+    assert "langgraph is not here: no network." in told
