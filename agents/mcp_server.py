@@ -24,6 +24,7 @@ from pager.errors import PagerError
 
 HOST = "127.0.0.1"  # only this machine: there is no password
 PIECE_BYTES = 65_536
+LAST_ANSWER_SECONDS = 0.3
 INSTRUCTIONS = (
     "The memory of the agent {name}. search_archive finds facts and search_recall what was said; page_in reads either "
     "by its id; core is what the agent always has in view."
@@ -61,6 +62,7 @@ async def _lines_of_input() -> AsyncGenerator[str]:
             yield line.decode("utf-8", "replace")
     if begun:
         yield begun.decode("utf-8", "replace")
+    await asyncio.sleep(LAST_ANSWER_SECONDS)  # the end of the input ends the server, whatever is at work
 
 
 def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:

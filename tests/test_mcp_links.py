@@ -155,6 +155,15 @@ def _named(connection: Connection, name: str) -> Tool:
     return next(tool for tool in connection.tools() if tool.name == name)
 
 
+def test_what_was_asked_before_the_end_of_the_input_is_answered(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "alice", embedder=None) as memory:
+        memory.put_note("embedder", "null")
+    command = [sys.executable, "-m", "agents", "mcp", "alice", "--home", str(tmp_path)]
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    done = subprocess.run(command, env=environment(), input=asked, capture_output=True, text=True, check=True)
+    assert (json.loads(done.stdout), done.stderr) == ({"jsonrpc": "2.0", "id": 1, "result": {}}, "")
+
+
 @pytest.mark.parametrize("options", [(), ("--write",)])
 def test_ctrl_c_ends_a_server_on_standard_input(tmp_path: Path, options: tuple[str, ...]) -> None:
     with Memory.open(tmp_path / "alice", embedder=None) as memory:
