@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from agents.window_parts import PARTS, fitted, model_of, part_of
 from pager.limits import Limits
@@ -37,6 +37,21 @@ class Column:
     thresholds: tuple[int, int, int] | None  # notify_at, evict_at, evict_to
 
 
+class _Grown:
+    """What one part of the window held after each of its pieces."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._sums = [Counts()]
+
+    def add(self, part: Part) -> None:
+        self._ids.append(part.id)
+        self._sums.append(self._sums[-1] + part.counts)
+
+    def through(self, part: int) -> Counts:
+        return self._sums[bisect_right(self._ids, part)]
+
+
 def columns(reading: Reading, limit: int = MOST_COLUMNS, through: str | None = None) -> tuple[Column, ...]:
     """The newest `limit` requests, oldest first; with `through` up to the one that this step answered."""
     with reading.at_one_moment():
@@ -52,13 +67,15 @@ def columns(reading: Reading, limit: int = MOST_COLUMNS, through: str | None = N
 def _of_epoch(reading: Reading, asked: Sequence[Asked], *, opens: bool) -> Iterable[Column]:
     view = reading.prompt(f"s{asked[-1].answered.step}")
     counter = reading.counter(model_of(view))
-    parts = sorted((part for step in view.steps for part in step.parts if part.form), key=lambda part: part.id)
-    ids = [part.id for part in parts]
-    sums = {name: _sums(parts, name) for name in PARTS}
+    grown = [_Grown() for _ in PARTS]
+    for part in sorted((part for step in view.steps for part in step.parts if part.form), key=lambda part: part.id):
+        grown[PARTS.index(part_of(part))].add(part)
     for place, each in enumerate(asked):
         known = each.answered
-        held = bisect_right(ids, known.through_part)
-        estimates = [counter.tokens(_fixed(view, name) + sums[name][held]) for name in PARTS]
+        estimates = [
+            counter.tokens(_fixed(view, name) + own.through(known.through_part))
+            for name, own in zip(PARTS, grown, strict=True)
+        ]
         used = known.usage.whole_input if known.usage else known.estimate
         limits = reading.limits_at(f"s{known.step}")
         yield Column(
@@ -75,12 +92,6 @@ def _of_epoch(reading: Reading, asked: Sequence[Asked], *, opens: bool) -> Itera
 
 def _thresholds(limits: Limits) -> tuple[int, int, int]:
     return limits.of_usable(limits.notify_at), limits.of_usable(limits.evict_at), limits.of_usable(limits.evict_to)
-
-
-def _sums(parts: Sequence[Part], name: str) -> list[Counts]:
-    """What the first 0, 1, 2 ... of these parts have of one part of the window."""
-    own = (part.counts if part_of(part) == name else Counts() for part in parts)
-    return list(accumulate(own, initial=Counts()))
 
 
 def _fixed(view: View, name: str) -> Counts:

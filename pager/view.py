@@ -6,6 +6,7 @@ thrown away and loaded again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pager import blocks, markup, sizing, window
@@ -35,7 +36,6 @@ class View:
     _sealed: window.Messages = field(default_factory=window.Messages)
     _sealed_steps: int = 0
     _counts: Counts = field(default_factory=Counts)  # of all parts of sealed steps
-    _since: Counts = field(default_factory=Counts)  # of those that came after base_part
     _fixed: Counts | None = None  # of the epoch's own: tools, system, preamble
 
     @classmethod
@@ -72,7 +72,6 @@ class View:
         self.answered = answered
         self.sent_part = answered.through_part
         self.forget_base()
-        self._since = self._counts  # without a base every part has to be estimated
         near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
         held = {part.id for step in near for part in step.parts}
         if not answered.usage or (answered.through_part and not held & {answered.through_part}):
@@ -84,7 +83,6 @@ class View:
         # Thinking costs more tokens than it shows, and what is not carried costs none: then it is only a bound.
         self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
         self.base_blocks = len(in_reply)
-        self._since = Counts()  # whatever is sealed came before this reply
 
     def forget_base(self) -> None:
         """What is known of an earlier request says nothing of this prompt: every part has to be estimated."""
@@ -95,7 +93,6 @@ class View:
         self._seal()
         self.base_tokens, self.base_part, self.base_is_exact = tokens, self.last_part, True
         self.base_blocks = 0
-        self._since = Counts()
 
     @property
     def last(self) -> Step | None:
@@ -117,7 +114,7 @@ class View:
 
     def _reseal(self) -> None:
         self._sealed, self._sealed_steps = window.Messages(), 0
-        self._counts = self._since = Counts()
+        self._counts = Counts()
         self._fixed = None
 
     def _seal(self) -> None:
@@ -127,7 +124,6 @@ class View:
         for step in self.steps[self._sealed_steps : -1]:
             self._sealed.extend(window.of_step(step))
             self._counts += _counts(step.parts)
-            self._since += _counts([part for part in step.parts if part.id > self.base_part])
             self._sealed_steps += 1
 
     def messages(self) -> window.Messages:
@@ -152,9 +148,17 @@ class View:
         """Of what came after the last response; None when there is none to rest on."""
         if self.base_tokens is None:
             return None
-        self._seal()
-        last = self.last.parts if self.last else []
-        return self._since + _counts([part for part in last if part.id > self.base_part])
+        total = Counts()
+        for step in self._steps_behind(self.base_part):
+            total += _counts([part for part in step.parts if part.id > self.base_part])
+        return total
+
+    def _steps_behind(self, part: int) -> Iterator[Step]:
+        """The steps with newer parts, newest first. Parts are committed in the order in which the prompt has them."""
+        for step in reversed(self.steps):
+            if step.parts and step.parts[-1].id <= part:
+                return
+            yield step
 
     def unmeasured(self) -> list[str]:
         """The texts that no response and no count has covered yet: those behind the base, or all."""
@@ -163,11 +167,8 @@ class View:
             texts = [blocks.dump(self.epoch.tools), *(str(block["text"]) for block in self.epoch.system)]
             texts += map(blocks.countable, self.epoch.preamble)
         since = self.base_part if self.base_tokens is not None else 0
-        for step in reversed(self.steps):
-            new = [blocks.countable(part.form) for part in step.parts if part.form and part.id > since]
-            if not new and since:
-                break
-            texts += new
+        for step in self._steps_behind(since):
+            texts += [blocks.countable(part.form) for part in step.parts if part.form and part.id > since]
         return texts
 
     def counts_not_measured(self) -> Counts:
