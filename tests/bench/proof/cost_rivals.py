@@ -5,7 +5,8 @@
   nothing but tools and instructions can be read from the cache; `marks_while_sliding` says whether messages are marked
   all the same (which costs a quarter more, and is read again within a turn of two requests).
 - re-render: core stands in the system prompt as it is now, so an edit changes the prompt before all messages. Old turns
-  leave in one move, from the same share of the window to the same share as ours.
+  leave in one move, from the same share of the window to the same share as ours. Unmarked, only tools and system have
+  cache marks, so messages are paid in full at every request.
 
 What is the same for all: tools, instructions, how core reads, the words, the model, the room for a reply.
 """
@@ -108,6 +109,10 @@ class SlideUnmarked(Slide):
 
 class ReRender(Rival):
     evict_at, evict_to = 0.85, 0.50
+    marked = True
+
+    def marks_messages(self) -> bool:
+        return self.marked
 
     def edited(self, core: Json) -> None:
         self.core = core
@@ -119,11 +124,16 @@ class ReRender(Rival):
             del self.turns[0]
 
 
+class ReRenderUnmarked(ReRender):
+    marked = False
+
+
 RIVALS: dict[str, type[Rival]] = {
     "everything, until it overflows": Everything,
     "slide by a turn, messages marked": Slide,
     "slide by a turn, messages unmarked": SlideUnmarked,
-    "re-render core on each edit": ReRender,
+    "re-render core on each edit, messages marked": ReRender,
+    "re-render core on each edit, messages unmarked": ReRenderUnmarked,
 }
 
 

@@ -25,7 +25,11 @@ def cost(figures: Json) -> list[list[str]]:
     bills = figures["policies"]
     slides = min(bill["usd"] for name, bill in bills.items() if name.startswith(SLIDES))
     what = f"price of {figures['turns']:,} turns, core edited in every {figures['edit_every']}th"
-    beside = f"${bills[RERENDER]['usd']:.2f} re-rendering core, ${slides:.2f} sliding by a turn"
+    unmarked = bills[RERENDER.replace("marked", "unmarked")]["usd"]
+    beside = (
+        f"${bills[RERENDER]['usd']:.2f} re-rendering core (${unmarked:.2f} without cache marks on messages), "
+        f"${slides:.2f} sliding by a turn"
+    )
     return [[what, f"${bills[OURS]['usd']:.2f}", beside]]
 
 
