@@ -39,6 +39,7 @@ _STROKED = str.maketrans(
     {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
 )
 MOST_WORDS = 256  # a question may be a page long
+ALIKE = 1e-4  # a smaller spread is rounding, or of words that half of the texts hold: BM25 gives those a millionth
 # Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
     re.findall(
@@ -111,11 +112,14 @@ def fused(by_words: Scores, by_meaning: Scores) -> list[tuple[int, float]]:
     not know has no more than its least: of words nothing, of meaning what the farthest one has."""
     found = sorted({*by_words, *by_meaning}, reverse=True)
     totals = dict.fromkeys(found, 0.0)
-    for scores, least in ((by_words, 0.0), (by_meaning, min(by_meaning.values(), default=0.0))):
+    # A word that half of them hold has no rarity left; it counts by how many do not hold it.
+    without = max(1 - len(by_words) / max(len(found), 1), ALIKE)
+    for scores, least, worth in ((by_words, 0.0, without), (by_meaning, min(by_meaning.values(), default=0.0), ALIKE)):
         values = [scores.get(each, least) for each in found]
         spread = pstdev(values) if len(values) > 1 else 0.0
+        weight = worth / spread if 0 < spread <= ALIKE else 1 / (spread or 1.0)
         for each, value in zip(found, values, strict=True):
-            totals[each] += (value - least) / (spread or 1.0)
+            totals[each] += (value - least) * weight
     return sorted(totals.items(), key=lambda each: -each[1])
 
 

@@ -104,6 +104,12 @@ def test_the_units_of_a_side_do_not_matter() -> None:
     assert [each for each, _ in fused(by_words, by_meaning)] == [each for each, _ in fused(larger, shifted)]
 
 
+def test_a_word_that_most_texts_hold_says_next_to_nothing() -> None:
+    by_words = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
+    assert [each for each, _ in fused(by_words, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6})] == [4, 2, 3, 1]
+    assert [each for each, _ in fused(by_words, {})] == [3, 1, 2]
+
+
 def test_one_side_alone_keeps_its_order_and_the_newest_of_equal_ones_is_first() -> None:
     assert [each for each, _ in fused({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
     assert [each for each, _ in fused({}, {5: 0.1, 7: 0.2})] == [7, 5]
