@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pager import markup, tokens
 from pager.archival import Archival
 from pager.content import whole_number
 from pager.errors import Refused
 from pager.relevance import relevant
-from pager.search import telling_words
+from pager.search import excerpt, telling_words, words
 from pager.store import Store
 from pager.types import Hit
 
@@ -29,18 +29,27 @@ class Prefetch:
                 raise Refused(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
     def choose(self, text: str, archival: Archival, store: Store) -> list[Hit]:
-        """The facts that help with a message, best first; none for a greeting."""
+        """The facts that help with a message, best first; none for a greeting. What is too long for what is left of the
+        budget leaves room for the next."""
         if self.k < 1 or not telling_words(text[:QUERY_CHARS]):
             return []
         chosen: list[Hit] = []
         left = self.budget_tokens
         found = archival.find(text[:QUERY_CHARS], limit=self.k)
         for hit in relevant(found, text[:QUERY_CHARS], store, archival):
-            left -= tokens.total(self.line(hit)) + 1
-            if left < 0:
-                break
-            chosen.append(hit)
+            fitting = self._fitting(hit, left, text)
+            if fitting is not None:
+                chosen.append(fitting)
+                left -= self._cost(fitting)
         return chosen
+
+    def _fitting(self, hit: Hit, left: int, asked: str) -> Hit | None:
+        """The fact, or of a long one the piece that the message speaks of; None if neither fits."""
+        piece = replace(hit, text=excerpt(hit.text, words(asked)))
+        return next((each for each in (hit, piece) if self._cost(each) <= left), None)
+
+    def _cost(self, hit: Hit) -> int:
+        return tokens.total(self.line(hit)) + 1
 
     @staticmethod
     def line(hit: Hit) -> str:

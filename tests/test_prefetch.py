@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pager import Memory, Prefetch
+from pager import Memory, Prefetch, tokens
 from pager.embedder import EmbedderUnavailable
 from pager.embedding import UNRELATED
 from tests.support import Broken, HandClock, Words
@@ -89,6 +89,19 @@ def test_no_more_than_k_and_no_more_than_the_budget(tmp_path: Path) -> None:
         assert chosen(memory, "cats and dogs", k=0) == []
         small = Prefetch(5, 40).choose("cats and dogs", memory._archival, memory._store)
         assert 0 < len(small) < 5
+
+
+def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.archive("The dog is called Biscuit.", neighbours=0)
+        memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.", neighbours=0)
+        for budget, most in ((400, 2), (60, 1)):
+            hits = Prefetch(4, budget).choose("the dog Biscuit", memory._archival, memory._store)
+            assert len(hits) == most
+            assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
+        assert hits[0].text == "The dog is called Biscuit."
+        piece = Prefetch(4, 400).choose("the dog Biscuit", memory._archival, memory._store)[1]
+        assert "ate a bone" in piece.text
 
 
 def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
