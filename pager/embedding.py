@@ -1,7 +1,8 @@
 """Texts into vectors for all that is searched by meaning, whatever the embedder does, and whichever it was before.
 
-Vectors of two embedders are worthless beside each other. When another one comes, what was stored is dropped, and
-waits until it is embedded anew (`Memory.embed_waiting`); until then it is found by its words.
+Vectors of two embedders are worthless beside each other. When another one comes (by its fingerprint, or one of the
+same name that gives another number of numbers), what was stored is dropped, and waits until it is embedded anew
+(`Memory.embed_waiting`); until then it is found by its words.
 
 An embedder is anybody's code: what goes wrong in it is told to the ledger, and search goes on without it. Somebody
 waits for a search and for what is stored, and a server that is gone may cost them its timeout: after a failure they do
@@ -85,6 +86,9 @@ class Embedding:
         self._told: set[str] = set()
         self._failed: tuple[datetime, str] | None = None  # the last time: when, and why
         self._chance: float | None = None
+        self.times_dropped = 0  # what is held of vectors from before is worthless
+        self._gives: int | None = None  # how many numbers it last gave for a text
+        self._gave: int | None = None  # and when what is committed was known to fit
 
     def embed(self, text: str) -> Vectors | None:
         """For somebody who waits: None from an embedder that fails, or that has just failed."""
@@ -127,14 +131,15 @@ class Embedding:
 
         try:
             rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
+            wanted = (len(texts), self.embedder.dimension)
         except EmbedderUnavailable:
             raise
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder failed: {type(error).__name__}: {error}") from error
-        wanted = (len(texts), self.embedder.dimension)
         squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
         if not np.isfinite(squares).all():
             raise EmbedderUnavailable(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+        self._gives = rows.shape[1]
         return rows, squares
 
     def chance(self) -> float | None:
@@ -173,21 +178,33 @@ class Embedding:
 
     def settle(self) -> None:
         """In the caller's transaction: what is stored from here on is of this embedder, and so is what stays."""
-        if self._is_known:
+        if self._is_known and self._gives in (None, self._gave):
             return
         known = self._store.journal.get("embedder")
-        if known == self.embedder.fingerprint:
+        if known == self.embedder.fingerprint and self._fits:
             self._store.after_commit(self._know)
             return
         if known is not None:
-            self._ledger.write("embedder", reason=f"{known} -> {self.embedder.fingerprint}: all is embedded anew")
+            told = f"{known} -> {self.embedder.fingerprint}" + ("" if self._fits else f", now of {self._gives} numbers")
+            self._ledger.write("embedder", reason=f"{told}: all is embedded anew")
             self._store.archive.drop_vectors()
             self._store.said.drop_vectors()
+            self.times_dropped += 1
         self._store.journal.put("embedder", self.embedder.fingerprint)
         owe_vector(self._store)
 
     def _know(self) -> None:
-        self._is_known = True
+        self._is_known, self._gave = True, self._gives
+
+    @property
+    def _fits(self) -> bool:
+        """Whether what is stored has as many numbers: a server may have another model under the same name."""
+        return self._gives is None or self._stored in (None, self._gives)
+
+    @property
+    def _stored(self) -> int | None:
+        """How many numbers the vectors have that are stored."""
+        return self._store.archive.dimension() or self._store.said.dimension()
 
     def settle_first(self) -> bool:
         """For a search: `is_settled`, when the owner has settled what it may. In a transaction after that."""
@@ -203,10 +220,11 @@ class Embedding:
     def is_settled(self) -> bool:
         """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""
         known = self._store.journal.get("embedder")
-        if known in (None, self.embedder.fingerprint):
+        if known in (None, self.embedder.fingerprint) and self._fits:
             return True
         if self._store.read_only:
-            raise EmbedderUnavailable(f"the vectors were made by {known}; read them with the same embedder.")
+            of = "" if self._fits else f" of {self._stored} numbers, not {self._gives}"
+            raise EmbedderUnavailable(f"the vectors were made by {known}{of}; read them with the same embedder.")
         return False
 
     # what went wrong

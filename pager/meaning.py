@@ -62,6 +62,7 @@ class Meaning:
         self._index_open = False
         self._tail_ids: list[int] = []
         self._tail_rows: list[Vectors] = []
+        self._dropped = 0
         self._tail_after = -1  # the tail holds every vector beyond this id; -1: not loaded
 
     # writing
@@ -86,6 +87,7 @@ class Meaning:
         with self._store.transaction():
             if not self.embedding.is_current(batch):
                 return
+            self.embedding.settle()
             for (fact, _), vector in zip(batch.texts, rows, strict=True):
                 self._store.archive.store_vector(fact, vector)
         self._late([fact for fact, _ in batch.texts], rows)
@@ -106,10 +108,10 @@ class Meaning:
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """The facts nearest to a vector, best first, whatever their validity."""
-        # In a transaction after its commit: what may be rolled back is not for the index, nor for the tail.
-        self._store.after_commit(self._follow)
         if not self.embedding.is_settled:
             return []
+        # In a transaction after its commit: what may be rolled back is not for the index, nor for the tail.
+        self._store.after_commit(self._follow)
         found = self._from_index(vector, limit)
         found += self._score(*self._beyond_index(), vector)
         return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:limit]
@@ -123,6 +125,10 @@ class Meaning:
 
     def _follow(self) -> None:
         """Bring index and tail up to what is committed."""
+        if self._dropped != self.embedding.times_dropped:
+            self._dropped, self._tail_after = self.embedding.times_dropped, -1
+            if self._index_open:
+                self.rebuild("all is embedded anew")
         self._extend()
         self._load_tail()
 

@@ -44,6 +44,7 @@ class SaidMeaning:
     def forget(self) -> None:
         """Something was undone or purged: what is known of the vectors is read anew."""
         self._row = 0
+        self._dropped = self.embedding.times_dropped
         self._known: _Known | None = None
 
     # writing
@@ -64,6 +65,7 @@ class SaidMeaning:
         # Lost with the power they would be made anew.
         with self._store.transaction(durable=False):
             if self.embedding.is_current(batch):
+                self.embedding.settle()
                 ids = [part for part, _ in batch.texts]
                 self._store.said.store_vectors(list(zip(ids, map(packed, rows), strict=True)))
 
@@ -85,6 +87,8 @@ class SaidMeaning:
         held = self._held()
         if held is None or (vector := self.embedding.embed(question)) is None:
             return None
+        if not self.embedding.is_settled:
+            return None
         numbers = held.numbers.rows
         # Whole numbers on both sides: their sums are exact, so equal turns are equally near wherever they stand.
         scale, asked = in_bytes(vector)
@@ -98,6 +102,8 @@ class SaidMeaning:
         """All vectors, up to what was stored since the last look; None if there are none."""
         import numpy as np
 
+        if self._dropped != self.embedding.times_dropped:
+            self.forget()
         fresh = self._store.said.vectors(self._row)
         if not fresh:
             return self._known

@@ -167,6 +167,62 @@ def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
         assert not memory.check()
 
 
+@pytest.mark.parametrize("facts", [10, 300])
+def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path, facts: int) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.record("user", "topic3 it was")
+        memory.search_archive("topic3")
+    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
+        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
+        assert memory.search_recall("topic3")[0].page_id == "s1"
+        assert memory.archive("topic3 again").neighbours == ()
+        assert "now of 24 numbers" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.waiting_for_vectors() == facts + 1
+        assert memory.embed_waiting(limit=1000) == facts + 1
+        assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.99
+        assert memory.search_recall("topic3")[0].page_id == "s1"
+        assert not memory.check()
+
+
+@pytest.mark.parametrize("facts", [10, 300])
+def test_another_model_while_it_is_open(tmp_path: Path, facts: int) -> None:
+    with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.record_many([{"role": "user", "text": f"topic{number} it was"} for number in range(9)])
+        assert memory.search_recall("topic3")[0].page_id == "s4"
+        assert memory.search_archive("topic3")[0].page_id == "f4"
+        embedder.dimension = 24
+        assert memory.search_recall("topic3")[0].page_id == "s4"
+        memory.archive("topic3 again")
+        memory.embed_waiting(limit=1000)
+        assert "meaning" in memory.search_recall("topic3")[0].parts
+        assert memory.search_archive("topic3")[0].parts["meaning"] > 0.99
+        assert not memory.check()
+
+
+def test_of_another_model_under_the_same_name_whoever_embeds_first_begins_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
+        memory.archive("a window seat")
+        memory.record_many([{"role": "user", "text": "an aisle seat"}, {"role": "user", "text": "no seat"}])
+    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
+        memory.record("user", "a bed")  # embedded at once
+        assert memory.waiting_for_vectors() == 3
+        assert memory.embed_waiting() == 3
+        assert not memory.check()
+    with (
+        Memory.read(tmp_path, embedder=Words("server", 32), clock=clock) as reading,
+        pytest.raises(EmbedderUnavailable, match="of 24 numbers"),
+    ):
+        reading.search_archive("seat")
+
+
 def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
         memory.archive("a window seat")

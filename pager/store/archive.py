@@ -211,6 +211,10 @@ class ArchiveTable:
         sql = "SELECT fact FROM vectors WHERE length(vector) <> ? ORDER BY fact"
         return [row["fact"] for row in self._db.rows(sql, (4 * dimension,))]
 
+    def dimension(self) -> int | None:
+        """Of the vectors that are stored; None if there are none."""
+        return self._db.value("SELECT length(vector) / 4 FROM vectors LIMIT 1")
+
     def drop_vectors(self) -> None:
         self._db.run("DELETE FROM vectors")
 

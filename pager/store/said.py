@@ -108,6 +108,10 @@ class SaidTable:
         rows = self._db.rows("SELECT row, part, vector FROM said_vectors WHERE row > ? ORDER BY row", (after,))
         return [(row["row"], row["part"], row["vector"]) for row in rows]
 
+    def dimension(self) -> int | None:
+        """Of the vectors that are stored; None if there are none."""
+        return self._db.value("SELECT length(vector) - 4 FROM said_vectors LIMIT 1")
+
     def drop_vectors(self) -> None:
         """Every part that has a vector wants another one."""
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors")

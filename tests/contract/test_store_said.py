@@ -135,10 +135,10 @@ def test_vectors_that_are_dropped_are_waited_for_again(store: Store) -> None:
     store.said.store_vectors(list(zip(parts[:2], VECTORS, strict=False)))
     store.said.renew_vector(parts[0])
     assert [said.part for said in store.said.owed(9)] == [parts[0], parts[2]]
-    assert store.said.wrong_vectors(12) == []
+    assert (store.said.wrong_vectors(12), store.said.dimension()) == ([], 8)
     assert store.said.wrong_vectors(13) == [parts[1]]
     store.said.drop_vectors()
-    assert (store.said.vectors(0), len(store.said.owed(9))) == ([], 3)
+    assert (store.said.vectors(0), store.said.dimension(), len(store.said.owed(9))) == ([], None, 3)
 
 
 def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:

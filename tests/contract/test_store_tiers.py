@@ -169,12 +169,13 @@ def test_vectors_come_back_bit_for_bit(store: Store, place: Place) -> None:
 def test_what_has_no_vector_or_a_wrong_one_is_known(store: Store) -> None:
     table = store.archive
     one, two, three = (keep(store, name) for name in ("one", "two", "three"))
-    assert table.last_vector() == 0
+    assert (table.last_vector(), table.dimension()) == (0, None)
     assert table.without_vector(2) == [(one, "one"), (two, "two")]
     table.store_vector(one, unit_vectors(1, 16)[0])
     table.store_vector(three, unit_vectors(1, 8)[0])
     assert (table.without_vector(9), table.wrong_vectors(16)) == ([(two, "two")], [three])
     store.upkeep.drop_vector(three)
+    assert table.dimension() == 16
     assert [fact for fact, _ in table.without_vector(9)] == [two, three]
     table.drop_vectors()
     assert (table.count_vectors(), len(table.without_vector(9))) == (0, 3)
