@@ -28,29 +28,34 @@ _NAMES = (
     "december",
 )  # fmt: skip
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "couple": 2}
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "couple": 2,
+}  # fmt: skip
 _SHORT = r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _MONTH = rf"(?P<month>{'|'.join(_NAMES)}|(?:{_SHORT})\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _LEADS = r"in|of|before|after|from|between|since|until|till|through|by|last|this|during|early|mid|late"
+_BEHIND_A_SIDE = "(?:(?<=since )|(?<=before )|(?<=after )|(?<=until )|(?<=till ))"
 _FORMS = tuple(
     re.compile(rf"(?<![\w-])(?<!/\d/)(?<!/\d\d/){form}(?!\w|-\d)", re.IGNORECASE)
     for form in (
-        r"(?P<iso>\d{4}-\d\d-\d\d)",
+        r"(?P<iso>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d\S*)?",
+        r"(?P<iso_month>(?:19|20)\d\d-(?:0[1-9]|1[0-2]))",
         r"(?P<dotted>[0-3]?\d\.[01]?\d\.(?:19|20)\d\d)",
         rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
         rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?",
-        rf"(?P<lead>(?:{_LEADS})\s+)?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
+        rf"(?P<lead>(?:{_LEADS})(?:\s+|-))?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
         _YEAR,
         r"(?P<near>today|tonight|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
         r"(?P<which>this|last|past|previous)\s+(?P<unit>week|weekend|month|year|night)",
-        rf"(?P<last>(?:last|on|this)\s+)(?P<weekday>{'|'.join(_DAYS)})",
-        rf"(?P<count>\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?(?P<ago>day|week|month|year)s?\s+ago",
+        rf"(?:(?P<last>(?:last|on|this)\s+)|{_BEHIND_A_SIDE})(?P<weekday>{'|'.join(_DAYS)})",
+        rf"(?P<count>half\s+a|\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?(?P<ago>day|week|month|year)s?\s+ago",
     )
 )
 # What stands before a time, and between two of them.
-_ARTICLE = r"\s+(?:(?:the|this|last|in|early|mid|late|(?:day|week|month|year)\s+of)\s+)*"
+_ARTICLE = r"\s+(?:(?:the|this|last|in|early|mid|late|(?:day|week|month|year|start|beginning|middle|end)\s+of)\s+)*"
 _SIDE = re.compile(
     rf"\b(?:(?P<one>day|week)\s+)?(?P<side>before|after|since|until|till|through|up\s+to){_ARTICLE}$", re.IGNORECASE
 )
@@ -159,6 +164,9 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
     try:
         if said.get("iso"):
             yield _days(date.fromisoformat(said["iso"]))
+        elif month := said.get("iso_month"):
+            first = date.fromisoformat(f"{month}-01")
+            yield _days(first, _length(first.year, first.month))
         elif dotted := said.get("dotted"):
             day, month, year = map(int, dotted.split("."))
             yield _days(date(year, month, day))
@@ -198,7 +206,9 @@ def _from_today(said: dict[str, str | None], today: date) -> Span:
         past = str(said["last"]).lower().startswith("last")
         return _days(today - (back or (7 if past else 0)) * DAY)
     if unit := said.get("ago"):
-        count = str(said["count"]).lower()
+        count = " ".join(str(said["count"]).lower().split())
+        if (count, unit.lower()) == ("half a", "year"):
+            return _around("month", 6, today)
         return _around(unit.lower(), _NUMBERS.get(count) or int(count), today)
     unit, back = str(said["unit"]).lower(), int(str(said["which"]).lower() != "this")
     if unit == "night":
