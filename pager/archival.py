@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
 
 from pager import tokens
 from pager import words as word_index
@@ -296,4 +297,5 @@ def _checked_tags(tags: Sequence[str] | None) -> list[str]:
         raise Refused(f"tags is {tags!r:.100}; give a list of texts.")
     if any(not text_of_person(tag, "a tag").strip() for tag in tags):
         raise Refused("a tag is empty; leave it out.")
-    return [str(clean(tag)).strip() for tag in tags]
+    # One form for letters that look the same: what a file system or a keyboard takes apart is one tag.
+    return [normalize("NFC", str(clean(tag)).strip()) for tag in tags]
