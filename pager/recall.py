@@ -189,6 +189,6 @@ def _record_fields(turn: Any) -> dict[str, Any]:
     if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
         raise Refused(
             "it needs the texts role and text, and may have at, name and session (texts, too)"
-            + (f"; unknown: {', '.join(sorted(unknown))}." if unknown else f"; it is {turn!r:.200}.")
+            + (f"; unknown: {', '.join(sorted(map(str, unknown)))}." if unknown else f"; it is {turn!r:.200}.")
         )
     return {"at": None, "name": None, "session": None, **given}

@@ -266,6 +266,7 @@ def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
         ({"role": "user", "text": "a", "name": 7}, "name and session"),
         ({"role": "user", "text": "a", "session": ["b"]}, "name and session"),
         ({"role": "user", "text": "a", "when": 1}, "unknown: when"),
+        ({"role": "user", "text": "a", 5: 6}, "unknown: 5"),
         ({"role": " ", "text": "a"}, "the role is empty"),
         ({"role": "user", "text": "a", "at": "soon"}, "'soon' is not a moment"),
         ({"role": "user", "text": "a", "at": 5}, "5 is not a moment"),
