@@ -104,6 +104,16 @@ def test_check_finds_what_is_wrong_and_mends_it(command: Command, alice: Path) -
     assert command("check", "alice").code == 0
 
 
+def test_what_check_mends_is_told_once(command: Command, alice: Path) -> None:
+    with closing(sqlite3.connect(alice / DATABASE)) as database, database:
+        database.execute("INSERT INTO fact_words (fact_words) VALUES ('delete-all')")
+    found = command("check", "alice")
+    assert found.code == 1
+    mended = command("check", "alice", "--fix")
+    assert (mended.code, mended.out) == (0, "".join(f"{line} (mended)\n" for line in found.out.splitlines()))
+    assert command("check", "alice").code == 0
+
+
 # validate, render, schema
 
 

@@ -34,7 +34,9 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
         if fix:
             _embed_all(memory)
             left = memory.check(fix=True)
-            problems = [replace(problem, fixed=True) for problem in problems if problem not in left] + left
+            again = {(problem.where, problem.text) for problem in left}
+            gone = [problem for problem in problems if (problem.where, problem.text) not in again]
+            problems = [replace(problem, fixed=True) for problem in gone] + left
     if as_line:
         click.echo(as_json([asdict(problem) for problem in problems]))
     elif not problems:
