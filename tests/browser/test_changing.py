@@ -273,9 +273,10 @@ def test_hostile_texts_are_only_ever_shown(tmp_path: Path, browser: Browser) -> 
             viewer.tab(name)
             viewer.sees("evil" if name != "Cost" else "Sent")
             inert(viewer)
+            assert "\u202e" not in viewer.page.locator("body").inner_text(), "it would turn the words around it"
         viewer.tab("Archive")
         viewer.panel.locator('[data-key="f1"]').click()
-        expect(viewer.page.locator("#page .whole")).to_have_text(HOSTILE)
+        expect(viewer.page.locator("#page .whole")).to_have_text(HOSTILE.replace("\u202e", "\\u202e"))
         inert(viewer)
 
 

@@ -1,7 +1,7 @@
 // The exact request of a step, piece by piece, and what is different from the one before.
 
 import { address } from "./api.js";
-import { chip, difference, el, empty, fill, number } from "./dom.js";
+import { chip, difference, el, empty, fill, inOrder, number } from "./dom.js";
 
 const shown = new WeakMap(); // panel -> the request that it shows
 
@@ -155,7 +155,7 @@ function text(piece, ctx) {
     more.textContent = "show less";
     if (piece.characters > piece.text.length) {
       const whole = await ctx.get("piece", { at: ctx.at, key: piece.key });
-      body.textContent = whole.text;
+      body.textContent = inOrder(whole.text);
     }
   });
   return el("div", { class: "body", "data-more": piece.characters > piece.text.length }, body, more);
