@@ -206,7 +206,7 @@ def test_two_look_on_while_the_agent_works(own_home: Path, browser: Browser) -> 
         for viewer in (one, other):
             expect(viewer.page.locator("#runner")).to_have_text(f"running, process {talk.pid}")
         edit_block(one, "name is Rosa")
-        expect(other.page.locator("#waiting")).to_contain_text("core replace")
+        expect(other.page.locator("#waiting")).to_contain_text("core replace human: name is Rosa")
         other.panel.get_by_role("textbox", name="A message to the agent").fill("And the tickets?")
         other.panel.get_by_role("button", name="Send").click()
         expect(one.page.locator("#waiting")).to_contain_text("And the tickets?")
