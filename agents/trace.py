@@ -191,7 +191,7 @@ def _verdict(reading: Reading, found: Found, at: str | None) -> Verdict:
     places = dict.fromkeys(Standing(piece.part, piece.title, piece.page_id) for piece in here if found.stands_in(piece))
     places = places or dict.fromkeys(_carried(reading, found, at))
     why = () if places else reasons(reading, found.steps, found.facts, found.core, found.wanted, at)
-    return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why))
+    return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why), max(0, len(places) - MOST_SHOWN))
 
 
 def _carried(reading: Reading, found: Found, at: str | None) -> Iterable[Standing]:

@@ -23,6 +23,14 @@ def push_out(talk: Talk) -> None:
     talk.fill(6_000)
 
 
+def test_where_it_stands_is_told_in_a_few_places_and_how_many_more(talk: Talk) -> None:
+    for _ in range(5):
+        talk.ask("cork", "cork")
+    verdict = trace(talk.memory, "cork").verdict
+    assert (len(verdict.places), verdict.more_places) == (6, 4)
+    assert trace(talk.memory, "s1").verdict.more_places == 0
+
+
 def test_a_page_by_its_id_is_there_as_long_as_it_is_carried_in_any_way(talk: Talk) -> None:
     """Read by a tool, pinned, behind a message: what `resident` says, `trace` says."""
     talk.memory.archive("a fact about corks " + "in the park " * 700, actor="agent")
