@@ -77,10 +77,12 @@ def window_at(reading: Reading, at: str | None = None) -> Window:
 
 def _window(reading: Reading, view: View, limits: Limits | None, counter: Counter, at: str | None) -> Window:
     opened = [movement.reason for movement in reading.ledger(events=["epoch"], limit=1, at=at)]
-    return window(view, limits, counter, "".join(opened), lives=at is not None or view.epoch_lives)
+    told = [movement.event for movement in reading.ledger(events=["epoch", "notice"], limit=1, at=at)]
+    lives = at is not None or view.epoch_lives
+    return window(view, limits, counter, "".join(opened), noticed=told == ["notice"], lives=lives)
 
 
-def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, lives: bool) -> Window:
+def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, noticed: bool, lives: bool) -> Window:
     epoch, size = view.epoch, view.size(counter).tokens
     return Window(
         tuple(map(WindowPart, PARTS, fitted(list(tokens_of(view, counter).values()), size))),
@@ -94,7 +96,7 @@ def window(view: View, limits: Limits | None, counter: Counter, reason: str, *, 
         model_of(view),
         epoch and epoch.id,
         reason,
-        bool(epoch and epoch.noticed),
+        noticed,
         epoch is not None and not lives,
     )
 

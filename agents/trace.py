@@ -16,7 +16,7 @@ from agents import trace_words
 from agents.pieces import PromptPiece, pieces
 from agents.trace_parts import Near, Standing, Told, Trace, Verdict
 from agents.trace_searches import searches
-from agents.trace_verdict import reasons
+from agents.trace_verdict import gone, reasons
 from agents.trace_words import quoted
 from pager import blocks
 from pager.browsing import holds, normal
@@ -28,13 +28,20 @@ from pager.types import Fact, read_page_id
 NEAR = 5
 NEAR_CHARS = 160
 MOST_SHOWN = 6  # pieces of a request that are named as places
+CARRIED = {  # how a page is in a request -> the part of the window, and in words
+    "step": ("turns", "a step of the conversation"), "request": ("request", "the request under way"),
+    "pinned": ("pinned", "a pinned page"), "recalled": ("recalled", "a recalled fact"),
+    "paged_in": ("turns", "a page that was read"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The pages that a text was found on. `wanted` is what is looked for in requests, empty for a page by its id."""
+    """The pages that a text was found on. `wanted` is what is looked for in requests, empty for a page whose words do
+    not count; `page` is the page that was named by its id."""
 
     wanted: str
+    page: str | None = None
     pieces: tuple[Piece, ...] = ()
     facts: tuple[Fact, ...] = ()
     core: tuple[str, ...] = ()
@@ -63,7 +70,10 @@ class Found:
             return False
         if self.wanted:
             return holds(piece.text, self.wanted)
-        return piece.page_id in self.pages or piece.key in {f"part:{held.part}" for held in self.pieces}
+        own = piece.key in {f"part:{held.part}" for held in self.pieces}
+        if self.page in self.pages:  # a step, also when only the ends of a part of it are left
+            return own or piece.page_id == self.page
+        return piece.page_id != self.page if own else piece.page_id == self.page
 
 
 def trace(reading: Reading, text: str, at: str | None = None) -> Trace:
@@ -101,16 +111,17 @@ def answering(reading: Reading, at: str) -> str:
 def _page(reading: Reading, text: str) -> Found | None:
     """The page that the text names by its id, if there is one."""
     try:
-        kind, number = read_page_id(text)
+        named = read_page_id(text)
+        kind, number = named
         if kind == "f":
             fact = reading.fact(text)
-            return Found(normal(fact.text), facts=(fact,), purged=fact.purged)
+            return Found(normal(fact.text), str(named), facts=(fact,), purged=fact.purged)
     except NotFound:
         return None
     held = reading.browse.pieces_of(number) if kind == "s" else reading.browse.piece(number)
     if not held:
         return None
-    return Found("", pieces=tuple(held), purged=reading.browse.step(f"s{held[0].step}").purged)
+    return Found("", str(named), pieces=tuple(held), purged=reading.browse.step(f"s{held[0].step}").purged)
 
 
 def _missing(reading: Reading, text: str) -> str:
@@ -132,7 +143,7 @@ def _missing(reading: Reading, text: str) -> str:
 
 def _places(reading: Reading, text: str) -> Found:
     places = reading.browse.holding(text)
-    return Found(normal(text), places.pieces, places.facts, places.core, places.more)
+    return Found(normal(text), None, places.pieces, places.facts, places.core, places.more)
 
 
 def _near(reading: Reading, text: str) -> tuple[Near, ...]:
@@ -178,5 +189,18 @@ def _moved(reading: Reading, page: str) -> Iterable[Told]:
 def _verdict(reading: Reading, found: Found, at: str | None) -> Verdict:
     here = pieces(reading, at)
     places = dict.fromkeys(Standing(piece.part, piece.title, piece.page_id) for piece in here if found.stands_in(piece))
+    places = places or dict.fromkeys(_carried(reading, found, at))
     why = () if places else reasons(reading, found.steps, found.facts, found.core, found.wanted, at)
-    return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why))
+    return Verdict(at, tuple(places)[:MOST_SHOWN], tuple(why), max(0, len(places) - MOST_SHOWN))
+
+
+def _carried(reading: Reading, found: Found, at: str | None) -> Iterable[Standing]:
+    """How the page itself was carried where no piece shows it as its own: in what page_in answered, or as what was
+    purged since."""
+    if found.purged and (at is None or gone(reading, found.pages[0], int(at[1:]))):
+        return
+    for stay in reading.resident(at):
+        if stay.page_id == found.page:
+            since = ", purged since" if found.purged else ""
+            where = stay.page_id if stay.how == "step" else f"s{stay.from_step}"
+            yield Standing(CARRIED[stay.how][0], f"{CARRIED[stay.how][1]}{since}", where)

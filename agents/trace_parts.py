@@ -30,11 +30,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the text was in a request: in the one that the reply `at` answered, or in the next one (None)."""
+    """Whether the text was in a request: in the one that the reply `at` answered, or in the next one (None).
+    `more_places`: how many others there are, which are not told."""
 
     at: str | None
     places: tuple[Standing, ...]
     reasons: tuple[str, ...]
+    more_places: int = 0
 
     @property
     def present(self) -> bool:

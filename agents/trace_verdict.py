@@ -33,20 +33,25 @@ def reasons(
 
 def _step(reading: Reading, page: str, held: Sequence[Piece], before: int) -> str:
     row = reading.browse.step(page)
-    if row.purged:
-        return f"{page} was purged: its text is gone for good."
     if int(page[1:]) >= before:
         return f"{page} was only said after that request."
+    if gone(reading, page, before):
+        return f"{page} was purged: its text is gone for good."
     if row.kind == "record":
         return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
     stays = [stay for stay in reading.stays(page) if stay.how == "step" and stay.from_step < before]
-    gone = [stay for stay in stays if stay.until_step is not None and stay.until_step < before]
-    if len(gone) < len(stays):
+    over = [stay for stay in stays if stay.until_step is not None and stay.until_step < before]
+    if len(over) < len(stays):
         return f"{page} is in the prompt, but {_without(reading, page, held, before)}."
-    if not gone:
+    if not over:
         return f"{page} never stood in the prompt."
-    last = gone[-1]
-    return f"{page} had left the prompt after s{last.until_step}, because {last.reason}{_since(reading, page, before)}."
+    left, why = over[-1].until_step or 0, over[-1].reason
+    return f"{page} had left the prompt after s{left}, because {why}{_since(reading, page, held, left, before)}."
+
+
+def gone(reading: Reading, page: str, before: int) -> bool:
+    """Whether a page had been purged by then."""
+    return any(row.step < before for row in reading.ledger(page=page, events=["purge"]))
 
 
 def _without(reading: Reading, page: str, held: Sequence[Piece], before: int) -> str:
@@ -67,28 +72,31 @@ def _without(reading: Reading, page: str, held: Sequence[Piece], before: int) ->
     return "not with this part of it, which is no longer carried"
 
 
-def _since(reading: Reading, page: str, before: int) -> str:
-    """Whether anything has looked at a page since it left."""
-    read = [row for row in reading.ledger(page=page, events=["page_in"]) if row.step < before]
-    if read:
-        return f"; it was last paged in after s{read[-1].step}"
-    asked = _asked(reading, page, "", before)
+def _since(reading: Reading, page: str, held: Sequence[Piece], left: int, before: int) -> str:
+    """Whether anything has looked at a page, or a part of it, since it left."""
+    parts = (page, *(f"x{piece.part}" for piece in held))
+    read = [row.step for each in parts for row in reading.ledger(page=each, events=["page_in"])]
+    if since := [step for step in read if left < step < before]:
+        return f"; it was last paged in after s{max(since)}"
+    asked = [told for told in _asked(reading, page, "", before) if told.step and int(told.step[1:]) > left]
     if asked:
         return f"; the last search that met it came {_after(asked[-1])}, and nothing paged it in"
     return "; since then no search has met it, and nothing paged it in"
 
 
 def _fact(reading: Reading, fact: Fact, wanted: str, before: int) -> str:
-    if fact.purged:
-        return f"{fact.id} was purged: its text is gone for good."
     if fact.step >= before:
         return f"{fact.id} was only archived after that request."
+    if gone(reading, fact.id, before):
+        return f"{fact.id} was purged: its text is gone for good."
+    if fact.purged:
+        return f"{fact.id} was not carried as a page; it was purged since, and nothing tells where its words stood."
     ended = [row for row in reading.ledger(page=fact.id, events=["supersede", "forget"]) if row.step < before]
     if ended and ended[-1].event == "forget":
         return f"{fact.id} had ended: {by(ended[-1].actor)} said after s{ended[-1].step}: {ended[-1].reason}"
     if ended:
         return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after s{ended[-1].step}."
-    asked = _asked(reading, fact.id, wanted, before)
+    asked = [told for told in _asked(reading, fact.id, wanted, before) if told.at >= fact.at]
     if not asked:
         return f"{fact.id} was in the archive, and nothing has asked for it."
     if asked[-1].found:

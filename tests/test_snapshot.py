@@ -126,6 +126,15 @@ def _pieces(block: Json) -> list[Json]:
     return [{**block, "content": block["content"][:1]}, *block["content"][1:]]
 
 
+def test_the_agent_was_told_that_the_window_fills_from_the_notice_on(life: Life, reading: Any) -> None:
+    seen: set[bool] = set()
+    for step in life.size:
+        said = "<notice>" in json.dumps(reading.rebuild(step)["messages"])
+        assert take(reading, step).window.noticed == said, step
+        seen.add(said)
+    assert seen == {True, False}
+
+
 def test_parts_have_their_share(life: Life, reading: Any) -> None:
     for step in life.size:
         view, window = reading.prompt(step), take(reading, step).window

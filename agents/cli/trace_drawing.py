@@ -30,6 +30,8 @@ def _answer(verdict: Verdict) -> Iterator[RenderableType]:
         for place in verdict.places:
             where = f" ({visible(place.page_id)})" if place.page_id else ""
             yield _line(place.part, f"{visible(place.title)}{where}")
+        if verdict.more_places:
+            yield _line("", f"and {verdict.more_places} more")
         return
     yield Text(f"{NO} It {'was' if verdict.at else 'is'} not {when}:", style=f"bold {palette.WARNING}")
     for reason in verdict.reasons:

@@ -111,9 +111,12 @@ class BrowseTable:
             total = self._db.value("SELECT max(id) FROM facts", default=0)
             rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
             return Rows(total, [self._archive.use(row) for row in rows])
-        held = " OR ".join(f"instr(lower({column}), lower(:text))" for column in ("text", "key", "tags"))
+        cased = _cased(text)
+        held = " OR ".join(
+            f"instr(lower({column}), lower(:{name}))" for column in ("text", "key", "tags") for name in cased
+        )
         where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else ""))) or "1"
-        values: Values = {"text": text, "offset": offset, "limit": limit}
+        values: Values = {**cased, "offset": offset, "limit": limit}
         chosen = f"SELECT id FROM facts WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({chosen}) ORDER BY id DESC", values)
         total = self._db.value(f"SELECT count(*) FROM facts WHERE {where}", values)
@@ -177,3 +180,9 @@ class BrowseTable:
 
 def _piece(row: Row) -> Piece:
     return Piece(row["id"], row["step"], row["slot"], bool(row["searchable"]), json.loads(row["block"]))
+
+
+def _cased(text: str) -> dict[str, str]:
+    """A text as it may be written: SQLite's `lower` knows the cases of ASCII letters only."""
+    forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
+    return {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}

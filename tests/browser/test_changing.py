@@ -173,6 +173,28 @@ def test_a_run_is_followed_without_loading_the_page_again(own_home: Path, browse
         assert viewer.page.evaluate("window.same") is True
 
 
+def test_who_reads_a_request_is_not_disturbed_by_the_agent_that_goes_on(own_home: Path, browser: Browser) -> None:
+    with viewing(own_home, browser) as viewer, Stage(own_home, os.environ).chat("guide") as talk:
+        step = talk.say("On the first day we walked along the river.").usages[-1][0]
+        for place, day in ((f"/{step}", "second"), ("", "third")):  # a request of the past, and the one to come
+            viewer.open(f"guide/request{place}")
+            viewer.panel.locator("summary", has_text="tools").click()
+            more = viewer.panel.locator('[data-key="core:"] .more')
+            more.click()
+            if place:
+                viewer.page.evaluate(
+                    "getSelection().selectAllChildren(document.querySelector('[data-key=\"core:\"] .text'))"
+                )
+            newest = talk.say(f"On the {day} day it rained.").usages[-1][0]
+            expect(viewer.page.locator(f'.hit[data-step="{newest}"]')).to_be_attached()
+            if not place:
+                viewer.sees("On the third day it rained.")
+            expect(more).to_have_text("show less")
+            expect(viewer.panel.locator("details")).to_have_attribute("open", "")
+            if place:
+                assert "<core>" in viewer.page.evaluate("String(getSelection())")
+
+
 def test_two_look_on_while_the_agent_works(own_home: Path, browser: Browser) -> None:
     with (
         viewing(own_home, browser) as one,
@@ -184,7 +206,7 @@ def test_two_look_on_while_the_agent_works(own_home: Path, browser: Browser) -> 
         for viewer in (one, other):
             expect(viewer.page.locator("#runner")).to_have_text(f"running, process {talk.pid}")
         edit_block(one, "name is Rosa")
-        expect(other.page.locator("#waiting")).to_contain_text("core replace")
+        expect(other.page.locator("#waiting")).to_contain_text("core replace human: name is Rosa")
         other.panel.get_by_role("textbox", name="A message to the agent").fill("And the tickets?")
         other.panel.get_by_role("button", name="Send").click()
         expect(one.page.locator("#waiting")).to_contain_text("And the tickets?")
@@ -251,9 +273,10 @@ def test_hostile_texts_are_only_ever_shown(tmp_path: Path, browser: Browser) -> 
             viewer.tab(name)
             viewer.sees("evil" if name != "Cost" else "Sent")
             inert(viewer)
+            assert "\u202e" not in viewer.page.locator("body").inner_text(), "it would turn the words around it"
         viewer.tab("Archive")
         viewer.panel.locator('[data-key="f1"]').click()
-        expect(viewer.page.locator("#page .whole")).to_have_text(HOSTILE)
+        expect(viewer.page.locator("#page .whole")).to_have_text(HOSTILE.replace("\u202e", "\\u202e"))
         inert(viewer)
 
 

@@ -199,6 +199,7 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path, browser: Browser) -> None
         viewer.page.goto(viewer.server.address)
         viewer.sees("There are no agents here yet.")
         viewer.sees("selfpager demo")
+        viewer.sees(str(tmp_path))  # a home that was mistyped is recognized
 
 
 def test_an_agent_that_was_never_asked_says_what_to_do(tmp_path: Path, browser: Browser) -> None:

@@ -66,6 +66,13 @@ def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
     assert store.browse.facts("ended", "porto", 0, 9).total == 0
 
 
+@pytest.mark.parametrize("asked", ["Inês", "inês", "INÊS", "Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês"])
+def test_facts_that_hold_a_text_are_found_in_whatever_case_it_is(store: Store, asked: str) -> None:
+    for written in ("Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês", "Ana e Ines"):
+        keep(store, written)
+    assert [use.fact.number for use in store.browse.facts("all", asked, 0, 9).rows] == [3, 2, 1]
+
+
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     user, part = say(store, "  ", name="Dana")
     store.conversation.append_part(user, "said", "user", text("x" * 1_000), 0)

@@ -22,8 +22,14 @@ export function svg(tag, props = {}, ...children) {
 }
 
 function put(parent, children) {
-  parent.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  const kept = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  parent.append(...kept.map((child) => (typeof child === "string" ? inOrder(child) : child)));
   return parent;
+}
+
+// What turns the direction of writing is shown, or a text of others would turn the words of the page around it.
+export function inOrder(text) {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
 }
 
 export function fill(parent, ...children) {

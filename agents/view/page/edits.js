@@ -151,16 +151,6 @@ export function pageActions(page, fact, pinned, ctx, close) {
   return bar;
 }
 
-const SAID = {
-  message: "text",
-  archive: "text",
-  core_append: "block",
-  core_replace: "block",
-  forget: "page_id",
-  pin: "page_id",
-  page_out: "page_id",
-};
-
 // What was left for the agent's process and then refused: why, and what was typed, until it is put away.
 const away = new Set();
 
@@ -200,8 +190,9 @@ export function refused(root, commands) {
   );
 }
 
-function typed({ kind, arguments: given }) {
-  return String(given?.new_text || given?.text || given?.[SAID[kind]] || "");
+// Into which block, and what was typed; of a page its id.
+function typed({ arguments: given }) {
+  return [given?.block, given?.new_text ?? given?.text ?? given?.page_id].filter(Boolean).join(": ");
 }
 
 // The commands that wait for the agent's process.
@@ -220,7 +211,7 @@ export function waiting(root, commands, running) {
           {},
           el("span", { class: "event recall" }, command.kind.replace("_", " ")),
           " ",
-          String(command.arguments?.[SAID[command.kind]] ?? "").slice(0, 160),
+          typed(command).slice(0, 160),
         ),
       ),
     ),

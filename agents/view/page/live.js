@@ -24,7 +24,8 @@ export function drawState(told, readOnly) {
   const { running } = told;
   byId("runner").className = running ? "pill live" : "pill";
   const rest = readOnly ? "not running · read-only" : "not running";
-  fill(byId("runner"), running ? `running, process ${running.pid}` : rest);
+  const process = running && el("span", { class: "process" }, `, process ${running.pid}`);
+  fill(byId("runner"), running ? ["running", process] : rest);
   waiting(byId("waiting"), told.waiting, running);
   refused(byId("refused"), told.refused);
 }

@@ -1,11 +1,21 @@
 // The exact request of a step, piece by piece, and what is different from the one before.
 
 import { address } from "./api.js";
-import { chip, difference, el, empty, fill, number } from "./dom.js";
+import { chip, difference, el, empty, fill, inOrder, number } from "./dom.js";
 
+const shown = new WeakMap(); // panel -> the request that it shows
+
+// While the agent runs this is called at every commit. What somebody has unfolded stays so, and a request of the past,
+// which says the same each time, is left alone: who reads it or marks a text in it is not disturbed.
 export async function request(root, ctx) {
-  const told = await ctx.get("request", { at: ctx.at });
+  const before = root.hasChildNodes() && shown.get(root)?.asked === ctx.at ? shown.get(root) : null;
+  const all = before && root.querySelector("[data-all]") ? 1 : null;
+  const told = await ctx.get("request", { at: ctx.at, all });
   if (!ctx.current()) return;
+  const says = JSON.stringify(told, (name, value) => (name === "tokens" ? undefined : value));
+  if (told.at && before?.says === says) return;
+  const open = before ? unfolded(root) : [];
+  shown.set(root, { asked: ctx.at, says });
   if (!told.total) {
     fill(
       root,
@@ -18,11 +28,21 @@ export async function request(root, ctx) {
     );
     return;
   }
-  fill(root, el("div", { class: "halves" }, whole(told, ctx), change(told.change, ctx)));
+  fill(root, el("div", { class: "halves" }, whole(told, ctx, all), change(told.change, ctx)));
   fold(root);
+  for (const selector of open) root.querySelector(selector)?.click();
 }
 
-function whole(told, ctx) {
+// What to click to have it as it is.
+function unfolded(root) {
+  const texts = [...root.querySelectorAll("[data-key] .text:not(.folded)")];
+  return [
+    ...(root.querySelector("details[open]") ? [".piece.tools summary"] : []),
+    ...texts.map((text) => `[data-key="${CSS.escape(text.closest("[data-key]").dataset.key)}"] .more`),
+  ];
+}
+
+function whole(told, ctx, all) {
   const raw =
     told.at &&
     el(
@@ -45,7 +65,7 @@ function whole(told, ctx) {
       raw,
     ),
     group("Before the conversation", told.prefix, ctx),
-    group("The conversation", told.pieces, ctx, told.earlier > 0 && earlier(told, ctx)),
+    group("The conversation", told.pieces, ctx, told.earlier > 0 && earlier(told, ctx), all),
   );
 }
 
@@ -61,6 +81,7 @@ function earlier(told, ctx) {
           const whole = await ctx.get("request", { at: ctx.at, all: 1 });
           const list = button.nextElementSibling;
           button.remove();
+          list.dataset.all = "yes";
           list.prepend(
             ...whole.pieces.slice(0, whole.pieces.length - told.pieces.length).map((piece) => row(piece, ctx)),
           );
@@ -82,9 +103,9 @@ function fold(root) {
   });
 }
 
-function group(title, pieces, ctx, before = null) {
+function group(title, pieces, ctx, before = null, all = null) {
   if (!pieces.length) return null;
-  const list = el("ol", { class: "pieces" });
+  const list = el("ol", { class: "pieces", "data-all": all });
   let tools = null;
   for (const piece of pieces) {
     if (piece.part !== "tools") {
@@ -134,7 +155,7 @@ function text(piece, ctx) {
     more.textContent = "show less";
     if (piece.characters > piece.text.length) {
       const whole = await ctx.get("piece", { at: ctx.at, key: piece.key });
-      body.textContent = whole.text;
+      body.textContent = inOrder(whole.text);
     }
   });
   return el("div", { class: "body", "data-more": piece.characters > piece.text.length }, body, more);

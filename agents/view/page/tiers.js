@@ -132,7 +132,7 @@ export function turns(root, ctx) {
           "p",
           { class: "told" },
           el("span", { class: "chip recall" }, "s1"),
-          " in the prompt  ",
+          " in the prompt now  ",
           el("span", { class: "chip recall gone" }, "s1"),
           " has left it, findable",
         ),

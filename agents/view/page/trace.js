@@ -1,6 +1,6 @@
 // Why did it forget? The answer first, then the life of the text.
 
-import { chip, el, empty, fill, instant, tierOf } from "./dom.js";
+import { chip, el, empty, fill, instant, number, tierOf } from "./dom.js";
 
 export async function trace(root, ctx) {
   if (!ctx.text) {
@@ -35,6 +35,7 @@ function answer(told, ctx) {
       place.page_id && chip(place.page_id, ctx.open),
     ),
   );
+  if (verdict.more_places) places.push(el("li", { class: "told" }, `and ${number(verdict.more_places)} more`));
   return el(
     "section",
     { class: `card answer ${told.present ? "yes" : "no"}`, "aria-labelledby": "answer-title" },

@@ -15,7 +15,7 @@ const LOOK_MS = 1000;
 const REST = 25; // times as long as a look took
 const SETTLED_MS = 250; // after the last of many steps; browsers bear only so many new addresses
 const here = { agent: null, tab: "request", at: null, text: "" };
-const known = { agents: [], readOnly: false, now: null, told: null, revision: null, list: null, turn: 0, trouble: "" };
+const known = { home: "", agents: [], readOnly: false, now: null, told: null, revision: null, list: null, turn: 0, trouble: "" };
 const chart = new Chart(byId("chart"), { choose: (step) => go({ at: step }), older: (step) => go({ at: step }) });
 let loading = { aim: "", busy: false, again: false };
 let owed = 0; // steps that were asked for before it was known where they lead
@@ -97,6 +97,12 @@ function noAgents() {
     " or ",
     el("code", {}, "selfpager chat AGENT.yaml"),
     ". It appears here by itself.",
+    el("br"),
+    "Another home? This one is ",
+    el("code", {}, known.home),
+    "; name yours with ",
+    el("code", {}, "--home"),
+    ".",
   );
 }
 
@@ -282,7 +288,7 @@ async function start() {
   });
   document.addEventListener("visibilitychange", beat);
   const told = await api.agents();
-  Object.assign(known, { agents: told.agents, readOnly: told.read_only });
+  Object.assign(known, { home: told.home, agents: told.agents, readOnly: told.read_only });
   drawAgents(told.agents, null);
   read();
   await arrive();
