@@ -1,7 +1,8 @@
 """Export and import: an agent as one file, which is its database (SQLite; `pager/store/schema.py` explains it).
 
 What others have left for the agent is in it, too. The vector index is not: it is made again from the file at the first
-search. An export of a running agent is consistent; a plain copy of its files would not be.
+search. An export of a running agent is consistent; a plain copy of its files would not be. Its last line is a checksum
+(`pager/seal.py`), by which an import notices each byte that was changed since.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from pager.errors import Refused, StorageError
 from pager.memory import Memory
 from pager.opening import DATABASE, make_private
+from pager.seal import unseal
 
 HEADER = b"SQLite format 3\0"
 
@@ -53,6 +55,7 @@ def import_(file: Path, directory: Path) -> None:
     try:
         make_private(aside)
         shutil.copyfile(file, aside / DATABASE)
+        unseal(aside / DATABASE)
         with Memory.open(aside, embedder=None) as memory:
             if problems := memory.check():
                 raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -16,12 +17,14 @@ import pytest
 from agents import embedders, yaml_file
 from agents.cli.main import run
 from agents.config import load
+from agents.copies import HEADER
 from agents.schema import json_schema
 from agents.tree import plain
 from pager import BlockSpec, Memory
 from pager.clock import SystemClock
 from pager.inbox import leave, waiting
 from pager.opening import DATABASE
+from pager.seal import LENGTH, MARK
 from tests.support.cli import Done, Terminal
 
 Command = Callable[..., Done]
@@ -319,8 +322,23 @@ def test_what_is_damaged_is_not_imported(command: Command, alice: Path, tmp_path
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 
-def test_what_breaks_a_law_is_not_imported(command: Command, alice: Path, tmp_path: Path) -> None:
+def test_a_byte_that_was_changed_is_noticed(command: Command, alice: Path, tmp_path: Path) -> None:
     assert command("export", "alice", "alice.db").code == 0
+    raw, before = Path("alice.db").read_bytes(), rows(alice / DATABASE)
+    text = raw.index(b"aisle")
+    for place in (text, *range(len(HEADER), len(raw), len(raw) // 12), len(raw) - LENGTH + 3, len(raw) - 5):
+        Path("changed.db").write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+        done = command("import", "changed.db", "--as", f"at{place}")
+        if done.code == 0:  # in the words of the last line itself
+            assert len(raw) - LENGTH <= place < len(raw) - LENGTH + len(MARK)
+            assert rows(alice.with_name(f"at{place}") / DATABASE) == before
+        else:
+            assert "changed.db is damaged: it is not what was exported, byte for byte. Export again" in done.err
+            assert not alice.with_name(f"at{place}").exists()
+
+
+def test_what_breaks_a_law_is_not_imported(command: Command, alice: Path, tmp_path: Path) -> None:
+    shutil.copyfile(alice / DATABASE, "alice.db")
     with closing(sqlite3.connect("alice.db")) as database:
         database.execute("INSERT INTO residency (page, how, from_step, until_step) VALUES ('s1', 'pinned', 5, 2)")
         database.commit()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from pager.blocks import dump
 from pager.errors import StorageError
+from pager.seal import seal
 from pager.store.audits import AUDITS
 from pager.store.database import Database
 from pager.store.seam import Change
@@ -217,7 +217,7 @@ class UpkeepTable:
     # copies
 
     def copy_to(self, file: Path, values: Mapping[str, str] | None = None) -> None:
-        """A copy of what is committed, with further single values in it, on disk when this returns."""
+        """A copy of what is committed, with further single values in it, sealed and on disk when this returns."""
         try:
             file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
         except FileExistsError:
@@ -229,8 +229,7 @@ class UpkeepTable:
             if values:
                 with closing(sqlite3.connect(file)) as copy, copy:
                     copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
-            with file.open("r+b") as copy:
-                os.fsync(copy.fileno())  # SQLite does not sync what it vacuums into
+            seal(file)  # and syncs it, which SQLite does not do with what it vacuums into
         except (StorageError, sqlite3.Error, OSError) as error:
             file.unlink(missing_ok=True)  # half a copy
             reason = error.__cause__ or error
