@@ -14,7 +14,6 @@ import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents import mcp_results, mcp_schemas
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 60.0  # `npx` and `uvx` may have to fetch the server first
 MISSING = "MCP servers need the package mcp: pip install 'selfpager[mcp]'."
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-LONGEST_NAME = 64  # what the Messages API takes
 
 
 class Connection:
@@ -56,11 +54,16 @@ class Connection:
     def _tool(self, tool: types.Tool, options: dict[str, Any]) -> Tool:
         about = tool.annotations
         harmless = bool(about and (about.read_only_hint or about.idempotent_hint))
-        name = _NOT_IN_NAMES.sub("_", tool.name)[:LONGEST_NAME]
-        schema, ways = mcp_schemas.for_api(tool.input_schema)
+        name = _NOT_IN_NAMES.sub("_", tool.name)[: mcp_schemas.LONGEST_NAME] or "_"
+        flat, ways = mcp_schemas.for_api(tool.input_schema)
+        schema, renamed = mcp_schemas.with_plain_names(flat)
         description = " ".join(filter(None, (tool.description or tool.title or tool.name, ways)))
         seconds = options.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
-        call = partial(self._call, tool.name, again=harmless, seconds=seconds)
+
+        def call(arguments: Json) -> Output:
+            given = {renamed.get(each, each): value for each, value in arguments.items()}
+            return self._call(tool.name, given, again=harmless, seconds=seconds)
+
         return Tool(name, description, schema, call, idempotent=harmless, **options)
 
     def _call(self, name: str, arguments: Json, *, again: bool, seconds: float) -> Output:

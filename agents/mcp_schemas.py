@@ -2,7 +2,8 @@
 
 Pure. What stood there is told in another way. The properties of all branches become properties of the root, what every
 branch needs stays needed, and the alternatives are named in words. The new schema allows all that the old one did, and
-the arguments go to the server as they are: it refuses what fits no branch, in its own words.
+the arguments go to the server as they are: it refuses what fits no branch, in its own words. Names of properties that
+the API refuses ($filter) get others, which `with_plain_names` tells.
 
     >>> schema, told = for_api({"type": "object", "oneOf": [
     ...     {"properties": {"id": {"type": "integer"}}, "required": ["id"]},
@@ -15,12 +16,15 @@ the arguments go to the server as they are: it refuses what fits no branch, in i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from agents.tools import Json
 
 CHOICES = ("oneOf", "anyOf")
+LONGEST_NAME = 64  # of a tool and of a property, as the API takes them
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_.-]")
 DEEPEST = 8  # branches within branches, and references that lead back to themselves
 
 
@@ -46,6 +50,35 @@ def for_api(schema: Mapping[str, Any]) -> tuple[Json, str]:
     flat = {"type": "object", **plain, "properties": shape.properties, "required": shape.required}
     told = f"Give one of: {'; '.join(shape.ways)}." if len(shape.ways) > 1 else ""
     return {key: value for key, value in flat.items() if key != "required" or value}, told
+
+
+def with_plain_names(schema: Json) -> tuple[Json, dict[str, str]]:
+    """The schema with names of properties that the API takes, and for each that is new the server's own."""
+    properties = cast(Json, schema.get("properties") or {})
+    plain = {name for name in properties if name == _plain(name)}
+    new: dict[str, str] = {}
+    for name in properties:
+        if name not in plain:
+            new[name] = _free(_plain(name), plain)
+            plain.add(new[name])
+    if not new:
+        return schema, {}
+    renamed = {**schema, "properties": {new.get(name, name): each for name, each in properties.items()}}
+    if schema.get("required"):
+        renamed["required"] = [new.get(str(name), name) for name in schema["required"]]
+    return renamed, {told: name for name, told in new.items()}
+
+
+def _plain(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME] or "_"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name[: LONGEST_NAME - len(str(number)) - 1]}_{number}"
+    return free
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Json:

@@ -117,6 +117,24 @@ tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dic
     assert results(stage.last) == [('{"asked": {"name": "Dana"}}', False)]
 
 
+def test_names_that_the_api_refuses_get_others_and_the_server_sees_its_own(stage: Stage, tmp_path: Path) -> None:
+    stage.says(call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1}), "Listed.")
+    text = f"""\
+name: x
+model: {{id: m, base_url: "{stage.base_url}"}}
+archival: {{embedder: none}}
+tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dict(STRUCTURED.env))}}}}}]
+"""
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+        assert agent.turn("List them.").text == "Listed."
+    sent = {tool["name"]: tool["input_schema"] for tool in stage.requests[0]["tools"]}
+    assert sent["odata_list"]["properties"].keys() == {"_top_2", "_top", "_odata.id"}
+    assert sent["odata_list"]["required"] == ["_top_2"]
+    assert sent["_"] == {"type": "object"}
+    assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
+
+
 def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
     seen: list[str | None] = []
 

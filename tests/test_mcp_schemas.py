@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agents.mcp_schemas import for_api
+from agents.mcp_schemas import for_api, with_plain_names
 
 NAMES = st.sampled_from(["a", "b", "c"])
 READINGS = st.sampled_from([{"type": "integer"}, {"type": "string"}, {"enum": [1, "x"]}, {}])
@@ -69,3 +70,12 @@ def test_a_plain_schema_stays_as_it_is() -> None:
     schema = {"$schema": "x", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
     plain = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
     assert for_api(schema) == (plain, "")
+
+
+@given(st.lists(st.text(max_size=70) | st.sampled_from(["$a", "_a", "_a_2", "@a", "a" * 64 + "b"]), unique=True))
+def test_every_property_has_a_name_of_its_own_that_leads_back(names: list[str]) -> None:
+    schema, own = with_plain_names({"properties": {name: {"title": name} for name in names}, "required": names})
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in schema["properties"])
+    assert [own.get(name, name) for name in schema["properties"]] == names
+    assert schema["required"] == list(schema["properties"]) if names else schema["required"] == []
+    assert all(each["title"] == own.get(name, name) for name, each in schema["properties"].items())

@@ -21,6 +21,11 @@ CHOICE: dict[str, Any] = {
     ],
     "$defs": {"named": {"properties": {"name": {"type": "string"}}, "required": ["name"], "type": "object"}},
 }
+ODATA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"$top": {"type": "integer"}, "_top": {"type": "string"}, "@odata.id": {}},
+    "required": ["$top"],
+}
 served = MCPServer("odd")
 
 
@@ -60,7 +65,13 @@ def echo(text: str) -> str:
 
 
 async def _listed(_: ServerRequestContext[Any], __: Any) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[types.Tool(name="either", description="Find it.", input_schema=CHOICE)])
+    return types.ListToolsResult(
+        tools=[
+            types.Tool(name="either", description="Find it.", input_schema=CHOICE),
+            types.Tool(name="odata/list", description="List it.", input_schema=ODATA),
+            types.Tool(name="", input_schema={"type": "object"}),
+        ]
+    )
 
 
 async def _called(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
