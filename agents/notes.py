@@ -114,13 +114,16 @@ def take(memory: Memory, path: Path) -> int:
 
 def _markdown_in(folder: Path) -> list[Path]:
     found: list[Path] = []
-    for each in sorted(folder.iterdir()):
-        if each.name.startswith(".") or each.is_symlink():
-            continue
-        if each.is_dir():
-            found += _markdown_in(each) if each.name not in INSTALLED else []
-        elif each.suffix.lower() in SUFFIXES:
-            found.append(each)
+    try:
+        for each in sorted(folder.iterdir()):
+            if each.name.startswith(".") or each.is_symlink():
+                continue
+            if each.is_dir():
+                found += _markdown_in(each) if each.name not in INSTALLED else []
+            elif each.is_file() and each.suffix.lower() in SUFFIXES:  # to read a pipe is to wait for its writer
+                found.append(each)
+    except OSError as error:
+        raise Refused(f"{folder} cannot be read: {error.strerror}.") from None
     return found
 
 
@@ -137,8 +140,15 @@ def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
 
 def _imported(file: Path, text: str) -> list[Path]:
     lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(text) if not is_code)
-    named = [(file.parent / match[1]).resolve() for line in lines for match in _IMPORT.finditer(line)]
-    return [each for each in named if each.is_file()]
+    named = [file.parent / match[1] for line in lines for match in _IMPORT.finditer(line)]
+    return [each.resolve() for each in named if _is_file(each)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # what only looks like a path may be longer than one can be
+        return False
 
 
 def _read(file: Path) -> str:

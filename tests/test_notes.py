@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_what_claude_md_imports_is_taken_with_it(tmp_path: Path) -> None:
         "See @docs/style.txt and @../secret.md, write to me@example.md.\n`@docs/no.md`\n```\n@docs/no.md\n```\n"
     )
     (project / "docs" / "style.txt").write_text("Short words. @more.md")
-    (project / "docs" / "more.md").write_text("And few. @../CLAUDE.md")
+    (project / "docs" / "more.md").write_text(f"And few. @../CLAUDE.md @{'long' * 100}.md")
     (project / "docs" / "no.md").write_text("not imported")
     (tmp_path / "secret.md").write_text("not below it")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
@@ -118,9 +119,24 @@ def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_pa
     (tmp_path / "bad" / "a.md").write_text("fine", encoding="utf-8")
     (tmp_path / "bad" / "b.md").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "none").mkdir()
+    os.mkfifo(tmp_path / "none" / "pipe.md")  # nobody will ever write to it
     with Memory.open(tmp_path / "m", embedder=None) as memory:
         with pytest.raises(Refused, match=r"b\.md cannot be read"):
             notes.take(memory, tmp_path / "bad")
         with pytest.raises(Refused, match="holds no Markdown files"):
             notes.take(memory, tmp_path / "none")
+        with pytest.raises(Refused, match=r"x cannot be read: File name too long\."):
+            notes.take(memory, too_deep(tmp_path))
         assert memory.newest_facts() == []
+
+
+def too_deep(folder: Path) -> Path:
+    """A directory in which there is one whose path is too long for the system to open it."""
+    (folder / "deep").mkdir()
+    inner = os.open(folder / "deep", os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("x" * 200, dir_fd=inner)
+        outer, inner = inner, os.open("x" * 200, os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    return folder / "deep"
