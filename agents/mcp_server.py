@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 from agents.logs import adopt, log
 from agents.tools import Output, Tool, ToolFailed, told
 from pager.blocks import clean
-from pager.errors import PagerError
+from pager.errors import PagerError, Refused
 
 HOST = "127.0.0.1"  # only this machine: there is no password
 PIECE_BYTES = 65_536
@@ -68,7 +68,13 @@ async def _lines_of_input() -> AsyncGenerator[str]:
 def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:
     """Serve on this machine's port (0: a free one), until Ctrl-C. `ready` is told the address once it answers there."""
     app = _server(name, tools).streamable_http_app(host=HOST)
-    with socket.create_server((HOST, port)) as listening:
+    try:
+        listening = socket.create_server((HOST, port))
+    except OSError as error:
+        raise Refused(
+            f"{HOST}:{port} cannot be served: {error.strerror}. Take another port; 0 takes one that is free."
+        ) from None
+    with listening:
         ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])
 

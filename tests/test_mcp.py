@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -128,6 +129,16 @@ def test_writing_has_all_that_the_agent_can_do_and_its_limits(home: Path) -> Non
         assert memory.fact("f2").actor == "mcp"
         memory.append_user("hello")
         assert "has two cats" in json.dumps(memory.request().params)
+
+
+def test_a_port_that_is_taken_is_told(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [*SELFPAGER, "--home", str(home), "--http", port]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"selfpager: 127.0.0.1:{port} cannot be served: Address already in use" in done.stderr
+    assert "Take another port" in done.stderr
 
 
 def test_who_would_write_needs_the_agent_for_itself(home: Path) -> None:
