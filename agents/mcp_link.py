@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mcp import Client, types
 
 CLOSE_SECONDS = 10.0
+LAST_LINES_SECONDS = 1.0  # what a server that has ended said last is on its way; one that it started may go on
 MOST_PAGES = 100
 MOST_LINES = 5  # of what the server said last on its standard error, told when it cannot be used
 GONE_CODES = frozenset({-32000, -32600})  # the connection is closed; the session is one that the server does not know
@@ -57,6 +58,7 @@ class Link:
         self._client: Client | None = None
         self._incoming: Any = None
         self._lines = deque[str](maxlen=MOST_LINES)
+        self._noting: threading.Thread | None = None
         self._lost = False
         self._thread = threading.Thread(target=self._run, name=f"mcp {server}", daemon=True)
         self.known: list[types.Tool] = []
@@ -113,6 +115,8 @@ class Link:
             with suppress(RuntimeError):  # its loop has ended by itself
                 loop.call_soon_threadsafe(task.cancel)
         self._thread.join(CLOSE_SECONDS)
+        if self._noting is not None:
+            self._noting.join(LAST_LINES_SECONDS)
 
     # in its own thread
 
@@ -156,7 +160,8 @@ class Link:
         program, *arguments = self._server.command
         known = StdioServerParameters(command=program, args=arguments, env=dict(self._server.env))
         written, end = os.pipe()
-        threading.Thread(target=self._note, args=(written,), daemon=True).start()
+        self._noting = threading.Thread(target=self._note, args=(written,), daemon=True)
+        self._noting.start()
         with os.fdopen(end, "w") as errors:
             async with stdio_client(known, errlog=errors) as (incoming, outgoing):
                 self._incoming = incoming
