@@ -110,7 +110,8 @@ def _of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
                 "title": members(file).get("file_name"),
                 "text": members(file).get("extracted_content"),
             }
-            for file in items(message.get("attachments"))
+            for name in ("attachments", "files")
+            for file in items(message.get(name))
         ]
         content = [*(items(message.get("content")) or [message.get("text")]), *attached]
         known = {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
@@ -128,11 +129,14 @@ def _of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Tur
             continue
         held = members(message.get("content"))
         content = held["parts"] if isinstance(held.get("parts"), list) else [held] if held else []
+        attached = [
+            {"type": "document", "title": members(file).get("name")}
+            for file in items(members(message.get("metadata")).get("attachments"))
+        ]
         to = message.get("recipient")
         called = [f"{to}:"] if isinstance(to, str) and to != "all" else []
-        known = {
-            "role": author.get("role"), "content": [*called, *items(content)], "create_time": message.get("create_time")
-        }  # fmt: skip
+        said = [*called, *items(content), *attached]
+        known = {"role": author.get("role"), "content": said, "create_time": message.get("create_time")}
         yield from ((place, each) for each in of_message(known, place))
 
 
