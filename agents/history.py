@@ -4,8 +4,9 @@
 - JSON lines of turns: `{"role": "user", "text": "...", "at": "2026-05-03T14:30Z", "name": "Dana"}`;
 - JSON lines of messages, or of conversations (a training file).
 
-A conversation is known by what it says, wherever its file is: taken again it is left alone, and of one that has grown
-only the new end is taken, into the same session. One that was changed is another one.
+A conversation is known by what it says, wherever its file is: taken again it is left alone, also as it was earlier, and
+of one that has grown only the new end is taken, into the same session. One that was changed, or that goes on otherwise
+than one that was taken, is another one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pager.errors import Refused
 from pager.memory import Memory
 
 IMPORTED = "history:"
+BEGINNING = ""  # what is noted of a beginning of what was taken; of its end it is the session, into which more may come
 
 
 def read(path: Path) -> Iterator[Conversation]:
@@ -95,16 +97,20 @@ def _take(memory: Memory, path: Path, conversation: Conversation) -> int:
             memory.record_many([{"session": session, **turn}], embed=False)
         except Refused as error:
             raise Refused(f"{where}: {str(error).removeprefix('turn 0: ')}") from None
-    if turns:
+    if start < len(turns):
+        for digest in digests[max(0, start - 1) : -1]:
+            memory.put_note(f"{IMPORTED}{digest}", BEGINNING)
         memory.put_note(f"{IMPORTED}{digests[-1]}", session)
     return len(turns) - start
 
 
 def _known(memory: Memory, digests: list[str]) -> tuple[int, str]:
-    """How many of the first turns an earlier import took as a whole, and into which session."""
-    for count in range(len(digests), 0, -1):
-        session = memory.note(f"{IMPORTED}{digests[count - 1]}")
-        if session is not None:
+    """How many of the first turns an earlier import took, and into which session: all of them, or those of a whole
+    conversation."""
+    if digests and memory.note(f"{IMPORTED}{digests[-1]}") is not None:
+        return len(digests), ""
+    for count in range(len(digests) - 1, 0, -1):
+        if session := memory.note(f"{IMPORTED}{digests[count - 1]}"):
             return count, session
     return 0, ""
 

@@ -231,6 +231,27 @@ def test_a_conversation_is_known_by_what_it_says(tmp_path: Path) -> None:
         assert history.take(memory, moved) == 2
 
 
+def test_what_was_taken_is_left_alone_as_it_was_earlier_and_what_goes_on_otherwise_stands_by_itself(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "c.json"
+    talks = [
+        [{"role": "user", "content": text} for text in words.split()] for words in ("a b", "a b c d", "a b e", "a")
+    ]
+
+    def take(*talks: Any) -> int:
+        file.write_text(written([{"id": number, "messages": talk} for number, talk in enumerate(talks)]), "utf-8")
+        return history.take(memory, file)
+
+    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
+        assert [take(talks[1]), take(talks[0]), take(talks[3])] == [4, 0, 0]
+        assert [take(talks[2]), take(*talks), take(*reversed(talks))] == [3, 0, 0]
+    with Memory.open(tmp_path / "other", embedder=None, clock=HandClock()) as memory:
+        assert [take(*talks), take(*talks)] == [2 + 2 + 3, 0]
+        rows = [memory._store.conversation.step(number) for number in range(1, 8)]
+        assert [row["session"] for row in rows if row] == ["c.json:0"] * 4 + ["c.json:2"] * 3
+
+
 @pytest.mark.parametrize(
     ("messages", "told"),
     [
