@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pager import file_texts, tokens
+from pager import file_texts, memory_paths, tokens
 from pager.blocks import clean
 from pager.errors import Refused
 from pager.file_texts import no_such
@@ -146,8 +146,9 @@ class MemoryFiles:
     def _check_new(self, place: Place, path: str) -> None:
         if not is_name(place.name):
             raise Refused(
-                f"{path} cannot be a new file: names have no blanks at their ends and no control characters, and f12 "
-                "is the name of a fact that has none. Choose another one."
+                f"{path} cannot be a new file: names have at most {memory_paths.LONGEST_NAME_BYTES} bytes between "
+                "slashes, no blanks at their ends and no control characters, and f12 is the name of a fact that has "
+                "none. Choose another one."
             )
         for folder in above(place):
             if self._shelf.text(folder) is not None:

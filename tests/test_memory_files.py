@@ -242,6 +242,7 @@ CREATE = {"command": "create", "file_text": "x"}
         ({**CREATE, "path": "/memories/recall/a"}, "read-only: what was said stays"),
         ({**CREATE, "path": "/memories/archive/f12"}, "f12 is the name of a fact that has none"),
         ({**CREATE, "path": "/memories/archive/a\nb"}, "no control characters"),
+        ({**CREATE, "path": f"/memories/archive/{'é' * 128}"}, "names have at most 255 bytes between slashes"),
         ({**CREATE, "path": "/memories/archive/a "}, "no blanks at their ends"),
         ({**CREATE, "path": "/memories/archive/a", "file_text": " \n"}, "would be blank"),
         ({**CREATE, "path": "/memories/archive/a", "file_text": None}, "`file_text` is missing"),
