@@ -21,6 +21,7 @@ from agents.logs import adopt, log
 from agents.tools import Json, told
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client, types
 
 CLOSE_SECONDS = 10.0
@@ -79,7 +80,7 @@ class Link:
 
     @property
     def last_lines(self) -> str:
-        """What the server said last on its standard error."""
+        """What the server said last on its standard error, or by the status of its answers."""
         return " | ".join(self._lines)
 
     def call(self, name: str, arguments: Json, seconds: float) -> types.CallToolResult:
@@ -149,7 +150,9 @@ class Link:
 
             patience = httpx2.Timeout(30.0, read=300.0)
             async with (
-                httpx2.AsyncClient(headers=dict(self._server.headers), timeout=patience) as http,
+                httpx2.AsyncClient(
+                    headers=dict(self._server.headers), timeout=patience, event_hooks={"response": [self._note_status]}
+                ) as http,
                 streamable_http_client(self._server.url, http_client=http) as streams,
             ):
                 yield streams
@@ -166,6 +169,10 @@ class Link:
             async with stdio_client(known, errlog=errors) as (incoming, outgoing):
                 self._incoming = incoming
                 yield incoming, outgoing
+
+    async def _note_status(self, response: httpx2.Response) -> None:
+        if response.is_error:  # the library says only that there was one
+            self._lines.append(f"{response.status_code} {response.reason_phrase}")
 
     def _note(self, descriptor: int) -> None:
         with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:

@@ -151,7 +151,7 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{guarded.server_port}/mcp"
         entry = f"{{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}"
         (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {{provider: rehearsal}}\ntools: [{{mcp: {entry}}}]\n")
-        with pytest.raises(ConfigError, match="cannot be used"):
+        with pytest.raises(ConfigError, match=r"cannot be used: .*; it said: .*401 Unauthorized"):
             Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={"KEY": "very-secret"})
         guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
