@@ -50,6 +50,8 @@ def import_(file: Path, directory: Path) -> None:
         raise Refused(f"there is no file {file}.")
     if directory.exists():
         raise Refused(f"there is an agent in {directory} already; give another name with --as.")
+    if not file.stat().st_size:
+        raise Refused(f"{file} is empty, so it is damaged: there is nothing to import.")
     aside = directory.with_name(f".{directory.name}.import")
     shutil.rmtree(aside, ignore_errors=True)
     try:

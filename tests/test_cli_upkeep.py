@@ -284,6 +284,7 @@ def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice
             "talk.jsonl is not JSON: Expecting value: line 1 column 1 (char 0). What can be taken is",
         ),
         ("notes.md", "\0\xff", "notes.md cannot be read"),
+        ("talk.json", "", "talk.json is empty, so it is damaged: there is nothing to import."),
     ],
 )
 def test_an_import_that_fails_leaves_nothing(

@@ -113,7 +113,7 @@ class Database:
         version: int = self.value("PRAGMA user_version")
         empty = version == 0 and not self.value("SELECT count(*) FROM sqlite_master")
         if not empty and self.value("PRAGMA application_id") != APPLICATION_ID:
-            raise StorageError(f"{self.path} is a database of another program; give an empty directory.")
+            raise StorageError(f"{self.path} is a database of another program; choose another place.")
         if version > VERSION:
             raise NewerFile(
                 f"{self.path} has format {version}; this selfpager knows formats up to {VERSION}. "
