@@ -299,6 +299,13 @@ def test_an_import_that_fails_leaves_nothing(
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 
+def test_a_file_whose_name_is_no_agents_needs_another(command: Command) -> None:
+    Path("my talk.json").write_text('[{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
+    done = command("import", "my talk.json")
+    assert (done.code, done.err.strip().endswith("at most 64. Say another one with --as.")) == (1, True)
+    assert command("import", "my talk.json", "--as", "talk").code == 0
+
+
 def test_what_a_file_is_its_content_says(command: Command, alice: Path) -> None:
     assert command("export", "alice", "alice.json").code == 0
     assert command("import", "alice.json", "--as", "back").out == "alice.json was imported as back.\n"

@@ -78,10 +78,13 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     Conversations and notes are added to the agent, which is made if there is none; what was taken before is not
     taken again. The agent must not be running.
     """
-    name = shared.as_name or file.name.split(".")[0]
-    directory = homes.directory_of(name, shared.home, os.environ)
     if not file.exists():
         raise Refused(f"there is no file {file}.")
+    name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
+    try:
+        directory = homes.directory_of(name, shared.home, os.environ)
+    except Refused as error:
+        raise Refused(f"{error} Say another one with --as.") from None
     if not notes.are_notes(file) and copies.is_exported(file):
         copies.import_(file, directory)
         _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
