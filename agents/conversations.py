@@ -3,7 +3,8 @@
 A conversation is one of
 - messages in the format of OpenAI or Anthropic: a list, or an object that holds them as `messages` (a request's body, a
   line of a training file), with Anthropic's `system`;
-- a request or a response of the Responses API: `input` and `output` items, with `instructions`;
+- a request or a response of the Responses API: `input` and `output` items, with `instructions`; or a chat completion,
+  whose first choice was shown;
 - one of the export of ChatGPT (`mapping`: the branch that is shown) or of claude.ai (`chat_messages`).
 
 Several are a list of them. A turn without a time is given that of the one before it, if that has one.
@@ -21,7 +22,8 @@ from typing import Any, NamedTuple, cast
 from agents.messages import Turn, is_message, items, members, moment, of_message, text_of, turn
 from pager.errors import Refused
 
-HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
+HOLDERS = ("messages", "mapping", "chat_messages", "input", "output", "choices")
+BEGINNINGS = ("create_time", "created_at", "created")
 FORMS = "messages of OpenAI or Anthropic, the Responses API, or an export of ChatGPT or claude.ai"
 
 
@@ -62,7 +64,7 @@ def conversations(value: Any, where: str) -> Iterator[Conversation]:
 
 def _timed(turns: Iterator[tuple[str, Turn]], whole: Any, where: str) -> Iterator[tuple[str, Turn]]:
     held = cast("Mapping[str, Any]", whole)
-    begun = held.get("create_time") or (held.get("created_at") if "chat_messages" in held else None)
+    begun = next((held[name] for name in BEGINNINGS if held.get(name)), None)
     last = moment(begun, where) if begun is not None else None
     for place, each in turns:
         last = each.get("at", last)
@@ -84,6 +86,8 @@ def _turns(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
     for name in ("messages", "input", "output"):
         if isinstance(whole.get(name), list):
             yield from _of_messages(whole[name], where)
+    if items(whole.get("choices")):
+        yield from _of_messages([members(whole["choices"][0]).get("message")], where)
 
 
 def _of_messages(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:

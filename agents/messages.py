@@ -144,7 +144,8 @@ def _part(part: Mapping[str, Any]) -> str:
         return str(part["text"])
     if kind == "refusal":
         return str(part.get("refusal") or "")
-    return "\n".join(dict.fromkeys((f"({kind})", *_texts(part))))
+    texts = _texts(part)
+    return "\n".join(dict.fromkeys(texts if texts and kind == "text" else (f"({kind})", *texts)))
 
 
 def _texts(value: Any) -> list[str]:

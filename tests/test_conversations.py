@@ -121,6 +121,23 @@ def test_the_responses_api() -> None:
         {"role": "assistant", "text": "On its way.\nNo more."},
     ]
     assert turns({"input": "Hello"}) == [{"role": "user", "text": "Hello"}]
+    answered = {"created_at": 1777991400, "output": RESPONSES["output"]}
+    assert turns(answered) == [
+        {"role": "assistant", "text": "On its way.\nNo more.", "at": "2026-05-05T14:30:00+00:00"}
+    ]
+
+
+def test_a_message_of_the_assistants_api() -> None:
+    said = {"role": "user", "created_at": 1777991400, "content": [{"type": "text", "text": {"value": "Where is it?"}}]}
+    assert turns([said]) == [{"role": "user", "text": "Where is it?", "at": "2026-05-05T14:30:00+00:00"}]
+
+
+def test_a_chat_completion() -> None:
+    said = {"role": "assistant", "content": "On its way."}
+    completion = {"object": "chat.completion", "created": 1777991400, "choices": [{"index": 0, "message": said}]}
+    assert turns(completion) == [{"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:30:00+00:00"}]
+    with pytest.raises(Refused, match="message 0 is None"):
+        turns({"choices": [{"text": "of the old completions"}]})
 
 
 def test_old_calls_refusals_sound_and_custom_calls_of_openai() -> None:
