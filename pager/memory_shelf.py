@@ -65,7 +65,7 @@ class Shelf:
         if place.area == CORE:
             return {f"{block.name}{MARKDOWN}": len(block.value.encode()) for block in self._memory.core()}
         if place.area == RECALL:
-            return {f"{day}{MARKDOWN}": count for day, count in self._memory.days().items()}
+            return {f"{day}{MARKDOWN}": count for day, count in self._memory.days(without=self._in_view()).items()}
         if place.name:
             return {key[len(place.name) + 1 :]: count for _, key, count in self._named(f"{place.name}/")}
         if place.area == ARCHIVE:
@@ -144,7 +144,7 @@ class Shelf:
             read_moment(day, self._memory.zone)
         except Refused:
             return None
-        in_view = {stay.page_id for stay in self._memory.resident() if stay.how in IN_VIEW}
+        in_view = self._in_view()
         lines, pages = list[str](), list[tuple[int, str]]()
         for step in self._memory.said_on(day):
             if step.page_id not in in_view:
@@ -152,6 +152,9 @@ class Shelf:
                 heading = f"## {step.page_id} {stamp(step.at)} {step.who}"
                 lines += [heading, *_lines(self._memory.page(step.page_id)), ""]
         return Found("\n".join(lines), None, tuple(pages)) if pages else None
+
+    def _in_view(self) -> set[str]:
+        return {stay.page_id for stay in self._memory.resident() if stay.how in IN_VIEW}
 
     def note_read(self, pages: Iterable[str]) -> None:
         """The ledger is to know what was read."""

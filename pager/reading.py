@@ -6,7 +6,7 @@ from the vectors in SQLite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 from functools import wraps
@@ -187,12 +187,13 @@ class Reading:
         return self._recall.find(query, limit=limit, after=after, before=before)
 
     @takes_turns
-    def days(self) -> dict[str, int]:
-        """The days on which something was said, oldest first, with the bytes of it."""
+    def days(self, *, without: Collection[str] = ()) -> dict[str, int]:
+        """The days on which something was said, oldest first, with the bytes of it; some steps may be left out."""
         days: dict[str, int] = {}
-        for at, count in self._store.conversation.moments():
-            day = from_micros(at, self.zone).date().isoformat()
-            days[day] = days.get(day, 0) + count
+        for step, at, count in self._store.conversation.moments():
+            if f"s{step}" not in without:
+                day = from_micros(at, self.zone).date().isoformat()
+                days[day] = days.get(day, 0) + count
         return days
 
     @takes_turns

@@ -135,6 +135,18 @@ def test_a_day_holds_what_was_said_and_has_left_the_view(files: MemoryFiles, mem
         view(files, "/memories/recall/2026-05-04.md")
 
 
+def test_a_day_that_is_wholly_in_view_is_no_file(files: MemoryFiles, memory: Memory) -> None:
+    memory.append_user("in view")
+    (today,) = memory.days()
+    assert view(files, "/memories/recall").split("\n")[1:] == ["0B\t/memories/recall"]
+    with pytest.raises(Refused, match="does not exist"):
+        view(files, f"/memories/recall/{today}.md")
+    memory.record("user", "two", at=f"{today}T00:10")
+    said = len('{"type":"text","text":"two"}')
+    assert view(files, "/memories/recall").split("\n")[2:] == [f"{said}B\t/memories/recall/{today}.md"]
+    assert view(files, f"/memories/recall/{today}.md").split("\n")[2] == "     2\ttwo"
+
+
 def test_a_page_is_read_to_its_end_by_ranges_of_lines(files: MemoryFiles, memory: Memory) -> None:
     text = "".join(f"{number:05}" for number in range(20_000))  # one line of 100,000 characters
     memory.record("user", text)

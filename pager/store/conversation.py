@@ -162,13 +162,13 @@ class ConversationTable:
 
     # by when it was said
 
-    def moments(self) -> list[tuple[int, int]]:
-        """When every step was said, and how many bytes it holds, as it came."""
+    def moments(self) -> list[tuple[int, int, int]]:
+        """Every step, when it was said, and how many bytes it holds, as it came."""
         sql = (
-            "SELECT s.at, sum(length(CAST(p.block AS BLOB))) AS bytes FROM steps s JOIN parts p ON p.step = s.id"
+            "SELECT s.id, s.at, sum(length(CAST(p.block AS BLOB))) AS bytes FROM steps s JOIN parts p ON p.step = s.id"
             " WHERE p.kind = 'said' AND s.purged = 0 GROUP BY s.id ORDER BY s.at"
         )
-        return [(row["at"], row["bytes"]) for row in self._db.rows(sql)]
+        return [(row["id"], row["at"], row["bytes"]) for row in self._db.rows(sql)]
 
     def said_between(self, start: int, end: int) -> list[Row]:
         """The steps of a half-open span of time, in their order; not those whose text is gone."""

@@ -89,11 +89,11 @@ def test_steps_by_when_they_were_said(store: Store) -> None:
     early, _ = say(store, "early", at=10)
     store.conversation.append_part(early, "notice", "user", text("not said"), 10)
     size = len(json.dumps(text("early"), separators=(",", ":")))
-    assert store.conversation.moments() == [(10, size), (90, size - 1)]
+    assert store.conversation.moments() == [(early, 10, size), (late, 90, size - 1)]
     assert [row["id"] for row in store.conversation.said_between(10, 90)] == [early]
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [early, late]
     store.upkeep.mark_step_purged(early)
-    assert store.conversation.moments() == [(90, size - 1)]
+    assert store.conversation.moments() == [(late, 90, size - 1)]
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
 
 
