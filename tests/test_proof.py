@@ -134,6 +134,20 @@ def test_another_figure_makes_another_table(results: Json) -> None:
     assert "1234.50" in tables.whole(other)
 
 
+def test_a_side_that_was_too_slow_is_shown_where_it_stood_and_then_left_out_ours_too(results: Json) -> None:
+    other = json.loads(json.dumps(results))
+    points = other["overhead"]["figures"]["points"]
+    points["1000"]["ours"] |= {"at": 654, "wall_ms": 12.5}
+    del points["10000"]["ours"]
+    other["scale"]["figures"]["archives"]["ours"] = {}
+    lines = short_table.short(other).splitlines()
+    [short] = [line for line in lines if "at 1,000 turns" in line]
+    [missing] = [line for line in lines if "at 10,000 turns" in line]
+    assert short.split("|")[2].strip() == "12.5 (at 654)"
+    assert missing.split("|")[2].strip() == "-"
+    assert not any("100,000 facts " in line for line in lines)
+
+
 def test_what_was_left_out_is_told(results: Json) -> None:
     figures = json.loads(json.dumps(results["overhead"]["figures"]))
     figures["stopped"] = {"mem0": "stopped at 5,000 turns: slow"}

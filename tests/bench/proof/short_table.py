@@ -41,7 +41,8 @@ def overhead(figures: Json) -> list[list[str]]:
             for name, each in told.items()
             if not name.startswith(OURS) and name != EXPLAINS
         ]
-        rows.append([f"ms added to a turn, at {int(point):,} turns", f"{told[OURS]['wall_ms']:.1f}", ", ".join(others)])
+        ours = f"{told[OURS]['wall_ms']:.1f}{_where(told[OURS], int(point))}" if OURS in told else "-"
+        rows.append([f"ms added to a turn, at {int(point):,} turns", ours, ", ".join(others)])
     return rows
 
 
@@ -52,7 +53,9 @@ def _where(told: Json, point: int) -> str:
 def scale(figures: Json) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in (OURS, "ours, words only"):
-        told = list(figures["archives"][name].values())[-1]
+        if not (sizes := figures["archives"][name]):
+            continue
+        told = list(sizes.values())[-1]
         bare = figures["archives"]["bare Chroma"].get(str(told["facts"]))
         what = f"ms to search, to keep one, at {told['facts']:,} facts{name.removeprefix(OURS)}"
         rows.append([what, _both(told), f"bare Chroma {_both(bare)}" if bare else ""])
