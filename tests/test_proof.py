@@ -7,11 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import pytest
 
-from tests.bench.proof import cost_talk, environments, injected, short_table, survival, tables, written
+from tests.bench.peers.bare_sdk import Bare
+from tests.bench.peers.tool_runner import Runner
+from tests.bench.proof import cost_talk, environments, injected, short_table, survival, tables, tears, written
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide, SlideUnmarked, core_text
 from tests.standin import Standin
+from tests.standin.server import StandinProcess
 
 Json = dict[str, Any]
 FRAME = Frame(
@@ -88,6 +92,31 @@ def test_core_reads_as_the_edit_left_it() -> None:
 def test_a_turn_is_missing_unless_its_text_came_back() -> None:
     answered = [survival.mark(number) for number in range(3)]
     assert survival.missing(answered, [f"{answered[2]} and more", answered[0]]) == 1
+
+
+def test_a_file_is_torn_where_it_is_said() -> None:
+    held = b"x" * 3 * tears.PAGE
+    assert tears.cut(held, 0.5) == held[: len(held) // 2]
+    blanked = tears.blank(held, 0.5)
+    assert blanked == b"x" * tears.PAGE + bytes(tears.PAGE) + b"x" * tears.PAGE
+    assert tears.blank(b"xyz", 0.95) == bytes(3)
+
+
+def test_of_bad_ends_it_is_told_which_file_was_torn() -> None:
+    ends = [("lost nothing", "a"), ("lost some without a word", "log"), ("lost nothing", "b"), ("lost all", "log")]
+    told = tears.told(ends)
+    assert told == "4 tears: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
+
+
+@pytest.mark.parametrize("kind", [Bare, Runner])
+def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: type[Any], tmp_path: Path) -> None:
+    with StandinProcess(limit=20_000, replies=survival.REPLIES) as standin:
+        side = kind(standin.base_url, tmp_path)
+        with pytest.raises(anthropic.BadRequestError):
+            side.turn("far too long " * 30_000)
+        side.turn("and now something short")
+        assert side.said() == ["and now something short"]
+        side.close()
 
 
 def test_newest_turns_keep_within_their_tokens() -> None:

@@ -66,7 +66,7 @@ def of_scale(run: Run) -> Json:
 
 def of_survival(run: Run) -> Json:
     names = [sides.OURS, sides.BARE] if run.quick else run.names(*EXPLAIN)
-    size = {"kills": 1, "tears": 2} if run.quick else {"kills": 15, "tears": 14}
+    size = {"kills": 1, "torn_files": 1} if run.quick else {"kills": 15, "torn_files": 12}
     return {**survival.figures(run.work, run.cache, names, **size), "missing": run.missing}
 
 

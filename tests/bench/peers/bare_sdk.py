@@ -21,15 +21,15 @@ class Bare:
             self._messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
 
     def turn(self, text: str) -> str:
-        self._messages.append({"role": "user", "content": text})
-        sent = self._messages[-2 * KEPT_TURNS + 1 :]
+        asked = {"role": "user", "content": text}
+        sent = [*self._messages[-2 * KEPT_TURNS + 2 :], asked]
         with self._client.messages.stream(
             model=MODEL, max_tokens=MAX_TOKENS, system=INSTRUCTIONS, messages=sent
         ) as stream:
             for _ in stream:
                 pass
             message: Any = stream.get_final_message()
-        self._messages.append({"role": "assistant", "content": message.content})
+        self._messages += [asked, {"role": "assistant", "content": message.content}]  # not what was refused
         return message.content[0].text
 
     def said(self) -> list[str]:

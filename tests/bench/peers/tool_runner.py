@@ -33,13 +33,13 @@ class Runner:
                 (self._directory / "memories" / name).write_text(asked, encoding="utf-8")
 
     def turn(self, text: str) -> str:
-        self._messages.append({"role": "user", "content": text})
+        asked: Any = {"role": "user", "content": text}
         runner = self._client.beta.messages.tool_runner(
             model=MODEL, max_tokens=MAX_TOKENS, system=INSTRUCTIONS, tools=[self._files, *self._tools], thread=False,
-            messages=self._messages[-2 * KEPT_TURNS + 1 :],
+            messages=[*self._messages[-2 * KEPT_TURNS + 2 :], asked],
         )  # fmt: skip
         message: Any = runner.until_done()
-        self._messages.append({"role": "assistant", "content": message.content})
+        self._messages += [asked, {"role": "assistant", "content": message.content}]  # not what was refused
         return message.content[0].text
 
     def said(self) -> list[str]:

@@ -68,8 +68,8 @@ class Ours:
             for text in texts:
                 self.agent.memory.archive(text, neighbours=0)
 
-    def search(self, text: str) -> list[str]:
-        return [hit.text for hit in self.agent.memory.search_archive(text, limit=4)]
+    def search(self, text: str, limit: int = 4) -> list[str]:
+        return [hit.text for hit in self.agent.memory.search_archive(text, limit=limit)]
 
     def said(self) -> list[str]:
         hits = self.agent.memory.search_recall("", limit=1_000_000)

@@ -19,7 +19,7 @@ from time import sleep
 from typing import Any
 
 from tests.bench.peers.lines import MARK
-from tests.bench.proof import survival_talk
+from tests.bench.proof import survival_talk, tears
 from tests.bench.proof.sides import LANGGRAPH, OURS, RUNNER, WRONG, Ended, Side
 from tests.standin.server import StandinProcess
 
@@ -47,10 +47,10 @@ class Stage:
         return Side.start(self.name, self.standin.base_url, directory or self.directory, self.cache, *more)
 
 
-def figures(work: Path, cache: Path, names: Sequence[str], *, kills: int, tears: int) -> Json:
+def figures(work: Path, cache: Path, names: Sequence[str], *, kills: int, torn_files: int) -> Json:
     ordeals: dict[str, Callable[[Stage], str]] = {
         "kill -9": lambda stage: killed(stage, kills),
-        "torn files": lambda stage: torn(stage, tears),
+        "torn files": lambda stage: torn(stage, torn_files),
         "1 MB message": giant_message,
         "10 MB tool result": giant_result,
         "provider down, then kill -9": provider_down,
@@ -117,12 +117,13 @@ def _what_is_left(stage: Stage, answered: Sequence[str], after: str, broken: Seq
 
 
 def torn(stage: Stage, most: int) -> str:
-    """Killed with files half written to, then each file in turn: cut in half, or a page of noughts in the middle."""
+    """Killed with files half written to, then each file in turn, `most` of them, is torn in every way."""
     side = stage.start()
     answered = [mark(number) for number in range(KEPT)]
+    facts = [f"fact number {number} is about hats" for number in range(FACTS)] if stage.name == OURS else []
     try:
-        if stage.name == OURS:
-            side.ask("archive", texts=[f"fact number {number} is about hats" for number in range(FACTS)])
+        if facts:
+            side.ask("archive", texts=facts)
             side.ask("search", text="hats")
         for text in answered:
             side.ask("turn", text=text, seconds=SECONDS)
@@ -132,28 +133,19 @@ def torn(stage: Stage, most: int) -> str:
     files = [path for path in files if path.suffix != ".yaml"]
     if not files:
         return "it has no files"
-    tears = [(file, tear) for file in files for tear in (_cut, _blank)]
-    tears = Random(7).sample(tears, min(most, len(tears)))
-    ends = [_after_a_tear(stage, file, tear, answered) for file, tear in tears]
-    return f"{len(tears)} tears: " + ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+    files = sorted(Random(7).sample(files, min(most, len(files))))
+    ends = [
+        (_after_a_tear(stage, file, tear(file.read_bytes(), place), answered, facts), file.name)
+        for file in files for tear in tears.KINDS for place in tears.PLACES
+    ]  # fmt: skip
+    return tears.told(ends)
 
 
-def _cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def _blank(file: Path) -> None:
-    held = bytearray(file.read_bytes())
-    middle = len(held) // 2
-    held[middle : middle + 4096] = bytes(len(held[middle : middle + 4096]))
-    file.write_bytes(held)
-
-
-def _after_a_tear(stage: Stage, file: Path, tear: Callable[[Path], None], answered: Sequence[str]) -> str:
+def _after_a_tear(stage: Stage, file: Path, torn: bytes, answered: Sequence[str], facts: Sequence[str]) -> str:
     copy = stage.directory.with_name(f"{stage.directory.name}-torn")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(stage.directory, copy)
-    tear(copy / file.relative_to(stage.directory))
+    (copy / file.relative_to(stage.directory)).write_bytes(torn)
     try:
         side = stage.start(copy)
     except Ended:
@@ -163,12 +155,14 @@ def _after_a_tear(stage: Stage, file: Path, tear: Callable[[Path], None], answer
     with side:
         try:
             lost = missing(answered, side.ask("said", seconds=SECONDS))
+            if facts:
+                lost += missing(facts, side.ask("search", text="hats", limit=len(facts), seconds=SECONDS))
             side.ask("turn", text=mark(99_999), seconds=SECONDS)
         except Ended:
             return "crashed later"
         except WRONG:
             return "failed later"
-    return "lost nothing" if not lost else "lost all" if lost == len(answered) else "lost some without a word"
+    return tears.WELL if not lost else "lost all" if lost == len(answered) + len(facts) else "lost some without a word"
 
 
 # giants

@@ -37,6 +37,13 @@ WHY_RERENDER = (
 )
 
 
+WHY_TORN = (
+    "A torn file is more than any crash leaves. Of ours, a torn log of SQLite (pager.db-wal) loses the newest turns "
+    "without a word, as with everybody who keeps SQLite: it ends where its checksums do. The vector index loses "
+    "nothing, for it is made again."
+)
+
+
 def whole(results: Json) -> str:
     """Every section that there is, as a page."""
     parts = [
@@ -129,7 +136,7 @@ def survival(figures: Json) -> str:
     rows += [[title, *(one_line(told[name]) for name in names)] for title, told in ordeals.items()]
     return (
         f"{grid(rows)}\n\nIn the first two and the last every turn asks to remember a fact, so that a side which keeps "
-        f"only facts has every chance.{_left_out(figures)}"
+        f"only facts has every chance. {WHY_TORN}{_left_out(figures)}"
     )
 
 
