@@ -12,7 +12,18 @@ import pytest
 
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
-from tests.bench.proof import cost_talk, environments, injected, short_table, survival, tables, tears, written
+from tests.bench.proof import (
+    cost_talk,
+    environments,
+    injected,
+    overhead,
+    short_table,
+    sides,
+    survival,
+    tables,
+    tears,
+    written,
+)
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide, SlideUnmarked, core_text
 from tests.standin import Standin
 from tests.standin.server import StandinProcess
@@ -94,6 +105,30 @@ def test_a_turn_is_missing_unless_its_text_came_back() -> None:
     assert survival.missing(answered, [f"{answered[2]} and more", answered[0]]) == 1
 
 
+def test_of_overhead_the_median_round_counts_without_the_servers_time() -> None:
+    rounds = [overhead.Round(10, wall, cpu=0.05, server=server) for wall, server in ((0.2, 0.1), (0.5, 0.2), (9, 0.3))]
+    assert overhead.told(rounds) == pytest.approx(
+        {"wall_ms": 30, "mean_wall_ms": 1000 * (9.7 - 0.6) / 30, "cpu_ms": 5, "server_ms": 20}
+    )
+
+
+def test_a_side_that_does_not_begin_is_told_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sides.COMMANDS, "broken", ["tests.bench.peers.no_such_module"])
+    found = overhead.figures(tmp_path, tmp_path, ["broken", sides.BARE], points=(10,), turns=10, seconds=60)
+    assert found["stopped"]["broken"].startswith("did not begin: broken ended with 1")
+    assert list(found["points"]["10"]) == [sides.BARE]
+
+
+def test_whoever_dies_is_told_so_whenever_it_is_asked(tmp_path: Path) -> None:
+    with sides.Side.start(sides.BARE, "http://127.0.0.1:9", tmp_path / "side", tmp_path) as side:
+        side.process.kill()
+        for _ in range(2):
+            with pytest.raises(sides.Ended, match="ended with -9"):
+                side.ask("said")
+
+
 def test_a_file_is_torn_where_it_is_said() -> None:
     held = b"x" * 3 * tears.PAGE
     assert tears.cut(held, 0.5) == held[: len(held) // 2]
@@ -137,6 +172,12 @@ def test_an_environment_of_other_pins_is_none(tmp_path: Path) -> None:
     assert environments.python(tmp_path, "mem0") == place / "bin" / "python"
     (place / "installed.txt").write_text("mem0ai==0.1", encoding="utf-8")
     assert environments.python(tmp_path, "mem0") is None
+
+
+def test_a_cache_that_cannot_be_made_leaves_the_peer_out(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    assert environments.install(file, "mem0") == f"{file / 'mem0'} cannot be made: Not a directory"
 
 
 @pytest.fixture(scope="module")

@@ -36,8 +36,8 @@ def install(cache: Path, peer: str) -> str:
     if python(cache, peer):
         return ""
     place = cache / peer
-    place.mkdir(parents=True, exist_ok=True)
     try:
+        place.mkdir(parents=True, exist_ok=True)
         venv.create(place, clear=True, with_pip=True)
         subprocess.run(
             [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
@@ -49,6 +49,8 @@ def install(cache: Path, peer: str) -> str:
         return (told or [f"pip ended with {error.returncode}"])[-1]
     except subprocess.TimeoutExpired:
         return f"it was not installed in {INSTALL_SECONDS} s"
+    except OSError as error:
+        return f"{place} cannot be made: {error.strerror}"
     (place / "installed.txt").write_text(_pins(peer), encoding="utf-8")
     return ""
 

@@ -96,7 +96,10 @@ class Side:
     def say(self, name: str, **arguments: Any) -> None:
         """Ask without waiting; whoever kills it next needs no answer."""
         assert self.process.stdin is not None
-        self.process.stdin.write((json.dumps({"do": name, **arguments}) + "\n").encode())
+        try:
+            self.process.stdin.write((json.dumps({"do": name, **arguments}) + "\n").encode())
+        except BrokenPipeError:
+            raise Ended(f"{self.name} ended with {self.process.wait()}") from None
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
