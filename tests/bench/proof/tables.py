@@ -17,16 +17,22 @@ LETTA = (
     "turn at 10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
 )
 WHY_MORE_THAN_BARE = (
-    "Why ours takes longer than the bare SDK, which keeps nothing: a turn is two durable commits, four with a fact; "
-    "each message is embedded by MiniLM and looked up (that costs the difference to ours without an embedder; "
-    "the peers' vectors are hashed words and free); a request carries tools, core, and blocks instead of strings, "
-    "which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has left is embedded in the "
-    "background, which is processor time that no turn waits for."
+    "Wall time is of the median round of ten turns, two of which keep a fact. Why ours takes longer than the bare SDK, "
+    "which keeps nothing: a turn is two durable commits, four with a fact; each message is embedded by MiniLM and "
+    "looked up (that costs the difference to ours without an embedder; mem0's vectors are hashed words and free, "
+    "langgraph has none here); a request carries tools, core, and blocks instead of strings, which the SDK copies one "
+    "by one (`bare SDK, our requests` is that alone); and what has left is embedded in the background, which is "
+    "processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
     "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
     "now, and writes into the ledger what it found and what it just missed; texts, versions, words and vectors are in "
-    "SQLite as well, from which the index can be made again."
+    "SQLite as well, from which the index can be made again. Opening takes longer because every file of the index is "
+    "read first and compared with its digest: Chroma's own code trusts its files, and a torn one can end the process."
+)
+WHOSE_QUESTIONS = (
+    "They are of bfcl_memory, on which the weights of searching turns and the thresholds of prefetch were chosen, and "
+    "each sentence of it is a fact here, as an agent would keep it at best: take the shares as the better end."
 )
 WHY_RERENDER = (
     "With as little written to the cache as ours writes, re-rendering would still cost {floor:.0%} of its price: "
@@ -160,7 +166,8 @@ def injected(figures: Json) -> str:
         cells = [figures[length]["ways"][way] for length in figures]
         rows.append([told, *(f"{cell['tokens']:,.0f}, {cell['found']:.0%}" for cell in cells)])
     asked = ", ".join(f"{told['questions']} at {int(length):,}" for length, told in figures.items())
-    return f"{grid(rows)}\n\nQuestions: {asked}. The answer counts as there when a sentence that holds it is, whole."
+    what = f"Questions: {asked}. The answer counts as there when a sentence that holds it is, whole. {WHOSE_QUESTIONS}"
+    return f"{grid(rows)}\n\n{what}"
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Json], str]]] = {
