@@ -1,4 +1,5 @@
-"""langgraph with its SQLite checkpointer and its SQLite store: a graph of one node that calls the SDK.
+"""langgraph with its SQLite checkpointer and its SQLite store: a graph of a node that calls the SDK, and, where a tool
+is wanted, of one that runs it.
 
 The thread holds every message; the node sends the newest ones. A fact goes to the store, which is asked at each turn
 (without vectors, which would need an extension of SQLite).
@@ -14,18 +15,22 @@ from typing import Any
 
 import anthropic
 
+from tests.bench.peers.giant_tool import read_everything
 from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MARK, MAX_TOKENS, MODEL, serve
 
 FOUND = 4
 FACTS = ("dana", "facts")
-ROLES = {"human": "user", "ai": "assistant"}
+TOOL: Any = {
+    "name": read_everything.__name__, "description": read_everything.__doc__,
+    "input_schema": {"type": "object", "properties": {}},
+}  # fmt: skip
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 class Graph:
-    def __init__(self, base_url: str, directory: Path) -> None:
+    def __init__(self, base_url: str, directory: Path, more: str = "") -> None:
         from langgraph.checkpoint.sqlite import SqliteSaver
-        from langgraph.graph import START, MessagesState, StateGraph
+        from langgraph.graph import END, START, MessagesState, StateGraph
         from langgraph.store.sqlite import SqliteStore
 
         self._client = anthropic.Anthropic(base_url=base_url, api_key="none", max_retries=0)
@@ -36,24 +41,41 @@ class Graph:
         builder: Any = StateGraph(MessagesState)
         builder.add_node("answer", self._answer)
         builder.add_edge(START, "answer")
+        self._tools = [TOOL] if more == "survives" else []
+        if self._tools:
+            builder.add_node("tools", self._run_tools)
+            builder.add_conditional_edges("answer", lambda state: "tools" if state["messages"][-1].tool_calls else END)
+            builder.add_edge("tools", "answer")
         self._graph: Any = builder.compile(checkpointer=SqliteSaver(self._threads), store=self._store)
 
     def _answer(self, state: Any) -> Any:
         from langchain_core.messages import AIMessage
 
         newest = state["messages"][-2 * KEPT_TURNS + 1 :]
-        text = newest[-1].content
+        text = newest[-1].content if newest[-1].type == "human" else ""
+        offered: Any = {"tools": self._tools} if self._tools else {}
         found = [str(item.value["text"]) for item in self._store.search(FACTS, limit=FOUND)]
         with self._client.messages.stream(
             model=MODEL, max_tokens=MAX_TOKENS, system="\n".join([INSTRUCTIONS, *found]),
-            messages=[{"role": ROLES[each.type], "content": each.content} for each in newest],  # type: ignore[typeddict-item]
+            messages=[_sent(each) for each in newest], **offered,
         ) as stream:  # fmt: skip
             for _ in stream:
                 pass
             message: Any = stream.get_final_message()
         if text.startswith(MARK):
             self._store.put(FACTS, f"{len(state['messages'])}", {"text": text})
-        return {"messages": [AIMessage(content=message.content[0].text)]}
+        said = "".join(block.text for block in message.content if block.type == "text")
+        calls = [
+            {"id": block.id, "name": block.name, "args": block.input}
+            for block in message.content if block.type == "tool_use"
+        ]  # fmt: skip
+        return {"messages": [AIMessage(content=said, tool_calls=calls)]}
+
+    def _run_tools(self, state: Any) -> Any:
+        from langchain_core.messages import ToolMessage
+
+        calls = state["messages"][-1].tool_calls
+        return {"messages": [ToolMessage(content=read_everything(), tool_call_id=call["id"]) for call in calls]}
 
     def grow(self, turns: Sequence[Sequence[str]]) -> None:
         from langchain_core.messages import AIMessage, HumanMessage
@@ -81,6 +103,20 @@ class Graph:
         self._client.close()
         self._threads.close()
         self._facts.close()
+
+
+def _sent(message: Any) -> Any:
+    """As the Messages API has it."""
+    if message.type == "human":
+        return {"role": "user", "content": message.content}
+    if message.type == "tool":
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
+        return {"role": "user", "content": [result]}
+    calls = [
+        {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
+        for call in message.tool_calls
+    ]  # fmt: skip
+    return {"role": "assistant", "content": calls or message.content}
 
 
 if __name__ == "__main__":

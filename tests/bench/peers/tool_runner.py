@@ -10,6 +10,7 @@ import anthropic
 from anthropic import beta_tool
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 
+from tests.bench.peers.giant_tool import read_everything
 from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MARK, MAX_TOKENS, MODEL, serve
 
 
@@ -18,8 +19,6 @@ class Runner:
         self._client = anthropic.Anthropic(base_url=base_url, api_key="none", max_retries=0)
         self._tools: list[Any] = []
         if more == "survives":
-            from tests.bench.proof.survival_talk import read_everything
-
             self._tools.append(beta_tool(read_everything))
         self._files = BetaLocalFilesystemMemoryTool(str(directory))
         self._directory = directory

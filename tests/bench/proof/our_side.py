@@ -23,7 +23,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "words": {"archival": {"embedder": "none"}},
     "survives": {
         "window": {"limit_tokens": 20_000},
-        "tools": [{"use": "tests.bench.proof.survival_talk:read_everything"}],
+        "tools": [{"use": "tests.bench.peers.giant_tool:read_everything"}],
         "recall": {"digest": {"summarize": {"model": "down"}}},
     },
 }

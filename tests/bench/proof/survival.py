@@ -29,6 +29,7 @@ KEPT = 30  # turns that every side has before its files are torn
 FACTS = 300  # so many that ours has a vector index, too
 LONGEST_DELAY = 0.05  # seconds until a kill: about a turn
 SECONDS = 120.0
+WITH_TOOLS = (OURS, RUNNER, LANGGRAPH)
 _PLACE = re.compile(r"/\S*/")  # where a file happened to be
 REPLIES = "tests.bench.proof.survival_talk:reply"
 
@@ -43,7 +44,7 @@ class Stage:
     cache: Path
 
     def start(self, directory: Path | None = None) -> Side:
-        more = ["survives"] if self.name in (OURS, RUNNER) else []
+        more = ["survives"] if self.name in WITH_TOOLS else []
         return Side.start(self.name, self.standin.base_url, directory or self.directory, self.cache, *more)
 
 
@@ -173,7 +174,7 @@ def giant_message(stage: Stage) -> str:
 
 
 def giant_result(stage: Stage) -> str:
-    if stage.name not in (OURS, RUNNER):
+    if stage.name not in WITH_TOOLS:
         return "not put through: it runs no tools here"
     return _giant(stage, survival_talk.WISH)
 

@@ -1,4 +1,4 @@
-"""What the model says where something goes wrong, and the tool that answers too much.
+"""What the model says where something goes wrong.
 
 "use your tool" makes it call `read_everything`, if it was offered; everything else is answered in a word.
 """
@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.bench.peers.giant_tool import read_everything
 from tests.standin import Reply, call
 
 Json = dict[str, Any]
 WISH = "use your tool"
-TOOL_MB = 10
-
-
-def read_everything() -> str:
-    """Reads everything there is."""
-    return "one line of a long log, with a number 123456\n" * (TOOL_MB * 1_000_000 // 45)
 
 
 def reply(params: Json) -> Reply:
