@@ -44,7 +44,7 @@ WHY_RERENDER = (
 
 
 WHY_TORN = (
-    "A torn file is more than any crash leaves. Of ours, a torn log of SQLite (pager.db-wal) loses the newest turns "
+    "A torn file is more than kill -9 leaves. Of ours, a torn log of SQLite (pager.db-wal) loses the newest turns "
     "without a word, as with everybody who keeps SQLite: it ends where its checksums do. The vector index loses "
     "nothing, for it is made again."
 )
