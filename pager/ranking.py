@@ -88,9 +88,9 @@ class Ranking:
         """Whoever the question names, or means by a pronoun, among those who speak in the same sessions."""
         import numpy as np
 
-        turns, found = self.turns, np.zeros(len(self.turns), dtype=np.float64)
-        for number, share in enumerate(map(_named_in(question), turns.speakers)):
-            if share:
+        turns, found, asked = self.turns, np.zeros(len(self.turns), dtype=np.float64), set(_words(question))
+        for number, speaker in enumerate(turns.speakers):
+            if share := _named(speaker, asked):
                 own = turns.speaker == number
                 together = np.isin(turns.session, turns.session[own])
                 found[own] += share * rarity(int(own.sum()), int(together.sum()))
@@ -168,18 +168,13 @@ def rarity(holding: int, among: int) -> float:
     return math.log(1 + (among - holding + 0.5) / (holding + 0.5))
 
 
-class _named_in:  # noqa: N801 - called like a function
-    """How much of a speaker's name stands in a question, or whether it speaks of their role."""
-
-    def __init__(self, question: str) -> None:
-        self._words = set(_words(question))
-        self._roles = {_SPEAKS_OF.get(word, word) for word in self._words}
-
-    def __call__(self, speaker: Speaker) -> float:
-        role, name = speaker
-        of_name = _words(name or "")
-        named = sum(word in self._words for word in of_name) / len(of_name) if of_name else 0.0
-        return max(named, float(not self._roles.isdisjoint(_words(role))))
+def _named(speaker: Speaker, asked: set[str]) -> float:
+    """How much of a speaker's name is among the words of a question; all of it, if they speak of their role."""
+    role, name = speaker
+    if any(_SPEAKS_OF.get(word, word) in _words(role) for word in asked):
+        return 1.0
+    of_name = _words(name or "")
+    return sum(word in asked for word in of_name) / len(of_name) if of_name else 0.0
 
 
 def _words(text: str) -> list[str]:
