@@ -213,7 +213,7 @@ class ArchiveTable:
 
     def dimension(self) -> int | None:
         """Of the vectors that are stored; None if there are none."""
-        return self._db.value("SELECT length(vector) / 4 FROM vectors LIMIT 1")
+        return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE fact = (SELECT max(fact) FROM vectors)")
 
     def drop_vectors(self) -> None:
         self._db.run("DELETE FROM vectors")

@@ -110,7 +110,8 @@ class SaidTable:
 
     def dimension(self) -> int | None:
         """Of the vectors that are stored; None if there are none."""
-        return self._db.value("SELECT length(vector) - 4 FROM said_vectors LIMIT 1")
+        newest = "(SELECT max(row) FROM said_vectors)"
+        return self._db.value(f"SELECT length(vector) - 4 FROM said_vectors WHERE row = {newest}")
 
     def drop_vectors(self) -> None:
         """Every part that has a vector wants another one."""
