@@ -25,7 +25,7 @@ from pager.errors import NotFound, Refused
 from pager.rows import Asked, CoreVersion, Piece, Rows, StepRow
 from pager.store import Store
 from pager.store.browse import FACTS
-from pager.turns import Turns
+from pager.turns import Turns, takes_turns
 from pager.types import Epoch, Fact, FactUse, Movement, Pin, Usage, read_page_id
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
@@ -57,110 +57,110 @@ class Browsing:
 
     # lists
 
+    @takes_turns
     def requests(self, limit: int, through: str | None = None) -> list[Asked]:
         """The newest requests, in order; with `through` up to the one that this step answered."""
         number = None if through is None else _step(through)
-        with self._turns.lock, self._turns:
-            return self._store.browse.requests(_length(limit), number)
+        return self._store.browse.requests(_length(limit), number)
 
+    @takes_turns
     def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
-        with self._turns.lock, self._turns:
-            return self._store.browse.requests_from(_offset(offset), _length(limit))
+        return self._store.browse.requests_from(_offset(offset), _length(limit))
 
+    @takes_turns
     def around(self, step: str) -> tuple[str | None, str | None]:
         """The replies to a request before and after a step."""
         number = _step(step)
-        with self._turns.lock, self._turns:
-            found = self._store.prompt.answered_around(number)
+        found = self._store.prompt.answered_around(number)
         before, after = (None if near is None else f"s{near}" for near in found)
         return before, after
 
+    @takes_turns
     def epoch(self, number: int) -> Epoch | None:
-        with self._turns.lock, self._turns:
-            return self._store.prompt.epoch(number)
+        return self._store.prompt.epoch(number)
 
+    @takes_turns
     def usage(self) -> Usage:
         """What all requests together cost, in tokens."""
-        with self._turns.lock, self._turns:
-            return self._store.browse.usage()
+        return self._store.browse.usage()
 
+    @takes_turns
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        with self._turns.lock, self._turns:
-            return self._store.browse.steps(_offset(offset), _length(limit))
+        return self._store.browse.steps(_offset(offset), _length(limit))
 
+    @takes_turns
     def step(self, page_id: str) -> StepRow:
         """One step as the list has it."""
-        with self._turns.lock, self._turns:
-            row = self._store.browse.step(_step(page_id))
+        row = self._store.browse.step(_step(page_id))
         if row is None:
             raise NotFound(f"there is no step {page_id!r}.")
         return row
 
+    @takes_turns
     def pieces_of(self, step: int) -> list[Piece]:
         """The said parts of a step; none when there is no such step."""
-        with self._turns.lock, self._turns:
-            return self._store.browse.pieces_of(step)
+        return self._store.browse.pieces_of(step)
 
+    @takes_turns
     def piece(self, part: int) -> list[Piece]:
         """The said part x<part>, if there is one."""
-        with self._turns.lock, self._turns:
-            found = self._store.browse.piece(part)
+        found = self._store.browse.piece(part)
         return [found] if found else []
 
+    @takes_turns
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
         """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold it."""
         if kind not in FACTS:
             raise Refused(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        with self._turns.lock, self._turns:
-            return self._store.browse.facts(kind, text, _offset(offset), _length(limit))
+        return self._store.browse.facts(kind, text, _offset(offset), _length(limit))
 
+    @takes_turns
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
-        with self._turns.lock, self._turns:
-            return self._store.browse.movements(tuple(events), _offset(offset), _length(limit))
+        return self._store.browse.movements(tuple(events), _offset(offset), _length(limit))
 
+    @takes_turns
     def events(self) -> dict[str, int]:
         """How many rows of each event the ledger has."""
-        with self._turns.lock, self._turns:
-            return self._store.browse.events()
+        return self._store.browse.events()
 
+    @takes_turns
     def pins(self) -> list[Pin]:
         """What is pinned, also what the prompt has not shown yet."""
-        with self._turns.lock, self._turns:
-            return self._store.prompt.pins()
+        return self._store.prompt.pins()
 
+    @takes_turns
     def command(self, command_id: str) -> str | None:
         """What became of a command that was left in the inbox; None while it waits."""
-        with self._turns.lock, self._turns:
-            return self._store.journal.command(command_id)
+        return self._store.journal.command(command_id)
 
+    @takes_turns
     def core_history(self, block: str) -> list[CoreVersion]:
         """Every version of a core block, oldest first."""
-        with self._turns.lock, self._turns:
-            return self._store.browse.core_history(block)
+        return self._store.browse.core_history(block)
 
     # a text
 
+    @takes_turns
     def holding(self, text: str, most: int = MOST_PLACES) -> Places:
         """Every place that holds a text, oldest first, at most so many of each kind. Case and white space do not count.
         What our own tools answered only repeats other places, and is left out, with the calls that asked for it."""
         wanted, pattern = normal(text), like(text)
         browse = self._store.browse
-        with self._turns.lock, self._turns:
-            pieces = _first(
-                most + 1,
-                _all(lambda after: browse.pieces_like(pattern, after, BATCH), lambda piece: piece.part),
-                lambda piece: holds(blocks.text_of(piece.block), wanted) and not self._ours(piece),
-            )
-            facts = _first(
-                most + 1,
-                _all(lambda after: browse.facts_like(pattern, after, BATCH), lambda fact: fact.number),
-                lambda fact: wanted in normal(fact.text),
-            )
-            core = [
-                name
-                for name in browse.core_like(pattern)
-                if any(wanted in normal(version.block.value) for version in browse.core_history(name))
-            ]
+        pieces = _first(
+            most + 1,
+            _all(lambda after: browse.pieces_like(pattern, after, BATCH), lambda piece: piece.part),
+            lambda piece: holds(blocks.text_of(piece.block), wanted) and not self._ours(piece),
+        )
+        facts = _first(
+            most + 1,
+            _all(lambda after: browse.facts_like(pattern, after, BATCH), lambda fact: fact.number),
+            lambda fact: wanted in normal(fact.text),
+        )
+        core = [
+            name
+            for name in browse.core_like(pattern)
+            if any(wanted in normal(version.block.value) for version in browse.core_history(name))
+        ]
         more = len(pieces) > most or len(facts) > most
         return Places(tuple(pieces[:most]), tuple(facts[:most]), tuple(core), more)
 
@@ -174,11 +174,11 @@ class Browsing:
         own = {part.block.get("tool_use_id") for part in answers if not part.searchable}
         return piece.block.get("id") in own
 
+    @takes_turns
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """The newest searches that found or just missed one of the pages, or asked for one of the words, in order."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like(word) for word in words]
-        with self._turns.lock, self._turns:
-            return self._store.browse.searches(patterns, _length(limit))
+        return self._store.browse.searches(patterns, _length(limit))
 
 
 _ESCAPED = re.compile(r"\\(.)")

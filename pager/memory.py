@@ -44,11 +44,11 @@ from pager.opening import (
 from pager.pages import Pages
 from pager.prefetch import Prefetch
 from pager.prompt import Prompt
-from pager.reading import Reading, takes_turns
+from pager.reading import Reading
 from pager.scales import CountTokens
 from pager.summary import Summarize, Summary
 from pager.tiers import Tiers
-from pager.turns import tell
+from pager.turns import takes_turns, tell
 from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
 
 INTERRUPTED = (

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
-from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.archival import Archival
 from pager.browsing import Browsing
 from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
-from pager.content import name_of_actor, path_of, whole_number
+from pager.content import path_of, whole_number
 from pager.core import Core
 from pager.counter import Counter
 from pager.errors import NotFound, Refused
@@ -26,25 +24,9 @@ from pager.pages import Pages
 from pager.prompt import LIMITS_NOTE, rebuild
 from pager.recall import Recall
 from pager.store import Store
-from pager.turns import Turns
+from pager.turns import Turns, takes_turns
 from pager.types import Block, Call, Fact, FactCounts, FactUse, Hit, Json, Movement, SaidStep, Stay, read_page_id
 from pager.view import View
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """One call at a time, whichever thread it comes from, by an actor that has a name."""
-
-    @wraps(method)
-    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._turns.lock, self._turns:
-            if "actor" in kwargs:
-                name_of_actor(kwargs["actor"])
-            return method(self, *args, **kwargs)
-
-    return in_turn
 
 
 class Reading:

@@ -14,7 +14,8 @@ from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
 from pager.errors import StorageError
 from pager.prompt import Prompt
-from pager.reading import Reading, takes_turns
+from pager.reading import Reading
+from pager.turns import takes_turns
 from pager.types import Block, Fact, Hit, PageText
 
 

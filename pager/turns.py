@@ -10,10 +10,16 @@ begins by undoing what was not committed, and by forgetting what is in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from json import JSONDecodeError
 from threading import RLock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from pager.content import name_of_actor
 from pager.errors import Refused, StorageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Turns:
@@ -38,6 +44,19 @@ class Turns:
     def left_by(self, error: BaseException) -> None:
         """What an interrupt cut off may be half done; any other error came where it was expected."""
         self._is_cut_off = self._is_cut_off or not isinstance(error, Exception | GeneratorExit)
+
+
+def takes_turns(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """One call at a time, whichever thread it comes from, by an actor that has a name."""
+
+    @wraps(method)
+    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._turns.lock, self._turns:
+            if "actor" in kwargs:
+                name_of_actor(kwargs["actor"])
+            return method(self, *args, **kwargs)
+
+    return in_turn
 
 
 def tell(error: Exception) -> None:

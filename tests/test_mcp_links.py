@@ -100,16 +100,20 @@ def test_half_a_character_harms_no_connection(odd: dict[str, Tool]) -> None:
     assert odd["echo"].run({"text": "a\ud800b"}) == "a\ufffdb"
 
 
-def test_a_choice_at_the_root_and_an_answer_without_text_work(stage: Stage, tmp_path: Path) -> None:
-    stage.says(call("either", {"name": "Dana"}), "Found.")
+def with_structured(stage: Stage, home: Path) -> Agent:
     text = f"""\
 name: x
 model: {{id: m, base_url: "{stage.base_url}"}}
 archival: {{embedder: none}}
 tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dict(STRUCTURED.env))}}}}}]
 """
-    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
-    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+    (home / "x.yaml").write_text(text, encoding="utf-8")
+    return Agent.load(home / "x.yaml", home=home, environ={})
+
+
+def test_a_choice_at_the_root_and_an_answer_without_text_work(stage: Stage, tmp_path: Path) -> None:
+    stage.says(call("either", {"name": "Dana"}), "Found.")
+    with with_structured(stage, tmp_path) as agent:
         assert agent.turn("Where is Dana?").text == "Found."
     (sent,) = (tool for tool in stage.requests[0]["tools"] if tool["name"] == "either")
     assert sent["input_schema"]["properties"] == {"number": {"type": "integer"}, "name": {"type": "string"}}
@@ -119,14 +123,7 @@ tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dic
 
 def test_names_that_the_api_refuses_get_others_and_the_server_sees_its_own(stage: Stage, tmp_path: Path) -> None:
     stage.says(call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1}), "Listed.")
-    text = f"""\
-name: x
-model: {{id: m, base_url: "{stage.base_url}"}}
-archival: {{embedder: none}}
-tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dict(STRUCTURED.env))}}}}}]
-"""
-    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
-    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+    with with_structured(stage, tmp_path) as agent:
         assert agent.turn("List them.").text == "Listed."
     sent = {tool["name"]: tool["input_schema"] for tool in stage.requests[0]["tools"]}
     assert sent["odata_list"]["properties"].keys() == {"_top_2", "_top", "_odata.id"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
 
 import click
@@ -56,15 +57,13 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
 def follow(reading: Reading, show: Callable[[], None], stop: Event) -> None:
     """Show, and show again whenever another process has committed something, until `stop` or Ctrl-C."""
     seen: int | None = None
-    try:
+    with suppress(KeyboardInterrupt):  # which is how a person ends it
         while not stop.is_set():
             revision = reading.revision()  # before looking: what is committed meanwhile is shown the next time
             if revision != seen:
                 show()
                 seen = revision
             stop.wait(LOOK_SECONDS)
-    except KeyboardInterrupt:
-        pass
 
 
 def _lines(name: str, reading: Reading, step: str | None) -> Callable[[], None]:

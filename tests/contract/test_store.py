@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
@@ -38,19 +39,16 @@ RUNS = count()
 
 
 def carry_out(store: Store, run: int, script: Nested, acted: list[int]) -> None:
-    try:
-        with store.transaction():
-            for deed in script.does:
-                if isinstance(deed, Nested):
-                    carry_out(store, run, deed, acted)
-                else:
-                    held = store.journal.get(f"run {run}") or ""
-                    store.journal.put(f"run {run}", f"{held}{deed}")
-                    store.after_commit(lambda deed=deed: acted.append(deed))
-            if script.fails:
-                raise Undone
-    except Undone:
-        pass
+    with suppress(Undone), store.transaction():
+        for deed in script.does:
+            if isinstance(deed, Nested):
+                carry_out(store, run, deed, acted)
+            else:
+                held = store.journal.get(f"run {run}") or ""
+                store.journal.put(f"run {run}", f"{held}{deed}")
+                store.after_commit(lambda deed=deed: acted.append(deed))
+        if script.fails:
+            raise Undone
 
 
 def what_stays(script: Nested) -> list[int]:

@@ -178,12 +178,10 @@ class Scene:
     def play(self) -> None:
         script = calls(lambda: self._memory, self._directory, self._witness)
         answer = None
-        try:
+        with suppress(StopIteration):  # the script has come to its end
             while True:
                 name, act = script.send(answer)
                 answer = self._insist(name, act)
-        except StopIteration:
-            pass
         self._judge()
         self._memory.close()
         self._memory = self._open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +190,9 @@ def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(nursery
 def test_a_command_outlives_the_transaction_that_was_undone(tmp_path: Path) -> None:
     with open_words(tmp_path) as memory:
         leave(tmp_path, "archive", {"text": "not to be lost"}, HandClock())
-        try:
-            with memory.transaction():
-                assert memory.take_inbox() == 1
-                raise ZeroDivisionError
-        except ZeroDivisionError:
-            pass
+        with suppress(ZeroDivisionError), memory.transaction():
+            assert memory.take_inbox() == 1
+            raise ZeroDivisionError
         assert memory.newest_facts() == []
         memory.take_inbox()
         assert [fact.text for fact in memory.newest_facts()] == ["not to be lost"]

@@ -172,13 +172,10 @@ def test_a_transaction_that_fails_takes_nothing_of_another_thread_along(tmp_path
 
         def fail() -> None:
             for number in range(ROUNDS):
-                try:
-                    with memory.transaction():
-                        memory.archive(f"undone {number}")
-                        memory.append_user(f"undone {number}")
-                        raise ZeroDivisionError
-                except ZeroDivisionError:
-                    pass
+                with suppress(ZeroDivisionError), memory.transaction():
+                    memory.archive(f"undone {number}")
+                    memory.append_user(f"undone {number}")
+                    raise ZeroDivisionError
 
         def write(name: str) -> None:
             for number in range(ROUNDS):
