@@ -1,4 +1,5 @@
-"""What is embedded while nobody waits: turns that left the prompt, and everything when the embedder is another one.
+"""What is done while nobody waits: turns that left the prompt are embedded, everything when the embedder is another
+one, and the vector index is brought up.
 
 A thread of its own, from when there is something to do until there is nothing, or until the agent closes. Searches use
 what there is. What is not done then is done next time; nothing is lost, and nothing else depends on it.
@@ -37,13 +38,13 @@ class Background:
         if self.is_busy or self._ending.is_set():
             return
         self.progress = Progress(0, self._memory.waiting_for_vectors())
-        if self.progress.total:
+        if self.progress.total or self._memory.index_is_behind:
             self._thread = Thread(target=self._work, name="selfpager embedding", daemon=True)
             self._thread.start()
 
     def _work(self) -> None:
         try:
-            while not self._ending.is_set() and (done := self._memory.embed_waiting()):
+            while not self._ending.is_set() and (done := self._memory.embed_waiting(stop=self._ending.is_set)):
                 before = self.progress
                 self.progress = Progress(before.done + done, max(before.total, before.done + done))
         except PagerError:

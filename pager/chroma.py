@@ -15,7 +15,7 @@ What was measured on chromadb 1.5.9 decides the shape of this file:
   found.
 
     index = ChromaIndex(directory, source)
-    report = index.open()          # for the ledger
+    report = index.open()          # for the ledger; nothing else opens it
     index.extend()
     index.query(vector, 50)        # [(id, cosine similarity), ...]
     index.close()
@@ -34,7 +34,7 @@ from pager.chroma_build import Build, build
 from pager.chroma_client import FLUSH_NEVER, Collection
 from pager.chroma_files import IndexDirectory, State
 from pager.chroma_probe import damage, useless
-from pager.index import IndexUnavailable, OpenReport, VectorSource
+from pager.index import IndexUnavailable, OpenReport, Stop, Stopped, VectorSource, never
 
 if TYPE_CHECKING:
     from pager.index import Vectors
@@ -50,7 +50,7 @@ class ChromaIndex:
         directory: Path,
         source: VectorSource,
         *,
-        batch: int = 512,
+        batch: int = 128,
         retry_after_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,7 +59,7 @@ class ChromaIndex:
         self._batch = batch
         self._retry_after_s = retry_after_s
         self._monotonic = monotonic
-        # Always taken in this order: a compaction holds the first for seconds, a query needs the second.
+        # Always taken in this order: whatever builds holds the first for seconds, a query needs the second.
         self._building = threading.RLock()
         self._lock = threading.RLock()
         self._collection: Collection | None = None  # None: not open
@@ -71,7 +71,7 @@ class ChromaIndex:
 
     # --- opening and closing
 
-    def open(self) -> OpenReport:
+    def open(self, stop: Stop = never) -> OpenReport:
         if self._collection is not None and self._report is not None:
             return self._report
         with self._building, self._lock:
@@ -80,10 +80,10 @@ class ChromaIndex:
             self._refuse_for_a_while()
             try:
                 with _unavailable("open the index"):
-                    self._report = self._open()
+                    self._report = self._open(stop)
             except BaseException as error:
                 self._drop()
-                if isinstance(error, IndexUnavailable):
+                if isinstance(error, IndexUnavailable) and not isinstance(error, Stopped):
                     self._failure = (self._monotonic(), str(error))
                 raise
             self._failure = None
@@ -102,13 +102,12 @@ class ChromaIndex:
                 self._commit(clean=True, durable=True)
             self._collection = None
 
-    def rebuild(self, reason: str) -> OpenReport:
+    def clear(self) -> None:
         with self._building, self._lock:
-            self._report = None  # if it fails, it is not open
-            with _unavailable("rebuild the index"):
-                self._report = self._rebuild(reason)
+            self._drop()
+            with _unavailable("remove the index"):
+                self._files.clear()
             self._failure = None
-            return self._report
 
     # --- reading and writing
 
@@ -124,7 +123,7 @@ class ChromaIndex:
         added = 0
         while limit is None or added < limit:
             size = self._batch if limit is None else min(self._batch, limit - added)
-            with self._using() as (collection, state):
+            with self._building, self._using() as (collection, state):
                 ids, vectors = next(iter(self._source.batches(state.through, size)), _NO_BATCH)
                 if not ids or vectors is None:
                     break
@@ -154,7 +153,7 @@ class ChromaIndex:
 
     # --- the next opening
 
-    def compact(self) -> None:
+    def compact(self, stop: Stop = never) -> None:
         """Takes 1.3 s for 10,000 vectors of dimension 384, 6 s for 40,000, and as much disk again until the
         swap. Other threads go on meanwhile, haltingly: Chroma keeps Python's lock for 0.2 s at a time. Worth it
         when `pending_replay()` has reached a few thousand."""
@@ -163,7 +162,7 @@ class ChromaIndex:
                 self._late = []
             try:
                 with _unavailable("compact the index"):
-                    built = build(self._files, self._source)
+                    built = build(self._files, self._source, stop)
                     with self._lock:
                         self._swap_in(built)
                         late, self._late = self._late, None
@@ -174,23 +173,25 @@ class ChromaIndex:
 
     # --- inside: opening
 
-    def _open(self) -> OpenReport:
+    def _open(self, stop: Stop) -> OpenReport:
         self._drop()
         state = self._files.load()
         reason = useless(self._files, state, self._source)
         if state is None or reason:
-            return self._rebuild(reason)
+            return self._rebuild(reason, stop)
         twice = "it failed again after it was found good" if self._breakdowns > 1 else ""
         broken = twice or damage(self._files, state)
         if not broken:
             try:
-                return self._reuse(state)
+                return self._reuse(state, stop)
+            except Stopped:
+                raise
             except IndexUnavailable as error:
                 broken = str(error)
                 self._drop()
-        return self._rebuild(broken, keep=self._files.quarantine(state.live))
+        return self._rebuild(broken, stop, keep=self._files.quarantine(state.live))
 
-    def _reuse(self, state: State) -> OpenReport:
+    def _reuse(self, state: State, stop: Stop) -> OpenReport:
         how = "closed cleanly" if state.clean else "not closed cleanly, probed"
         self._state = state
         # First of all, and even in a power cut: opening alone changes Chroma's files.
@@ -202,17 +203,16 @@ class ChromaIndex:
                 break
         else:
             wanted = self._source.count(state.through)
-            return self._rebuild(f"it holds {count} vectors, the source has {wanted}")
+            return self._rebuild(f"it holds {count} vectors, the source has {wanted}", stop)
         grown = max(0, self._source.count(through) - self._source.count(state.through))
         self._commit(through=through, writing_through=0, replay=state.replay + grown)
         self._files.sweep(live=state.live)
         return OpenReport("reused", how)
 
-    def _rebuild(self, reason: str, *, keep: str | None = None) -> OpenReport:
-        """Destroys first: a purge must not depend on a build that succeeds."""
+    def _rebuild(self, reason: str, stop: Stop, *, keep: str | None = None) -> OpenReport:
         self._drop()
         self._files.clear(keep=keep)
-        self._swap_in(build(self._files, self._source))
+        self._swap_in(build(self._files, self._source, stop))
         self._breakdowns = 0
         return OpenReport("rebuilt", reason, keep)
 
@@ -256,12 +256,11 @@ class ChromaIndex:
 
     @contextmanager
     def _using(self) -> Generator[tuple[Collection, State]]:
-        """The open collection, for this thread alone. After a failure the next use opens it anew, and looks
-        at it first."""
-        self.open()
+        """The open collection, for this thread alone. After a failure it is closed, and the next opening looks at it
+        first."""
         with self._lock:
             if self._collection is None or self._state is None:
-                raise IndexUnavailable("the index was closed by another thread")
+                raise IndexUnavailable("the index is not open")
             try:
                 with _unavailable("use the index"):
                     yield self._collection, self._state

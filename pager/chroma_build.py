@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pager.chroma_client import DATABASE_FILE, Collection
 from pager.chroma_files import IndexDirectory
-from pager.index import VectorSource
+from pager.index import Stop, Stopped, VectorSource
 
 BATCH = 2_048  # larger: fewer flushes. Smaller: less memory, shorter stops for the other threads
 
@@ -21,23 +21,25 @@ class Build:
     flushed: dict[str, str]
 
 
-def build(files: IndexDirectory, source: VectorSource) -> Build:
+def build(files: IndexDirectory, source: VectorSource, stop: Stop) -> Build:
     """With every vector that the source has now."""
     through = source.last_id()
     name = files.new_generation()
     try:
-        count = _fill(Collection.create(files.path(name)), source, through)
+        count = _fill(Collection.create(files.path(name)), source, through, stop)
         files.sync(name)
         return Build(name, through, count, files.digests(name, besides={DATABASE_FILE}))
     except BaseException:
-        files.discard(name)  # the disk may be full
+        files.discard(name)  # the disk may be full, or there is no time
         raise
 
 
-def _fill(collection: Collection, source: VectorSource, through: int) -> int:
+def _fill(collection: Collection, source: VectorSource, through: int, stop: Stop) -> int:
     count = 0
     try:
         for ids, vectors in source.batches(0, BATCH):
+            if stop():
+                raise Stopped("the index was not built to its end")
             rows = sum(each <= through for each in ids)
             if rows:
                 collection.upsert(ids[:rows], vectors[:rows])

@@ -9,7 +9,9 @@ Rules of its use:
 - The index is written behind the source's commit: `extend()` after a commit, or later, or never.
 - What the index does not hold yet (ids beyond `through()`) the caller scores from the source, so a committed
   fact is found at once. `IndexUnavailable` is survived the same way, with everything from the source.
-- One process at a time uses an index; its threads may share one object.
+- Only `open()` opens, builds and mends, which may take long: nobody calls it who is waited for. Whatever else needs an
+  open index says IndexUnavailable while it is not.
+- One process at a time uses an index; its threads may share one object. The source is read in whichever thread that is.
 - The source's `fingerprint` stands for everything that makes old copies worthless. Put the number of purges
   into it, and a crash between a purge and its rebuild is healed by the next `open()`.
 
@@ -18,7 +20,7 @@ tests/contract/test_vector_index.py holds these rules; every implementation must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -30,9 +32,19 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # one row per id
 
+Stop = Callable[[], bool]  # asked now and then by what takes long; True ends it with Stopped
+
 
 class IndexUnavailable(PagerError):
     """The index cannot answer now; the source can. Nothing is lost."""
+
+
+class Stopped(IndexUnavailable):
+    """Somebody wanted it to end before it was done. Nothing is wrong."""
+
+
+def never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +82,14 @@ class VectorSource(Protocol):
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """A cache of the source's vectors that finds the nearest ones. What needs it open opens it."""
+    """A cache of the source's vectors that finds the nearest ones."""
 
     def through(self) -> int:
-        """Every vector of the source with an id <= this is in the index. 0: nothing, or not open."""
+        """Every vector of the source with an id <= this is in the index. 0: nothing, or not open. While it is open
+        this never goes back."""
         ...
 
-    def open(self) -> OpenReport:
+    def open(self, stop: Stop = never) -> OpenReport:
         """Makes the index usable: reuses what is there or rebuilds it, and says which. Calling it again
         costs nothing and repeats the report; after a failure it costs nothing either, for a while."""
         ...
@@ -91,23 +104,24 @@ class VectorIndex(Protocol):
 
     def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """The ids nearest to `vector` with their cosine similarity, best first; at most `limit`. May name
-        ids that the source has lost since, if `rebuild` was not called."""
+        ids that the source has lost since, if `clear` was not called."""
         ...
 
     def pending_replay(self) -> int:
         """How many entries the next opening has to replay. `compact()` makes it 0. 0, too, when not open."""
         ...
 
-    def compact(self) -> None:
+    def compact(self, stop: Stop = never) -> None:
         """Makes the next opening fast, with all that the source has. Costs about as much as a rebuild; other
-        threads' queries go on meanwhile, and `through()` may go back to where the source was at its start."""
+        threads' queries go on meanwhile."""
         ...
 
-    def rebuild(self, reason: str) -> OpenReport:
-        """From the source, from nothing. No byte of the old index stays on disk, quarantine included."""
+    def clear(self) -> None:
+        """No byte of it stays on disk, quarantine included. It is closed; the next `open()` builds it anew. Waits for
+        what another thread is building: make that stop first."""
         ...
 
     def close(self) -> None:
         """Marks the index as cleanly closed. It can be opened again. The index's own trouble is no error
-        here: the next opening finds it."""
+        here: the next opening finds it. Waits as `clear` does."""
         ...

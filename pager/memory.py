@@ -319,12 +319,6 @@ class Memory(Tiers):
         return problems
 
     @takes_turns
-    def compact(self) -> None:
-        """Make the next search after opening fast: a flushed index instead of a log to replay."""
-        if self._archival.meaning:
-            self._archival.meaning.compact()
-
-    @takes_turns
     def close(self) -> None:
         try:
             if self._archival.meaning:

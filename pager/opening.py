@@ -16,9 +16,10 @@ from pager.embedder import Embedder, EmbedderUnavailable, default_embedder
 from pager.embedding import Embedding
 from pager.errors import NotFound, Refused, StorageError
 from pager.index import VectorIndex
+from pager.indexing import Indexing, StoredVectors
 from pager.ledger import Ledger
 from pager.lock import AgentLock
-from pager.meaning import Meaning, StoredVectors
+from pager.meaning import Meaning
 from pager.recall import Recall
 from pager.said_meaning import SaidMeaning
 from pager.store import SqliteStore, Store
@@ -113,8 +114,11 @@ def open_meaning(
     if index is None and opened.lock is not None:
         from pager.chroma import ChromaIndex
 
-        index = ChromaIndex(opened.directory / CHROMA, StoredVectors(opened.store, embedder))
-    return Meaning(opened.store, ledger, Embedding(opened.store, ledger, embedder, clock), index)
+        path = opened.directory / DATABASE
+        source = StoredVectors(lambda: SqliteStore(path, clock.zone, read_only=True), embedder)
+        index = ChromaIndex(opened.directory / CHROMA, source)
+    embedding = Embedding(opened.store, ledger, embedder, clock)
+    return Meaning(opened.store, embedding, Indexing(opened.store, embedding, index) if index else None)
 
 
 def open_recall(store: Store, clock: Clock, ledger: Ledger, meaning: Meaning | None) -> Recall:

@@ -19,6 +19,7 @@ from pager.blocks import dump, media_in, text_block, text_of
 from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, owe_vector
 from pager.eraser import PURGED, Eraser, made_of
+from pager.errors import StorageError
 from pager.ledger import Ledger
 from pager.meaning import Meaning
 from pager.pages import Pages
@@ -241,10 +242,18 @@ def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None
     words.rebuild(store)
     store.upkeep.erase_freed()
     if meaning is None:
-        shutil.rmtree(index_directory, ignore_errors=True)  # a copy from a time with an embedder
+        _remove(index_directory)  # a copy from a time with an embedder
     else:
         with suppress(EmbedderUnavailable):
             meaning.embedding.catch_up(meaning, AT_ONCE)  # facts that quoted the text have another one now
-        meaning.rebuild("purge")
+        meaning.clear("a purge")
     store.journal.put("purging", None)
     store.upkeep.erase_freed()
+
+
+def _remove(index_directory: Path) -> None:
+    try:
+        if index_directory.exists():
+            shutil.rmtree(index_directory)
+    except OSError as error:
+        raise StorageError(f"{error.filename} cannot be removed ({error.strerror}). Check the rights on it.") from error

@@ -12,7 +12,9 @@ from pager import purging, tokens
 from pager.clock import Moment
 from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
-from pager.errors import StorageError
+from pager.errors import Refused, StorageError
+from pager.index import Stop, never
+from pager.indexing import Indexing
 from pager.prompt import Prompt
 from pager.reading import Reading
 from pager.turns import takes_turns
@@ -64,9 +66,12 @@ class Tiers(Reading):
                     source.embedding.settle()
         return sum(source.waiting() for source in self._embedded)
 
-    def embed_waiting(self, limit: int = AT_ONCE) -> int:
-        """Embed some of them, oldest first; how many it was, none when the embedder fails. For a moment in which nobody
-        waits, or a thread of your own: others take their turns while the embedder works."""
+    def embed_waiting(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
+        """Embed some of them, oldest first; how many it was, none when the embedder fails. When none is left, the
+        vector index is brought up to them, until `stop` says True: what it does not hold yet is found all the same.
+
+        For a moment in which nobody waits, or a thread of your own: others take their turns meanwhile.
+        """
         done = 0
         for source in self._embedded:
             while done < limit:
@@ -75,7 +80,41 @@ class Tiers(Reading):
                 if not batch.texts or not self._embed(source, batch):
                     break
                 done += len(batch.texts)
+        if not done:
+            self._bring_up(stop)
         return done
+
+    @property
+    @takes_turns
+    def index_is_behind(self) -> bool:
+        """Whether the vector index should be opened, built, extended or compacted, as `embed_waiting` does it."""
+        indexing = self._indexing
+        return indexing is not None and indexing.next_task(never) is not None
+
+    def compact(self) -> None:
+        """Put every vector into the index and make its next opening fast: flushed instead of a log to replay."""
+        with self._turns.lock:
+            is_open = self._store.in_transaction
+        if is_open:
+            raise Refused("compact works on what is committed: call it after the transaction.")
+        self._bring_up(never, whole=True)
+
+    def _bring_up(self, stop: Stop, *, whole: bool = False) -> None:
+        if (indexing := self._indexing) is None:
+            return
+        goes_on = True
+        while goes_on and not stop():
+            with self._turns.lock, self._turns:
+                task = indexing.next_task(stop, whole=whole)
+            if task is None:
+                return
+            outcome = task.run()
+            with self._turns.lock, self._turns:
+                goes_on = indexing.done(task, outcome)
+
+    @property
+    def _indexing(self) -> Indexing | None:
+        return self._archival.meaning.indexing if self._archival.meaning else None
 
     def _embed_recorded(self) -> None:
         """What was recorded, once it is committed; never what waited before. It is recorded whatever happens here:

@@ -10,12 +10,6 @@ import pytest
 
 from pager import EmbedderUnavailable, Memory
 from pager.archival import MOST_EXACT
-from pager.embedding import Embedding
-from pager.index import IndexUnavailable, OpenReport
-from pager.ledger import Ledger
-from pager.meaning import BATCH, Meaning, StoredVectors
-from pager.store import SqliteStore
-from tests.contract.test_vector_index import PlainIndex
 from tests.support import Broken, Careless, HandClock, Letters, Words
 
 
@@ -253,32 +247,3 @@ def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path
         assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
         assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
         assert not memory.check()
-
-
-class Away(PlainIndex):
-    """An index on a server that is down while `away` is set."""
-
-    away = True
-
-    def open(self) -> OpenReport:
-        if self.away:
-            raise IndexUnavailable("the server does not answer")
-        return super().open()
-
-
-def test_an_index_that_is_down_is_told_once_and_taken_up_when_it_is_back(tmp_path: Path) -> None:
-    clock, embedder = HandClock(), Words()
-    store = SqliteStore(tmp_path / "pager.db", clock.zone)
-    ledger, index = Ledger(store, clock), Away(StoredVectors(store, embedder))
-    meaning = Meaning(store, ledger, Embedding(store, ledger, embedder, clock), index)
-    rows = embedder.embed([f"topic{number}" for number in range(BATCH)])
-    for number, row in enumerate(rows, start=1):
-        store.archive.append(f"topic{number}", None, (), 0, None, 0, "person", 0, stated=False)
-        meaning.store(number, row)
-    for away in (True, True, False, False):
-        index.away = away
-        assert meaning.near(rows[3], 1)[0][0] == 4
-        assert index.through() == (0 if away else BATCH)
-    reasons = [row.reason for row in ledger.movements(events=["index"])]
-    assert reasons == ["the server does not answer", "rebuilt: nothing is kept"]
-    store.close()

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pager.chroma import ChromaIndex
-from pager.index import OpenReport, VectorIndex, VectorSource
+from pager.index import IndexUnavailable, OpenReport, Stop, Stopped, VectorIndex, VectorSource, never
 from tests.contract.vector_sources import MemorySource, unit_vectors
 
 
@@ -33,13 +33,23 @@ class PlainIndex:
     def through(self) -> int:
         return self._through
 
-    def open(self) -> OpenReport:
+    def open(self, stop: Stop = never) -> OpenReport:
         with self._lock:
-            return self._report or self.rebuild("nothing is kept")
+            if self._report is None:
+                if stop():
+                    raise Stopped
+                self._report = OpenReport("rebuilt", "nothing is kept")
+                self.extend()
+                self._through, self._pending = self._source.last_id(), 0
+            return self._report
+
+    def _must_be_open(self) -> None:
+        if self._report is None:
+            raise IndexUnavailable("the index is not open")
 
     def extend(self, limit: int | None = None) -> int:
         with self._lock:
-            self.open()
+            self._must_be_open()
             known, added = self._through, 0
             for ids, vectors in self._source.batches(known, 1):
                 if added == limit:
@@ -51,7 +61,7 @@ class PlainIndex:
 
     def upsert(self, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         with self._lock:
-            self.open()
+            self._must_be_open()
             if vectors.shape != (len(ids), self._source.dimension):
                 raise ValueError(vectors.shape)
             for each, vector in zip(ids, vectors, strict=True):
@@ -61,7 +71,7 @@ class PlainIndex:
 
     def query(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
         with self._lock:
-            self.open()
+            self._must_be_open()
             if vector.shape != (self._source.dimension,):
                 raise ValueError(vector.shape)
             scored = [(each, float(held @ vector)) for each, held in self._held.items()]
@@ -70,18 +80,16 @@ class PlainIndex:
     def pending_replay(self) -> int:
         return self._pending
 
-    def compact(self) -> None:
-        self.extend()
-        self._pending = 0
-
-    def rebuild(self, reason: str) -> OpenReport:
+    def compact(self, stop: Stop = never) -> None:
         with self._lock:
-            self._held, self._through = {}, 0
-            self._report = OpenReport("rebuilt", reason)
+            self._must_be_open()
+            if stop():
+                raise Stopped
             self.extend()
-            self._through = self._source.last_id()
             self._pending = 0
-            return self._report
+
+    def clear(self) -> None:
+        self.close()
 
     def close(self) -> None:
         self._held, self._through, self._pending, self._report = {}, 0, 0, None
@@ -106,6 +114,11 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     yield make_one
     for index in made:
         index.close()
+
+
+def opened(index: VectorIndex) -> VectorIndex:
+    index.open()
+    return index
 
 
 def assert_finds_all(index: VectorIndex, source: MemorySource) -> None:
@@ -137,9 +150,36 @@ def test_opening_again_repeats_the_report(make: Make) -> None:
     assert index.open() is index.open()
 
 
-def test_nothing_has_to_be_opened_first(make: Make) -> None:
+def test_nothing_but_opening_opens_it(make: Make) -> None:
     source = MemorySource.of(20)
-    assert_finds_all(make(source), source)
+    index, vector = make(source), unit_vectors(1)
+    acts: list[Callable[[], object]] = [
+        index.extend,
+        index.compact,
+        lambda: index.query(vector[0], 3),
+        lambda: index.upsert([1], vector),
+    ]
+    for act in acts:
+        with pytest.raises(IndexUnavailable, match="not open"):
+            act()
+    assert (index.through(), index.pending_replay()) == (0, 0)
+    assert_finds_all(opened(index), source)
+
+
+def test_what_takes_long_can_be_stopped_and_begun_again(make: Make) -> None:
+    source = MemorySource.of(20)
+    index = make(source)
+    with pytest.raises(Stopped):
+        index.open(lambda: True)
+    assert index.through() == 0
+    index.open()  # at once: stopping is no failure
+    source.grow(3)
+    index.extend()
+    with pytest.raises(Stopped):
+        index.compact(lambda: True)
+    assert_finds_all(index, source)
+    index.compact()
+    assert_finds_all(index, source)
 
 
 def test_extend_takes_what_is_new_up_to_a_limit(make: Make) -> None:
@@ -167,7 +207,7 @@ def test_ids_may_have_gaps(make: Make) -> None:
 
 def test_the_nearest_come_first_and_no_more_than_asked_for(make: Make) -> None:
     source = MemorySource.of(200)
-    index, vector = make(source), unit_vectors(1)[0]
+    index, vector = opened(make(source)), unit_vectors(1)[0]
     for vector in unit_vectors(10, seed=5):
         assert [each for each, _ in index.query(vector, 5)] == [each for each, _ in source.nearest(vector, 5)]
     assert index.query(vector, 0) == []
@@ -196,7 +236,7 @@ def test_upsert_leaves_what_is_new_to_extend(make: Make) -> None:
 
 
 def test_vectors_of_another_shape_are_refused(make: Make) -> None:
-    index = make(MemorySource.of(5))
+    index = opened(make(MemorySource.of(5)))
     with pytest.raises(ValueError, match=r"\(8,\)"):
         index.query(unit_vectors(1, 8)[0], 3)
     with pytest.raises(ValueError, match=r"\(1, 16\)"):
@@ -217,12 +257,15 @@ def test_compaction_changes_no_answer(make: Make) -> None:
     assert_finds_all(index, source)
 
 
-def test_a_rebuild_forgets_what_the_source_has_lost(make: Make) -> None:
+def test_cleared_it_is_built_anew_without_what_the_source_has_lost(make: Make) -> None:
     source = MemorySource.of(30)
     index = make(source)
     index.open()
     del source.vectors[7]
-    assert index.rebuild("purge") == OpenReport("rebuilt", "purge")
+    index.clear()
+    index.clear()
+    assert (index.through(), index.pending_replay()) == (0, 0)
+    assert index.open().outcome == "rebuilt"
     assert index.through() == 30
     assert_finds_all(index, source)
 
@@ -236,9 +279,9 @@ def test_what_was_closed_can_be_opened_again(make: Make) -> None:
     index.close()
     index.close()
     assert (index.through(), index.pending_replay()) == (0, 0)
-    assert_finds_all(index, source)
+    assert_finds_all(opened(index), source)
     index.close()
-    assert_finds_all(make(source), source)
+    assert_finds_all(opened(make(source)), source)
 
 
 @pytest.mark.parametrize("dimension", [16, 24])
@@ -269,7 +312,7 @@ def test_what_the_source_lost_or_gained_meanwhile_is_noticed(make: Make) -> None
 @pytest.mark.parametrize("seed", range(6))
 def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int) -> None:
     dice, source = random.Random(seed), MemorySource.of(seed * 3)
-    index = make(source)
+    index = opened(make(source))
 
     def come_late() -> None:
         missing = [each for each in range(1, index.through()) if each not in source.vectors]
@@ -287,7 +330,11 @@ def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int
     def reopen() -> None:
         nonlocal index
         index.close()
-        index = make(source)
+        index = opened(make(source))
+
+    def clear() -> None:
+        index.clear()
+        index.open()
 
     acts: dict[Callable[[], object], int] = {
         lambda: source.grow(dice.randrange(9)): 6,
@@ -296,7 +343,7 @@ def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int
         lambda: index.extend(None): 6,
         lambda: index.extend(3): 3,
         compact: 1,
-        lambda: index.rebuild("asked"): 1,
+        clear: 1,
         reopen: 1,
     }
     for act in dice.choices(list(acts), weights=list(acts.values()), k=40):

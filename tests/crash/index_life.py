@@ -62,7 +62,8 @@ def live_until(root: str, deadly_step: int) -> None:
     index.extend()
     index.close()
     index.open()
-    index.rebuild("purge")
+    index.clear()
+    index.open()
     index.close()
 
 
@@ -70,6 +71,7 @@ def live_on(root: str, progress: Connection) -> None:
     """Extends and compacts for ever; tells before every act how many vectors its source has."""
     everything, source = MemorySource.of(5_000).vectors, MemorySource()
     index = ChromaIndex(Path(root), source, batch=5)
+    index.open()
     for count in range(20, 5_000, 20):
         source.vectors = {each: everything[each] for each in range(1, count + 1)}
         progress.send(count)

@@ -126,6 +126,7 @@ def archive_on(directory: str, first: int) -> None:
             say("fact", number, fact.id)
             if number % 9 == 0:
                 memory.search_archive("fact")
+                memory.embed_waiting()
             if number % 300 == 0:
                 memory.compact()
 
@@ -136,6 +137,7 @@ def look_for_all(directory: str, newest: int) -> None:
     with open_memory(directory, life=1_000_000) as memory:
         meaning = memory._archival.meaning
         assert meaning is not None
+        memory.embed_waiting()
         facts = memory.newest_facts(100_000)
         # Among as many as a search looks at: which of two is the very nearest, an approximate index may get wrong.
         lost = [

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pager import Memory
-from pager.meaning import BATCH
+from pager.indexing import BATCH
 from tests.crash.children import Nursery
 from tests.crash.roles import fact_text as text
 from tests.support.clock import HandClock

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pager import Memory, StorageError
-from pager.meaning import BATCH
+from pager.indexing import BATCH
 from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply, Standin, call
 from tests.support.embedders import vector
@@ -227,7 +227,13 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
                     (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
                     assert {"words", "meaning"} <= set(parts)
 
-        together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), memory.compact)
+        def keep_up() -> None:
+            for _ in range(4 * each):
+                memory.embed_waiting()
+            memory.compact()
+
+        together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), keep_up)
+        memory.embed_waiting()
         assert (tmp_path / "chroma" / "state.json").exists()
         nearest = memory._archival.meaning
         assert nearest is not None

@@ -123,14 +123,17 @@ def _log_entries(root: Path) -> int:
         return database.execute("SELECT count(*) FROM embeddings_queue").fetchone()[0]
 
 
-def test_a_rebuild_leaves_no_byte_of_what_is_gone(root: Path) -> None:
+def test_cleared_it_keeps_no_byte_of_what_is_gone(root: Path) -> None:
     vectors = source()
     (root / "quarantine-1").mkdir()
     purged = [vectors.vectors.pop(each).tobytes() for each in (5, FLUSHED + 5)]
     (root / "quarantine-1" / "old").write_bytes(purged[0])
     assert all(any(part in file.read_bytes() for file in _files(root)) for part in purged)
     index = ChromaIndex(root, vectors)
-    index.rebuild("purge")
+    index.open()
+    index.clear()
+    assert {entry.name for entry in root.iterdir()} == set()
+    index.open()
     index.close()
     assert not any(part in file.read_bytes() for file in _files(root) for part in purged)
     assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
@@ -283,7 +286,7 @@ def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypat
 
 
 @pytest.mark.slow
-def test_after_trouble_the_next_use_looks_and_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_trouble_the_next_opening_looks_and_it_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, vectors = ChromaIndex(root, source()), source()
     index.open()
     reasons: list[str] = []
@@ -292,8 +295,8 @@ def test_after_trouble_the_next_use_looks_and_goes_on(root: Path, monkeypatch: p
             patch.setattr("chromadb.Collection.query", lambda *_, **__: 1 / 0)
             with pytest.raises(IndexUnavailable, match="ZeroDivisionError"):
                 index.query(unit_vectors(1)[0], 3)
-        assert_complete(index, vectors)
         reasons.append(index.open().reason)
+        assert_complete(index, vectors)
     assert reasons == ["not closed cleanly, probed", "it failed again after it was found good"]
     index.close()
 
@@ -307,10 +310,11 @@ def test_an_index_that_cannot_be_opened_is_left_in_peace_for_a_while(
     index = ChromaIndex(above / "index", vectors, retry_after_s=60, monotonic=lambda: now[0])
     for _ in range(2):
         with pytest.raises(IndexUnavailable, match="could not open the index"):
-            index.query(unit_vectors(1)[0], 3)
+            index.open()
         above.unlink(missing_ok=True)
         now[0] += 59
     now[0] += 1
+    index.open()
     assert_complete(index, vectors)
     index.close()
 
