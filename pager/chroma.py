@@ -11,6 +11,7 @@ What was measured on chromadb 1.5.9 decides the shape of this file:
 - A Rust panic arrives as a BaseException, a torn file as a signal. The first becomes IndexUnavailable;
   against the second, all bytes are compared with those at the last clean close, and a directory that was not
   closed cleanly is first opened in a child process.
+- It keeps Python's lock while it writes: 1 ms for each vector. So more than a few are written by a child process.
 - `batch_size` and `num_threads` are ignored. With the default graph, all neighbours of text-like vectors are
   found.
 
@@ -30,7 +31,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pager.chroma_build import Build, build
+from pager.chroma_build import FEW, Build, build
 from pager.chroma_client import FLUSH_NEVER, Collection
 from pager.chroma_files import IndexDirectory, State
 from pager.chroma_probe import damage, useless
@@ -51,12 +52,14 @@ class ChromaIndex:
         source: VectorSource,
         *,
         batch: int = 128,
+        few: int = FEW,
         retry_after_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = IndexDirectory(directory)
         self._source = source
         self._batch = batch
+        self._few = few
         self._retry_after_s = retry_after_s
         self._monotonic = monotonic
         # Always taken in this order: whatever builds holds the first for seconds, a query needs the second.
@@ -155,14 +158,13 @@ class ChromaIndex:
 
     def compact(self, stop: Stop = never) -> None:
         """Takes 1.3 s for 10,000 vectors of dimension 384, 6 s for 40,000, and as much disk again until the
-        swap. Other threads go on meanwhile, haltingly: Chroma keeps Python's lock for 0.2 s at a time. Worth it
-        when `pending_replay()` has reached a few thousand."""
+        swap, in a process of its own. Worth it when `pending_replay()` has reached a few thousand."""
         with self._building:
             with self._using():
                 self._late = []
             try:
                 with _unavailable("compact the index"):
-                    built = build(self._files, self._source, stop)
+                    built = build(self._files, self._source, stop, self._few)
                     with self._lock:
                         self._swap_in(built)
                         late, self._late = self._late, None
@@ -212,7 +214,7 @@ class ChromaIndex:
     def _rebuild(self, reason: str, stop: Stop, *, keep: str | None = None) -> OpenReport:
         self._drop()
         self._files.clear(keep=keep)
-        self._swap_in(build(self._files, self._source, stop))
+        self._swap_in(build(self._files, self._source, stop, self._few))
         self._breakdowns = 0
         return OpenReport("rebuilt", reason, keep)
 

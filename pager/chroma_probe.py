@@ -14,15 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pager.child import command as child_command
 from pager.chroma_files import IndexDirectory, State
 from pager.index import IndexUnavailable, VectorSource
 
 TIMEOUT_S = 120  # a hundred thousand entries are replayed in a quarter of that
 REACH = 1_000  # neighbours asked for, so that the search walks through much of the graph
-
-# The child finds this package wherever it was imported from, but behind all else on its path; -P keeps the
-# working directory off it.
-CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from pager.chroma_probe import main; main()"
 
 
 def useless(files: IndexDirectory, state: State | None, source: VectorSource) -> str:
@@ -58,10 +55,11 @@ def damage(files: IndexDirectory, state: State) -> str:
 
 def probe(directory: Path, dimension: int, *, timeout_s: float = TIMEOUT_S) -> int:
     """How many vectors a child process finds in the directory; IndexUnavailable if it finds trouble."""
-    home = str(Path(__file__).resolve().parent.parent)
-    command = [sys.executable, "-P", "-c", CHILD, home, str(directory), str(dimension)]
+    command = child_command(__name__, directory, dimension)
     try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+        child = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_s, check=False, start_new_session=True
+        )
         if child.returncode == 0:
             return int(child.stdout.split()[-1])
     except subprocess.TimeoutExpired:

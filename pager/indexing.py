@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 BATCH = 256  # vectors that wait in SQLite until the index takes them; fewer than that need no index at all
-EXTENDED_AT_ONCE = 128  # a search waits for no more than that: some hundredths of a second
-COMPACT_AT = 4000  # entries that the next opening would have to replay,
-COMPACT_SHARE = 8  # or, of a large index, one in so many: a compaction writes all of it
+EXTENDED_AT_ONCE = 32  # for so long every thread stands still: some hundredths of a second
+REBUILT_AT = 4000  # vectors that are in no flushed file: to be written, or to be replayed by the next opening;
+REBUILT_SHARE = 8  # or, of many, one in so many. Then all are written anew, by a process of its own
 
 
 class StoredVectors:
@@ -138,11 +138,10 @@ class Indexing:
         if not self._is_open:
             self._missed.clear()
             return Task(partial(self._index.open, halt), self._life) if stored >= BATCH else None
-        if stored - self._index.through() >= (1 if whole else BATCH):
-            return Task(partial(self._index.extend, EXTENDED_AT_ONCE), self._life)
-        if self._index.pending_replay() >= (1 if whole else max(COMPACT_AT, stored // COMPACT_SHARE)):
+        behind, replay = stored - self._index.through(), self._index.pending_replay()
+        if behind + replay >= (1 if whole else max(REBUILT_AT, stored // REBUILT_SHARE)):
             return Task(partial(self._index.compact, halt), self._life)
-        return None
+        return Task(partial(self._index.extend, EXTENDED_AT_ONCE), self._life) if behind >= BATCH else None
 
     def done(self, task: Task, outcome: Outcome) -> bool:
         """Whether it came to something, so that there may be more to do."""
