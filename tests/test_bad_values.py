@@ -217,6 +217,7 @@ def test_what_stands_in_the_index_s_place_is_cleared_away(tmp_path: Path, way: s
         with memory.transaction():
             for number in range(300):
                 memory.archive(f"topic{number}", neighbours=0)
+        memory.embed_waiting()
         assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
         assert (place / "state.json").is_file()
         assert not memory.check()

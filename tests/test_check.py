@@ -119,7 +119,7 @@ def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> N
         with memory.transaction():
             for number in range(300):
                 memory.archive(f"topic{number}", neighbours=0)
-        memory.search_archive("topic3")
+        memory.embed_waiting()
         with memory.transaction():
             for number in range(300, 900):
                 memory.archive(f"topic{number}", neighbours=0)

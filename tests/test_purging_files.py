@@ -30,6 +30,7 @@ def test_the_vector_is_gone_from_chroma_too(tmp_path: Path) -> None:
     with talk.memory.transaction():
         for number in range(300):
             talk.memory.archive(f"later fact {number}", neighbours=0)
+    talk.memory.embed_waiting()
     assert talk.memory.search_archive("vault")[0].page_id == fact.id
     vector = embedder.embed([SECRET])[0].tobytes()
     assert any("chroma" in name for name in marks_in(tmp_path, vector))
@@ -46,11 +47,11 @@ def test_the_vector_is_gone_from_chroma_also_when_meaning_is_off(tmp_path: Path)
         for number in range(260):
             talk.memory.archive(f"fact {number}", neighbours=0)
     fact = talk.memory.archive(SECRET)
-    talk.memory.search_archive("vault")
+    talk.memory.embed_waiting()
     with talk.memory.transaction():
         for number in range(260):
             talk.memory.archive(f"later fact {number}", neighbours=0)
-    talk.memory.search_archive("vault")
+    talk.memory.embed_waiting()
     vector = embedder.embed([SECRET])[0].tobytes()
     talk.reopen(embedder=None)
     assert any("chroma" in name for name in marks_in(tmp_path, vector))
