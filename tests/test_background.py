@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -12,6 +13,7 @@ import pytest
 from agents.background import Background, Progress
 from agents.cli.terminal import WORTH_TELLING, Printer, embedding
 from pager import Memory, StorageError
+from pager.indexing import BATCH
 from tests.support import HandClock, Words
 from tests.support.stage import Stage
 
@@ -110,6 +112,19 @@ def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> No
     agent.background.finish()
     assert agent.memory.waiting_for_vectors() == 0
     assert len(agent.memory._store.said.vectors(0)) > 10
+
+
+def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: Stage) -> None:
+    agent = stage.agent(embedder=Words())
+    state = agent.memory._opened.directory / "chroma" / "state.json"
+    for facts in (BATCH, 3 * BATCH):
+        with agent.memory.transaction():
+            for number in range(facts):
+                agent.memory.archive(f"topic{number} of {facts}", neighbours=0)
+        agent.turn("hello")
+        agent.background.finish()
+        assert not agent.memory.index_is_behind
+        assert json.loads(state.read_text())["through"] > len(agent.memory.newest_facts(10_000)) - BATCH
 
 
 def test_the_bar_is_shown_for_many_texts_only() -> None:
