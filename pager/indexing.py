@@ -70,7 +70,7 @@ Outcome = OpenReport | IndexUnavailable | int | None
 
 class Task(NamedTuple):
     act: Callable[[], Outcome]
-    life: int  # of the index as it was when the task was chosen
+    life: int  # that the index had when the task was chosen
 
     def run(self) -> Outcome:
         try:
@@ -90,7 +90,6 @@ class Indexing:
         self._life = 0  # counts what makes a task's outcome worthless
         self._is_halted = False
         self._dropped = embedding.times_dropped
-        self._missed: list[tuple[Sequence[int], Vectors]] = []  # what came late while it was being opened
 
     # what a search asks
 
@@ -115,7 +114,7 @@ class Indexing:
     def late(self, facts: Sequence[int], vectors: Vectors) -> None:
         """Facts that are not new have a vector now."""
         if not self.is_open:
-            self._missed.append((facts, vectors))
+            self._life += 1  # whoever opens it at this moment may have passed their places
             return
         try:
             self._index.upsert(facts, vectors)
@@ -136,7 +135,6 @@ class Indexing:
 
         stored = self._store.archive.last_vector()
         if not self._is_open:
-            self._missed.clear()
             return Task(partial(self._index.open, halt), self._life) if stored >= BATCH else None
         behind, replay = stored - self._index.through(), self._index.pending_replay()
         if behind + replay >= (1 if whole else max(REBUILT_AT, stored // REBUILT_SHARE)):
@@ -145,8 +143,11 @@ class Indexing:
 
     def done(self, task: Task, outcome: Outcome) -> bool:
         """Whether it came to something, so that there may be more to do."""
-        if task.life != self._life or isinstance(outcome, Stopped) or outcome == 0:
+        if isinstance(outcome, Stopped) or outcome == 0:
             return False
+        if task.life != self._life:
+            self._index.close()  # the next opening counts what it holds
+            return not self._is_halted
         if isinstance(outcome, IndexUnavailable):
             self._broken(outcome)
             return False
@@ -155,8 +156,6 @@ class Indexing:
             self._embedding.forget_told("index")
             if outcome.outcome == "rebuilt":
                 self._embedding.note("index", f"rebuilt: {outcome.reason}")
-            while self._missed:
-                self.late(*self._missed.pop())
         return True
 
     def _broken(self, error: IndexUnavailable) -> None:
