@@ -3,7 +3,8 @@
 Of a day or a month without its year every year is meant from the first to the last that is asked for; but before it,
 after it, since it and until it speak of the last one that has begun. What cannot be read says nothing: "may" is a month
 where it has a capital or a word before it that months have, and 3/2/2024 is another day here than there. A month that
-is somebody's name is one only with its day or its year.
+is somebody's name is one only with its day or its year. Seasons are those of the north, and are read where a word
+before them or a year behind them says that they are no spring to sleep on.
 
     >>> spans("what did we do in May?", date(2026, 7, 1), range(2025, 2027))
     [(datetime.date(2025, 5, 1), datetime.date(2025, 6, 1)), (datetime.date(2026, 5, 1), datetime.date(2026, 6, 1))]
@@ -30,12 +31,17 @@ _NAMES = (
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "eleven": 11, "twelve": 12, "couple": 2,
+    "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3, "several": 4,
 }  # fmt: skip
+_LONGEST = {"day": 1, "week": 7, "month": 31, "year": 366}  # days
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # the month in which each begins
 _SHORT = r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _MONTH = rf"(?P<month>{'|'.join(_NAMES)}|(?:{_SHORT})\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
+_COUNT = rf"(?P<count>half\s+a|\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?"
+_WEEKDAY, _SEASON = "|".join(_DAYS), "|".join(_SEASONS)
+_COUNTED = "attempt|day|floor|lap|page|place|round|street|time|try|week"  # of which there is a fifth, too
 _LEADS = r"in|of|before|after|from|between|since|until|till|through|by|last|this|during|early|mid|late"
 _BEHIND_A_SIDE = "(?:(?<=since )|(?<=before )|(?<=after )|(?<=until )|(?<=till ))"
 _FORMS = tuple(
@@ -47,11 +53,18 @@ _FORMS = tuple(
         rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
         rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?",
         rf"(?P<lead>(?:{_LEADS})(?:\s+|-))?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
+        rf"(?P<which>this|last|past|previous)\s+(?P<season>{_SEASON})",
+        rf"(?P<lead>(?:in|during|of|by|from|since|before|after|until|till)\s+(?:the\s+)?(?:(?:early|mid|late)(?:\s+|-))?)"
+        rf"(?P<season>{_SEASON})(?:,?\s+(?:of\s+)?{_YEAR})?",
+        rf"(?P<season>{_SEASON}),?\s+(?:of\s+)?{_YEAR}",
         _YEAR,
+        rf"(?:between|from)\s+(?P<from_day>{_WEEKDAY})\s+(?:and|to|until|till|through)\s+(?P<to_day>{_WEEKDAY})",
+        rf"on\s+the\s+{_DAY}(?<=[a-z])(?!\s+(?:{_COUNTED}))",
         r"(?P<near>today|tonight|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
         r"(?P<which>this|last|past|previous)\s+(?P<unit>week|weekend|month|year|night)",
-        rf"(?:(?P<last>(?:last|on|this)\s+)|{_BEHIND_A_SIDE})(?P<weekday>{'|'.join(_DAYS)})",
-        rf"(?P<count>half\s+a|\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?(?P<ago>day|week|month|year)s?\s+ago",
+        rf"(?:(?P<last>(?:last|on|this)\s+)|{_BEHIND_A_SIDE})(?P<weekday>{_WEEKDAY})",
+        rf"{_COUNT}(?P<ago>day|week|month|year)s?\s+ago",
+        rf"(?:last|past|previous)\s+{_COUNT}(?P<lately>day|week|month|year)s",
     )
 )
 # What stands before a time, and between two of them.
@@ -172,6 +185,8 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
             yield _days(date(year, month, day))
         elif said.get("month"):
             yield from _of_month(match, years)
+        elif said.get("season"):
+            yield from _of_season(said, today, years)
         elif said.get("year"):
             yield _year(int(said["year"]))
         else:
@@ -197,25 +212,59 @@ def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
             yield _days(date(year, month, 1), _length(year, month))
 
 
+def _of_season(said: dict[str, str | None], today: date, years: range) -> Iterator[Span]:
+    """A winter is of the year in which it begins."""
+    month = _SEASONS[str(said["season"]).lower()]
+
+    def of(year: int) -> Span:
+        last = date(year + (month + 2 > 12), (month + 1) % 12 + 1, 1)
+        return date(year, month, 1), last + _length(last.year, last.month) * DAY
+
+    if said.get("year"):
+        yield of(int(str(said["year"])))
+    elif which := said.get("which"):
+        begun = [span for span in map(of, range(today.year - 2, today.year + 1)) if span[0] <= today]
+        is_over = begun[-1][1] <= today
+        yield begun[-1 if which.lower() == "this" or is_over else -2]
+    else:
+        yield from map(of, years)
+
+
 def _from_today(said: dict[str, str | None], today: date) -> Span:
     if near := said.get("near"):
         back = 2 if "before" in near.lower() else int(near.lower() == "yesterday")
         return _days(today - back * DAY)
     if weekday := said.get("weekday"):
-        back = (today.weekday() - _DAYS.index(weekday.lower())) % 7
+        back = _back_to(weekday, today)
         past = str(said["last"]).lower().startswith("last")
         return _days(today - (back or (7 if past else 0)) * DAY)
-    if unit := said.get("ago"):
+    if first := said.get("from_day"):
+        end = today - _back_to(str(said["to_day"]), today) * DAY
+        return end - _back_to(first, end) * DAY, end + DAY
+    if day := said.get("day"):
+        return _days(_last_day(int(day), today))
+    if unit := said.get("ago") or said.get("lately"):
         count = " ".join(str(said["count"]).lower().split())
-        if (count, unit.lower()) == ("half a", "year"):
-            return _around("month", 6, today)
-        return _around(unit.lower(), _NUMBERS.get(count) or int(count), today)
+        half = (count, unit.lower()) == ("half a", "year")
+        unit, number = ("month", 6) if half else (unit.lower(), _NUMBERS.get(count) or int(count))
+        if said.get("ago"):
+            return _around(unit, number, today)
+        return today - number * _LONGEST[unit] * DAY, today + DAY
     unit, back = str(said["unit"]).lower(), int(str(said["which"]).lower() != "this")
     if unit == "night":
         return _days(today - back * DAY)
     if unit == "weekend":  # its Saturday; a weekend that is not over is this one
         return _days(today - ((today.weekday() + 2) % 7 + 7 * (back and today.weekday() > 4)) * DAY, 2)
     return _around(unit, back, today)
+
+
+def _back_to(weekday: str, today: date) -> int:
+    return (today.weekday() - _DAYS.index(weekday.lower())) % 7
+
+
+def _last_day(number: int, today: date) -> date:
+    """The last day that was the 15th of its month; ValueError for the 32nd."""
+    return max(day for day in (today - back * DAY for back in range(62)) if day.day == number)
 
 
 def _around(unit: str, back: int, today: date) -> Span:

@@ -55,6 +55,22 @@ def read(question: str, today: date = WEDNESDAY) -> list[tuple[str, str]]:
         ("on 3.2.2024 or so", "2024-02-03", "2024-02-03"),
         ("It was on 13.02.2024.", "2024-02-13", "2024-02-13"),
         ("the day before yesterday", "2026-06-29", "2026-06-29"),
+        ("in the last 3 days", "2026-06-28", "2026-07-01"),
+        ("over the past few weeks", "2026-06-10", "2026-07-01"),
+        ("the last couple of months", "2026-04-30", "2026-07-01"),
+        ("a few days ago", "2026-06-28", "2026-06-28"),
+        ("last summer", "2025-06-01", "2025-08-31"),
+        ("this summer", "2026-06-01", "2026-08-31"),
+        ("last spring", "2026-03-01", "2026-05-31"),
+        ("this autumn", "2025-09-01", "2025-11-30"),
+        ("last winter", "2025-12-01", "2026-02-28"),
+        ("in the winter of 2023", "2023-12-01", "2024-02-29"),
+        ("Summer 2024 was fine", "2024-06-01", "2024-08-31"),
+        ("between Monday and Wednesday", "2026-06-29", "2026-07-01"),
+        ("from Thursday to Tuesday", "2026-06-25", "2026-06-30"),
+        ("on the 15th", "2026-06-15", "2026-06-15"),
+        ("on the 31st, or so", "2026-05-31", "2026-05-31"),
+        ("on the 1st?", "2026-07-01", "2026-07-01"),
     ],
 )
 def test_a_time_is_read_once(question: str, first: str, last: str) -> None:
@@ -98,6 +114,9 @@ ALWAYS = ("0001-01-01", "9999-12-30")
         ("from 2023 until yesterday", "2023-01-01", "2026-06-30"),
         ("What did she do after her trip in May 2024?", "2024-05-01", ALWAYS[1]),
         ("before the long walk on 2024-02-01", ALWAYS[0], "2024-02-01"),
+        ("since last summer", "2025-06-01", ALWAYS[1]),
+        ("before the summer", ALWAYS[0], "2026-05-31"),
+        ("after the early spring of 2024", "2024-06-01", ALWAYS[1]),
     ],
 )
 def test_what_stands_before_a_time_says_on_which_side_of_it(question: str, first: str, last: str) -> None:
@@ -138,7 +157,8 @@ def test_each_time_in_a_question_is_read() -> None:
     "question",
     ["", "may I go?", "the march of time", "where to sit?", "room 2024b", "1 of 12", "20260503", "deck 5", "octopus",
      "marching", "2026-13-45", "a second ago", "3/2/2024", "on 13/02/2024",
-     "31.2.24", "9999999999999999999999 years ago"],
+     "31.2.24", "9999999999999999999999 years ago", "the last 99999999 years", "who will fall?", "spring water",
+     "on the 5th floor", "on the 32nd", "the 15th"],
 )  # fmt: skip
 def test_what_is_no_time_says_nothing(question: str) -> None:
     assert read(question) == []
@@ -157,7 +177,8 @@ def test_the_31st_of_june_is_some_day_in_june() -> None:
 @given(
     st.text()
     | st.from_regex(
-        r"(last|in|on|before|after|until|the day before|\d+)? ?(May|week|month|2024|\d+|Tuesday|ago)( \d+)?"
+        r"(last|in|on|before|after|until|the day before|the past|between|\d+)? ?"
+        r"(May|week|month|2024|\d+|Tuesday|ago|summer|winter|the \d\dth|\d+ years|Friday and Monday)( \d+)?"
     ),
     st.dates(),
 )
