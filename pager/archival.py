@@ -11,13 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
-from unicodedata import normalize
 
 from pager import tokens
 from pager import words as word_index
 from pager.blocks import clean
-from pager.clock import Clock, Moment, span_end, span_start, to_micros
-from pager.content import text_of_person, text_or_none, whole_number
+from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
+from pager.content import one_form, text_of_person, text_or_none, whole_number
 from pager.embedding import owe_vector
 from pager.errors import NotFound, Refused
 from pager.ledger import Ledger
@@ -73,7 +72,7 @@ class Archival:
         text, key, tags = _checked(text, key, tags)
         # Before the transaction: embedding takes longer than everything else.
         vector = self.meaning.embedding.embed(text) if self.meaning else None
-        now = self._clock.now()
+        now = self.present()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
             fact = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
@@ -149,7 +148,7 @@ class Archival:
         fact = self._named(page_id)
         if fact.forgotten is not None:
             raise Refused(f"{fact.id} was forgotten already: {fact.forgotten}")
-        now = self._clock.now()
+        now = self.present()
         until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
             self._store.archive.forget(fact.number, str(clean(reason)), to_micros(until))
@@ -159,6 +158,11 @@ class Archival:
         return self.fact(fact.number)
 
     # reading
+
+    def present(self) -> datetime:
+        """Now; or, where the clock was set back, the time of what was stored last, which holds all the same."""
+        last, now = self._store.archive.last_at(), self._clock.now()
+        return now if last is None else max(now, from_micros(last, self._clock.zone))
 
     def fact(self, number: int) -> Fact:
         fact = self._store.archive.fact(number)
@@ -241,7 +245,7 @@ class Archival:
     def _moment(self, as_of: Moment | None) -> datetime:
         """`as_of` a day means its end: what held when the day was over."""
         if as_of is None:
-            return self._clock.now()
+            return self.present()
         start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
 
@@ -268,7 +272,7 @@ class Archival:
         close = {found: cosine for found, cosine in near if found != number and cosine >= CLOSE}
         if not close:
             return ()
-        valid = self._store.archive.true_at(list(close), to_micros(self._clock.now()), ())
+        valid = self._store.archive.true_at(list(close), to_micros(self.present()), ())
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])
         return tuple(self._hit(facts[found], close[found], {"meaning": close[found]}, ()) for found in ordered)
@@ -285,7 +289,7 @@ def _checked(text: str, key: str | None, tags: Sequence[str] | None) -> tuple[st
         raise Refused("a fact needs a text; to end one use forget.")
     if text_or_none(key, "key") is not None and not str(key).strip():
         raise Refused("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
-    return str(clean(text)), None if key is None else str(clean(key)).strip(), _checked_tags(tags)
+    return str(clean(text)), None if key is None else one_form(key), _checked_tags(tags)
 
 
 def _checked_tags(tags: Sequence[str] | None) -> list[str]:
@@ -297,5 +301,4 @@ def _checked_tags(tags: Sequence[str] | None) -> list[str]:
         raise Refused(f"tags is {tags!r:.100}; give a list of texts.")
     if any(not text_of_person(tag, "a tag").strip() for tag in tags):
         raise Refused("a tag is empty; leave it out.")
-    # One form for letters that look the same: what a file system or a keyboard takes apart is one tag.
-    return [normalize("NFC", str(clean(tag)).strip()) for tag in tags]
+    return [one_form(tag) for tag in tags]

@@ -17,7 +17,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
+from unicodedata import normalize
 
+from pager.blocks import clean
 from pager.errors import Refused
 
 USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
@@ -265,3 +267,9 @@ def _kind(block: Any, where: str) -> str:
 def _need_text(block: Mapping[str, Any], name: str, kind: str, where: str) -> None:
     if not isinstance(block.get(name), str):
         raise Refused(f"{where} is no {kind} block: its {name} is {block.get(name)!r:.100}; give a text.")
+
+
+def one_form(name: str) -> str:
+    """A key or a tag as it is stored and looked up. Letters that look the same have one form: what a file system or a
+    keyboard takes apart is one name."""
+    return normalize("NFC", str(clean(name)).strip())

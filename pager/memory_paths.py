@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from typing import NamedTuple
+from unicodedata import normalize
 
 from pager.errors import Refused
 
@@ -39,7 +40,7 @@ def place_of(path: str) -> Place:
     """The place that a path names, as a file system would resolve it, or why it names none."""
     if not path.startswith(ROOT):
         raise Refused(f"Path must start with {ROOT}, got: {path}")
-    whole = posixpath.normpath(f"{_ABOVE}{ROOT}/{path[len(ROOT) :]}")
+    whole = posixpath.normpath(f"{_ABOVE}{ROOT}/{normalize('NFC', path[len(ROOT) :])}")
     if whole != _ABOVE + ROOT and not whole.startswith(f"{_ABOVE}{ROOT}/"):
         raise Refused(f"Path {path} would escape {ROOT} directory")
     inside = whole[len(_ABOVE + ROOT) + 1 :]

@@ -14,7 +14,7 @@ from pathlib import Path
 from pager.archival import Archival
 from pager.browsing import Browsing
 from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
-from pager.content import path_of, whole_number
+from pager.content import one_form, path_of, whole_number
 from pager.core import Core
 from pager.counter import Counter
 from pager.errors import NotFound, Refused
@@ -102,7 +102,7 @@ class Reading:
     @takes_turns
     def fact_versions(self, key: str) -> list[Fact]:
         """All facts of a key, by the time from which they were true."""
-        return [fact for fact, _ in self._store.archive.versions(key)]
+        return [fact for fact, _ in self._store.archive.versions(one_form(key))]
 
     @takes_turns
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
@@ -115,7 +115,7 @@ class Reading:
 
     @takes_turns
     def fact_counts(self) -> FactCounts:
-        return self._store.archive.counts(to_micros(self._clock.now()))
+        return self._store.archive.counts(to_micros(self._archival.present()))
 
     @takes_turns
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
@@ -130,24 +130,24 @@ class Reading:
     @takes_turns
     def current_fact(self, key: str) -> Fact | None:
         """The fact of a key that is true now, if there is one."""
-        now = to_micros(self._clock.now())
-        lasting = [fact for fact, _ in self._store.archive.versions(key, beyond=now)]
+        now = to_micros(self._archival.present())
+        lasting = [fact for fact, _ in self._store.archive.versions(one_form(key), beyond=now)]
         return next((fact for fact in lasting if to_micros(fact.valid_from) <= now), None)
 
     @takes_turns
     def is_true(self, fact: Fact) -> bool:
         """Whether a fact holds now."""
-        return bool(self._store.archive.true_at([fact.number], to_micros(self._clock.now()), ()))
+        return bool(self._store.archive.true_at([fact.number], to_micros(self._archival.present()), ()))
 
     @takes_turns
     def filed_facts(self, prefix: str = "") -> list[tuple[int, str, int]]:
         """The facts that are true now and whose key begins like this, by key: number, key and bytes."""
-        return self._store.archive.filed(to_micros(self._clock.now()), prefix)
+        return self._store.archive.filed(to_micros(self._archival.present()), prefix)
 
     @takes_turns
     def unnamed_facts(self) -> list[tuple[int, int]]:
         """The facts without a key that are true now, newest first: number and bytes."""
-        return self._store.archive.without_key(to_micros(self._clock.now()))
+        return self._store.archive.without_key(to_micros(self._archival.present()))
 
     @takes_turns
     def search_archive(

@@ -245,6 +245,14 @@ def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:
     assert ids(memory.search_archive("seat", tags=["E\u0301tage"])) == ["f1"]  # as macOS takes it apart
 
 
+def test_a_key_is_one_however_its_letters_are_typed(memory: Memory) -> None:
+    memory.archive("by the window", key="caf\u00e9")
+    memory.archive("by the door", key="cafe\u0301")  # as macOS takes it apart
+    assert ids(memory.search_archive("window door")) == ["f2"]
+    current = memory.current_fact("cafe\u0301")
+    assert (current and current.id, len(memory.fact_versions("cafe\u0301"))) == ("f2", 2)
+
+
 def test_as_many_as_were_asked_for_and_no_more(memory: Memory) -> None:
     with memory.transaction():
         for number in range(150):
@@ -282,6 +290,20 @@ def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T04:59Z")) == []
         assert ids(memory.search_archive("Porto", as_of="2026-03-08T05:00Z")) == ["f1"]
         assert ids(memory.search_archive("Porto", as_of=datetime(2026, 3, 8, 0, 0))) == ["f1"]  # noqa: DTZ001 -- naive
+
+
+def test_a_clock_that_is_set_back_hides_nothing_that_was_stored(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=None, clock=clock) as memory:
+        memory.archive("by the window", key="seat")
+        memory.archive("by the door in the end", key="seat", valid_from="2030-01-01")
+        clock.set(datetime(2020, 1, 1, tzinfo=UTC))
+        assert ids(memory.search_archive("door window")) == ["f1"]
+        assert memory.is_true(memory.fact("f1"))
+        memory.archive("in the aisle, not by the window", key="seat")
+        assert ids(memory.search_archive("door window aisle")) == ["f3"]
+        memory.forget("f3", "none")
+        assert ids(memory.search_archive("door window aisle")) == []
 
 
 @pytest.mark.parametrize("embedder", [None, Words()])

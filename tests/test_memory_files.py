@@ -79,6 +79,12 @@ def test_the_tiers_are_directories(files: MemoryFiles, memory: Memory) -> None:
     assert view(files, "/memories/archive/f3").endswith("\n     1\té")
 
 
+def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory: Memory) -> None:
+    create(files, "/memories/archive/caf\u00e9/menu", "cake")
+    assert view(files, "/memories/archive/cafe\u0301/menu").endswith("\tcake")
+    assert [name for _, name, _ in memory.filed_facts()] == ["caf\u00e9/menu"]
+
+
 def test_an_empty_memory_has_its_directories(files: MemoryFiles, tmp_path: Path) -> None:
     with Memory.open(tmp_path / "empty", embedder=None) as memory:
         told = MemoryFiles(memory).run({"command": "view", "path": "/memories"})

@@ -94,6 +94,10 @@ class ArchiveTable:
         sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
 
+    def last_at(self) -> int | None:
+        """When the newest fact was stored."""
+        return self._db.value("SELECT at FROM facts ORDER BY id DESC LIMIT 1")
+
     def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
         """Facts that are true at a moment and whose key begins like this, by key: number, key and bytes of text."""
         sql = (
