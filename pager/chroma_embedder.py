@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
 MOST_AT_ONCE = 64  # texts in a call: a provider that takes fewer than that is not known
+LONG_S = 0.5  # a call that takes longer holds up whoever waits for the next one: the next has half as many texts
 _ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # no matter to a vector
 
 
@@ -77,10 +79,14 @@ def _meant(word: str, known: Sequence[str]) -> str:
 class ChromaEmbedder:
     """An Embedder. `config` are the arguments of the function's constructor."""
 
-    def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any] | None = None, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         check(name, config or {})
         self._name = name
-        self._lock = Lock()
+        self._monotonic = monotonic
+        self._lock, self._next = Lock(), Lock()
+        self._at_once = MOST_AT_ONCE
         self._dimension = 0
         try:
             with warnings.catch_warnings():
@@ -103,9 +109,7 @@ class ChromaEmbedder:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         try:
-            starts = range(0, len(texts), MOST_AT_ONCE)
-            pieces = [[_readable(text) for text in texts[start : start + MOST_AT_ONCE]] for start in starts]
-            rows = np.concatenate([np.asarray(self._called(piece), dtype=np.float32) for piece in pieces])
+            rows = np.concatenate(self._in_calls([_readable(text) for text in texts]))
         except Exception as error:
             raise EmbedderUnavailable(f"the embedder {self._name!r} failed: {type(error).__name__}: {error}") from error
         self._check(rows, len(texts))
@@ -113,9 +117,31 @@ class ChromaEmbedder:
         # A text of which the function knows nothing is equally far from everything.
         return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
 
+    def _in_calls(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        import numpy as np
+
+        rows: list[NDArray[np.float32]] = []
+        while texts:
+            piece, texts = texts[: self._at_once], texts[self._at_once :]
+            rows.append(np.asarray(self._called(piece), dtype=np.float32))
+        return rows
+
     def _called(self, texts: list[str]) -> Any:
-        with self._lock:  # nothing is known about what the function does with two threads
-            return self._embed(texts)
+        """One call at a time, for nothing is known about what the function does with two threads. Whoever waits for it
+        is next: what is embedded while nobody waits asks again behind them."""
+        with self._next:
+            self._lock.acquire()
+        try:
+            began = self._monotonic()
+            found = self._embed(texts)
+            took = self._monotonic() - began
+        finally:
+            self._lock.release()
+        if took > LONG_S:
+            self._at_once = max(1, len(texts) // 2)
+        elif took < LONG_S / 4 and len(texts) == self._at_once:
+            self._at_once = min(MOST_AT_ONCE, 2 * self._at_once)
+        return found
 
     def _check(self, rows: NDArray[np.float32], count: int) -> None:
         import numpy as np

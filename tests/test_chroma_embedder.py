@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,41 @@ def test_a_memory_finds_with_it_over_restarts_and_embeds_anew_with_another(tmp_p
 def test_importing_it_loads_no_chroma() -> None:
     code = "import sys, pager.chroma_embedder; print('chromadb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 0.1]), 0.0
+
+    class Slow(Shelf):
+        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+            nonlocal now
+            sizes.append(len(input))
+            now += next(seconds)
+            return super().__call__(input)
+
+    monkeypatch.setitem(NAMES, "shelf", Slow)
+    embedder = ChromaEmbedder("shelf", {"shelf": "upper"}, monotonic=lambda: now)
+    embedder.embed([f"text {number}" for number in range(64 + 32 + 16 + 16 + 32 + 64 + 1)])
+    assert sizes == [64, 32, 16, 16, 32, 64, 1]
+
+
+def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    waiting: list[Thread] = []
+
+    class Slow(Shelf):
+        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+            calls.append(input[0])
+            if len(calls) == 1:
+                waiting.append(Thread(target=embedder.embed, args=(["a question"],)))
+                waiting[0].start()
+                while not embedder._next.locked():  # until it has come as far as that
+                    pass
+            return super().__call__(input)
+
+    monkeypatch.setitem(NAMES, "shelf", Slow)
+    embedder = shelf()
+    embedder.embed(["first", *["text"] * 63, "second"])
+    waiting[0].join()
+    assert calls == ["first", "a question", "second"]
