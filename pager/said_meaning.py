@@ -33,6 +33,21 @@ class _Known:
     def __init__(self, dimension: int) -> None:
         self.parts, self.scale = Growing("int64"), Growing("float32")
         self.numbers = Growing("int8", width=(dimension,))
+        self._turns: Sessions | None = None
+        self._places = Growing("int64")
+
+    def places(self, turns: Sessions) -> NDArray[np.int64]:
+        """The position of each among the turns, -1 for one that was said since they were read. Looked up once."""
+        import numpy as np
+
+        if turns is not self._turns:
+            self._turns, self._places = turns, Growing("int64")
+        known = self._places.rows
+        fresh = turns.positions(self.parts.rows[len(known) :])
+        if (fresh < 0).any():
+            return np.concatenate([known, fresh])
+        self._places.extend(fresh)
+        return self._places.rows
 
 
 class SaidMeaning:
@@ -94,9 +109,9 @@ class SaidMeaning:
         scale, asked = in_bytes(vector)
         starts = range(0, len(numbers), SCORED_AT_ONCE)
         pieces = [numbers[start : start + SCORED_AT_ONCE].astype(np.float32) @ asked for start in starts]
-        places = turns.positions(held.parts.rows)
+        places, cosines = held.places(turns), np.concatenate(pieces) * (held.scale.rows * scale)
         known = places >= 0
-        return places[known], (np.concatenate(pieces) * (held.scale.rows * scale))[known].astype(np.float64)
+        return places[known], cosines[known].astype(np.float64)
 
     def _held(self) -> _Known | None:
         """All vectors, up to what was stored since the last look; None if there are none."""

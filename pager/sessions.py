@@ -29,7 +29,7 @@ REACH = 4  # how many neighbours to each side lend their words
 DECAY = 0.75  # what a neighbour lends, for each step to it
 BACKWARD = 0.9  # what is lent to turns before, against turns behind: an answer follows its question
 FULL = 10  # a longer neighbour, in words, lends so much less of each
-MANY = 64  # where that many hundredths of all are reached, looking at all is quicker than sorting
+MANY = 16  # where more than one in so many is reached, looking at all is quicker than sorting
 Speaker = tuple[str, str | None]
 
 
@@ -117,8 +117,7 @@ class Sessions:
         found = [places]
         for _ in range(REACH):
             found.append(self.before[found[-1]])
-        every = np.unique(np.concatenate(found))
-        return every[every >= 0]
+        return _distinct(np.concatenate(found))
 
     def _placed(self, told: Sequence[Told], first: int) -> tuple[list[int], list[int]]:
         """Of each part the position before it in its session, and the session."""
@@ -161,11 +160,19 @@ class Sessions:
                 found[reached] += worth * DECAY**distance * lent
                 every.append(reached)
         found[-1] = 0.0
-        if len(every) * len(places) * MANY > 100 * len(self):
-            touched = np.flatnonzero(found)
+        if len(every) * len(places) * MANY > len(self):
+            touched = np.flatnonzero(found != 0.0)  # of truth values, which takes a tenth of the time
         else:
-            touched = np.unique(np.concatenate(every))
-            touched = touched[touched >= 0]
+            touched = _distinct(np.concatenate(every))
         given = found[touched]
         found[touched] = 0.0
         return touched, given
+
+
+def _distinct(places: Places) -> Places:
+    """Each once, ascending, without the -1. `np.unique` asks a table for each, which takes ten times as long."""
+    import numpy as np
+
+    ordered = np.sort(places)
+    ordered = ordered[ordered.searchsorted(0) :]
+    return ordered[np.diff(ordered, prepend=-1) > 0]

@@ -41,9 +41,10 @@ class Run:
 
 
 def of_cost(run: Run) -> Json:
-    return cost.figures(
-        run.work, **({"turns": 60, "window": 10_000} if run.quick else {"turns": 1_000, "window": 32_000})
+    size = (
+        {"turns": 60, "window": 10_000, "fewer": 20} if run.quick else {"turns": 1_000, "window": 32_000, "fewer": 300}
     )
+    return cost.figures(run.work, **size)
 
 
 def of_overhead(run: Run) -> Json:

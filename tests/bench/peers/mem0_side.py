@@ -2,42 +2,39 @@
 default).
 
 `infer=False`: messages are kept as they are, no model is asked for facts. Its embedder would be a service or a
-download: words are hashed into a vector instead, which costs it nothing. Its telemetry is off.
+download: it gets ours, MiniLM, in its own process. Its telemetry is off.
 """
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
 
-import math
 import os
-import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anthropic
 
+from pager.minilm import MiniLM
 from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MAX_TOKENS, MODEL, serve
 
-DIMENSION, FOUND = 384, 4
+FOUND = 4
 WHO = "dana"
 
 
-class HashedWords:
-    """Stands where an embedder would: a unit vector from a text's words."""
+class Local:
+    """Stands where its embedder would."""
 
     config = None
 
+    def __init__(self) -> None:
+        self._embedder = MiniLM()
+
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        row = [0.0] * DIMENSION
-        for word in re.findall(r"\w+", text.lower()):
-            row[zlib.crc32(word.encode()) % DIMENSION] += 1.0
-        length = math.sqrt(sum(value * value for value in row)) or 1.0
-        return [value / length for value in row]
+        return self.embed_batch([text])[0]
 
     def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
-        return [self.embed(text) for text in texts]
+        return self._embedder.embed(texts).tolist()
 
 
 class Mem0:
@@ -50,16 +47,16 @@ class Mem0:
                 "vector_store": {
                     "provider": "qdrant",
                     "config": {
-                        "path": str(directory / "qdrant"), "embedding_model_dims": DIMENSION, "on_disk": True,
+                        "path": str(directory / "qdrant"), "embedding_model_dims": MiniLM.dimension, "on_disk": True,
                         "collection_name": "turns",
                     },
                 },
                 "llm": {"provider": "anthropic", "config": {"model": MODEL, "api_key": "none"}},
-                "embedder": {"provider": "openai", "config": {"api_key": "none", "embedding_dims": DIMENSION}},
+                "embedder": {"provider": "openai", "config": {"api_key": "none", "embedding_dims": MiniLM.dimension}},
                 "history_db_path": str(directory / "history.db"),
             }
         )  # fmt: skip
-        self._memory.embedding_model = HashedWords()
+        self._memory.embedding_model = Local()
         self._client = anthropic.Anthropic(base_url=base_url, api_key="none", max_retries=0)
         self._messages: list[Any] = []
 

@@ -7,6 +7,7 @@ in a process of its own, so that no cache helps another. `figures` gives plain v
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,7 @@ from tests.standin.server import StandinProcess
 
 Json = dict[str, Any]
 PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
-REPLIES = "tests.bench.proof.cost_talk:reply"
-OURS = "ours"
+OURS, RERENDER = "ours", "re-render core on each edit, messages marked"
 ENDLESS = 100_000_000  # of a window that nobody has: what "everything" would cost in it
 MODEL = "m"
 
@@ -55,28 +55,46 @@ class Bill:
         self.usd += PRICES.usd(usage)
 
 
-def figures(work: Path, *, turns: int, window: int) -> Json:
-    bills: dict[str, Bill] = {}
-    with _provider(window) as standin:
-        bills[OURS], frame = _ours(work, standin, turns, window)
-        assert standin.log()["rejected"] == []
-    for name, kind in RIVALS.items():
-        with _provider(window) as standin:
-            bills[name] = _rival(kind.begin(frame), standin, turns)
+def figures(work: Path, *, turns: int, window: int, fewer: int) -> Json:
+    """Every policy over so many turns; of `fewer` turns with more edits only ours and who pays for edits."""
+    bills, frame = _bills(work, RIVALS, turns, window, cost_talk.EDIT_EVERY)
     with _provider(ENDLESS) as standin:
         bills["everything, in a window without end"] = _rival(RIVALS["everything, until it overflows"].begin(frame),
                                                               standin, turns)  # fmt: skip
+    oftener: Json = {}
+    for every in cost_talk.REPLIES:
+        if every != cost_talk.EDIT_EVERY:
+            told, _ = _bills(work, [RERENDER], fewer, window, every)
+            oftener[str(every)] = {"turns": fewer, "policies": _plain(told)}
     return {
         "turns": turns, "window": window, "usable": frame.usable_tokens, "edit_every": cost_talk.EDIT_EVERY,
-        "policies": {name: vars(bill) for name, bill in bills.items()},
+        "policies": _plain(bills), "oftener": oftener,
     }  # fmt: skip
 
 
-def _provider(window: int) -> StandinProcess:
-    return StandinProcess(limit=window, replies=REPLIES)
+def _bills(
+    work: Path, rivals: Collection[str], turns: int, window: int, every: int
+) -> tuple[dict[str, Bill], Frame]:  # fmt: skip
+    bills: dict[str, Bill] = {}
+    with _provider(window, every) as standin:
+        bills[OURS], frame = _ours(work / f"every {every}", standin, turns, window)
+        assert standin.log()["rejected"] == []
+    for name in rivals:
+        with _provider(window, every) as standin:
+            bills[name] = _rival(RIVALS[name].begin(frame), standin, turns)
+    return bills, frame
+
+
+def _plain(bills: dict[str, Bill]) -> Json:
+    return {name: vars(bill) for name, bill in bills.items()}
+
+
+def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinProcess:
+    return StandinProcess(limit=window, replies=f"{cost_talk.__name__}:{cost_talk.REPLIES[every]}")
 
 
 def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple[Bill, Frame]:
+    work.mkdir()
     file = work / "ours.yaml"
     file.write_text(json.dumps(_config(standin.base_url, window)), encoding="utf-8")
     bill = Bill()

@@ -1,12 +1,14 @@
 """The conversation whose cost is measured: the same words for every policy, by the turn's number alone.
 
-Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core, so
-that turn takes two requests. Between turns a minute passes; after every fortieth an hour, in which the cache goes cold.
+Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core (or in
+more of them: `REPLIES`), so that turn takes two requests. Between turns a minute passes; after every fortieth an hour,
+in which the cache goes cold.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from tests.bench.texts import Texts
@@ -38,17 +40,22 @@ def initial_core() -> str:
     return f"{Texts(3).said(10)}\n{state(0)}"
 
 
-def reply(params: Json) -> Reply:
-    """What the model says, whoever asks."""
+def reply(params: Json, every: int = EDIT_EVERY) -> Reply:
+    """What the model says, whoever asks; how often it edits core."""
     said = [block["text"] for block in _blocks(params["messages"][-1]) if block["type"] == "text"]
     number = next((int(found[1]) for text in said if (found := _TURN.match(text))), 0)
-    if number and number % EDIT_EVERY == 0:
-        return Reply(call("core_replace", {"block": BLOCK, **edit(number)}))
+    if number and number % every == 0:
+        return Reply(call("core_replace", {"block": BLOCK, **edit(number, every)}))
     return Reply(Texts(number + 2_000_000).said(3 + number % 9))
 
 
-def edit(number: int) -> dict[str, str]:
-    return {"old_text": state(number - EDIT_EVERY), "new_text": state(number)}
+reply_in_every_third = partial(reply, every=3)
+reply_in_every = partial(reply, every=1)
+REPLIES = {EDIT_EVERY: "reply", 3: "reply_in_every_third", 1: "reply_in_every"}  # by how often core is edited
+
+
+def edit(number: int, every: int = EDIT_EVERY) -> dict[str, str]:
+    return {"old_text": state(number - every), "new_text": state(number)}
 
 
 def _blocks(message: Json) -> list[Json]:

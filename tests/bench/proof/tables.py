@@ -12,6 +12,7 @@ from tests.bench.figures import grid
 
 Json = Mapping[str, Any]
 OURS, RERENDER = "ours", "re-render core on each edit, messages marked"
+EVERY = {"1": "", "3": "third "}
 LETTA = (
     "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a "
     "turn at 10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
@@ -19,10 +20,10 @@ LETTA = (
 WHY_MORE_THAN_BARE = (
     "Wall time is of the median round of ten turns, two of which keep a fact. Why ours takes longer than the bare SDK, "
     "which keeps nothing: a turn is two durable commits, four with a fact; each message is embedded by MiniLM and "
-    "looked up (that costs the difference to ours without an embedder; mem0's vectors are hashed words and free, "
-    "langgraph has none here); a request carries tools, core, and blocks instead of strings, which the SDK copies one "
-    "by one (`bare SDK, our requests` is that alone); and what has left is embedded in the background, which is "
-    "processor time that no turn waits for."
+    "looked up (that costs the difference to ours without an embedder; mem0 has the same embedder, langgraph has none: "
+    "its store's vectors need an extension of SQLite that this Python cannot load); a request carries tools, core, and "
+    "blocks instead of strings, which the SDK copies one by one (`bare SDK, our requests` is that alone); and what has "
+    "left is embedded in the background, which is processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
     "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
@@ -39,7 +40,7 @@ WHY_RERENDER = (
     "replies, the window read from the cache at each request, new text written to it, and the window written anew "
     "after pauses cost every policy the same. No memory gets below that while edits are as rare as here: even if "
     "nothing but the window cost anything, eleven requests that read it against ten that do and one that writes it "
-    "anew would be 49%."
+    "anew would be 49%. With more edits ours is {oftener} of its price."
 )
 
 
@@ -85,9 +86,10 @@ def cost(figures: Json) -> str:
     told = (
         f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of "
         f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million of "
-        f"tokens of input, output, read from and written to the cache. {WHY_RERENDER.format(floor=floor(policies))}"
+        f"tokens of input, output, read from and written to the cache."
     )
-    return f"{grid(rows)}\n\n{told}"
+    why = WHY_RERENDER.format(floor=floor(policies), oftener=oftener(figures))
+    return f"{grid(rows)}\n\n{told} {why}"
 
 
 def floor(policies: Json) -> float:
@@ -95,6 +97,15 @@ def floor(policies: Json) -> float:
     rival, ours = policies[RERENDER], policies[OURS]
     more = max(0, rival["written"] - ours["written"])
     return 1 - more * 3.75e-6 / rival["usd"]
+
+
+def oftener(figures: Json) -> str:
+    """Ours against re-rendering, where core is edited more often."""
+    told: list[str] = []
+    for every, run in figures["oftener"].items():
+        share = run["policies"][OURS]["usd"] / run["policies"][RERENDER]["usd"]
+        told.append(f"{share:.0%} (edited in every {EVERY.get(every, every)}turn, {run['turns']:,} turns)")
+    return " and ".join(told)
 
 
 def overhead(figures: Json) -> str:
