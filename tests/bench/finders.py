@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ _EMBEDDED = 64
 
 
 def words_alone(told: Told, place: Path, opened: ExitStack) -> Find:
-    """SQLite's full-text search as it comes, with stems."""
+    """SQLite's full-text search as it comes, with stems; where it is known, of who said it and when, too."""
     database = sqlite3.connect(":memory:")
     opened.callback(database.close)
     database.execute("CREATE VIRTUAL TABLE t USING fts5 (text, tokenize='porter unicode61 remove_diacritics 2')")
-    database.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(told.texts))
+    database.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(_dated(told)))
     sql = f"SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT {DEEP}"
 
     def find(question: str) -> list[int]:
@@ -41,7 +42,8 @@ def words_alone(told: Told, place: Path, opened: ExitStack) -> Find:
 
 def meaning_alone(told: Told, place: Path, opened: ExitStack) -> Find:
     embedder = default_embedder()
-    rows = _embedded(told.texts)
+    rows = _embedded([f"{name}: {text}" for (name, _), text in zip(told.said, told.texts, strict=True)]
+                     if told.said else told.texts)  # fmt: skip
     return lambda question: np.argsort(-(rows @ embedder.embed([question])[0]), kind="stable")[:DEEP].tolist()
 
 
@@ -62,8 +64,7 @@ def simply_fused(told: Told, place: Path, opened: ExitStack) -> Find:
 def ours(told: Told, place: Path, opened: ExitStack, *, tier: str, embedder: Any) -> Find:
     memory = opened.enter_context(Memory.open(place, embedder=embedder))
     if tier == "recall":
-        turns = zip(told.texts, told.sessions, strict=True)
-        memory.record_many({"role": "user", "text": text, "session": session} for text, session in turns)
+        memory.record_many(_turns(told))
     else:
         with memory.transaction():
             for text in told.texts:
@@ -71,6 +72,20 @@ def ours(told: Told, place: Path, opened: ExitStack, *, tier: str, embedder: Any
     search = memory.search_recall if tier == "recall" else memory.search_archive
     search("warm up", limit=1)
     return lambda question: [int(hit.page_id[1:]) - 1 for hit in search(question, limit=DEEP)]
+
+
+def _dated(told: Told) -> list[str]:
+    if told.said is None:
+        return told.texts
+    days = [datetime.fromisoformat(at).strftime("%d %B %Y") for _, at in told.said]
+    return [f"{day} {name}: {text}" for day, (name, _), text in zip(days, told.said, told.texts, strict=True)]
+
+
+def _turns(told: Told) -> Iterator[dict[str, str]]:
+    for place, (text, session) in enumerate(zip(told.texts, told.sessions, strict=True)):
+        name, at = told.said[place] if told.said else (None, None)
+        known = {"name": name, "at": at} if name and at else {}
+        yield {"role": "user", "text": text, "session": session, **known}
 
 
 SIMPLE: dict[str, Maker] = {

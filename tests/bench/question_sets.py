@@ -1,8 +1,10 @@
-"""The questions that retrieval is measured on, read from the shared data; each names what answers it.
+"""The questions that retrieval is measured on; each names what answers it. The first two are in the shared data.
 
 - bfcl_memory: five people tell an agent about themselves, and are asked questions afterwards. Gold: the turn that holds
   the source of the answer; or, where each sentence is a turn of its own, the sentences that do.
 - tau2_banking: documents of a bank, and situations of customers as long as a page. Gold: the documents that one needs.
+- talks: five conversations between two people over a year, with questions in other words than theirs. Written for this,
+  each by a writer who knew neither the others nor how anything is searched, when all weights had been chosen.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+TALKS = Path(__file__).parent / "talks"
 PEOPLE = ("customer", "finance", "healthcare", "notetaker", "student")
 NEEDED = ("bfcl_memory/BFCL_v4_memory.json", "bfcl_memory/possible_answer_BFCL_v4_memory.json",
           *(f"bfcl_memory/prereq_{person}.json" for person in PEOPLE),
@@ -35,6 +38,7 @@ class Told:
     sessions: list[str]
     questions: list[Asked]
     wholes: list[int] | None = None  # where gold speaks of more than a text: the whole that each is a piece of
+    said: list[tuple[str, str]] | None = None  # where it is known: who said each, and when
 
     def whole(self, place: int) -> int:
         return place if self.wholes is None else self.wholes[place]
@@ -74,6 +78,21 @@ def by_line(data: Path) -> list[Told]:
     lines = [(line, place) for place, text in enumerate(texts) for line in text.splitlines() if re.search(r"\w", line)]
     wholes = [place for _, place in lines]
     return [Told([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
+
+
+def talks(_: Path) -> list[Told]:
+    return [_talk(list(_lines(file))) for file in sorted(TALKS.glob("*.jsonl"))]
+
+
+def _talk(lines: Sequence[Any]) -> Told:
+    turns = [line for line in lines if "text" in line]
+    sessions = [str(turn["session"]) for turn in turns]
+    place = {f"{name}:{place - sessions.index(name) + 1}": place for place, name in enumerate(sessions)}
+    questions = [
+        Asked(line["question"], frozenset(place[name] for name in line["gold"])) for line in lines if "question" in line
+    ]
+    said = [(turn["name"], turn["at"]) for turn in turns]
+    return Told([turn["text"] for turn in turns], sessions, questions, said=said)
 
 
 def _banking(data: Path) -> tuple[list[str], list[str], list[Asked]]:

@@ -4,8 +4,10 @@ The bare side is a second connection to the same database that asks the same ind
 rank. Both get the same questions in turns: as people ask them, and of three words that hardly any turn holds. With the
 default embedder most of a search is the embedding of its question, which is told by itself and not in the ratios: it
 alone takes longer than what is compared. The rest looks at every vector, however few turns hold the words: where those
-are rare there is no limit. The turns' own vectors stand there by chance, which costs the same. Turns are indexed one at a time in a transaction of many, so that what is compared is the work, and not
-the disk's own time for a commit.
+are rare there is no limit. The turns' own vectors stand there by chance, which costs the same.
+
+Turns are indexed one at a time in a transaction of many, so that what is compared is the work, and not the disk's own
+time for a commit.
 """
 
 from __future__ import annotations
