@@ -27,7 +27,7 @@ HEAD = 4  # bytes before the numbers: the float32 that all of them are multiplie
 SCORED_AT_ONCE = 512  # rows that are floats at one time: what a processor keeps near is ten times as quick
 
 
-class _Known:
+class Known:
     """Vectors in memory: of which parts, and what their numbers are multiplied with."""
 
     def __init__(self, dimension: int) -> None:
@@ -60,7 +60,7 @@ class SaidMeaning:
         """Something was undone or purged: what is known of the vectors is read anew."""
         self._row = 0
         self._dropped = self.embedding.times_dropped
-        self._known: _Known | None = None
+        self._known: Known | None = None
 
     # writing
 
@@ -113,7 +113,7 @@ class SaidMeaning:
         known = places >= 0
         return places[known], cosines[known].astype(np.float64)
 
-    def _held(self) -> _Known | None:
+    def _held(self) -> Known | None:
         """All vectors, up to what was stored since the last look; None if there are none."""
         import numpy as np
 
@@ -125,7 +125,7 @@ class SaidMeaning:
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
         # Not asked of the embedder: one may have to embed a text to know it.
-        self._known = held = self._known or _Known(raw.shape[1] - HEAD)
+        self._known = held = self._known or Known(raw.shape[1] - HEAD)
         held.parts.extend([part for _, part, _ in fresh])
         held.scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
         held.numbers.extend(raw[:, HEAD:].view(np.int8))

@@ -10,6 +10,7 @@ from typing import Any
 import anthropic
 import pytest
 
+from tests.bench import question_sets
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
 from tests.bench.proof import (
@@ -98,6 +99,24 @@ def test_core_reads_as_the_edit_left_it() -> None:
     edit = cost_talk.edit(number)
     assert edit["old_text"] in FRAME.core["text"]
     assert core_text(FRAME, number)["text"] == FRAME.core["text"].replace(edit["old_text"], edit["new_text"])
+
+
+def test_whoever_edits_in_every_turn_is_billed_so() -> None:
+    for every, name in cost_talk.REPLIES.items():
+        calls = [
+            getattr(cost_talk, name)({"messages": [{"content": cost_talk.asked(number)}]}).blocks[0]["type"]
+            for number in range(1, 31)
+        ]
+        assert calls.count("tool_use") == 30 // every
+
+
+def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
+    talks = question_sets.talks(Path())
+    assert [len(talk.questions) for talk in talks] == [80] * 5
+    for talk in talks:
+        assert talk.said
+        assert len(talk.texts) == len(talk.sessions) == len(talk.said)
+        assert all(asked.gold and asked.gold <= set(range(len(talk.texts))) for asked in talk.questions)
 
 
 def test_a_turn_is_missing_unless_its_text_came_back() -> None:

@@ -13,12 +13,14 @@ import pytest
 
 from pager import EmbedderUnavailable, Memory, StorageError
 from pager.embedding import REST
-from pager.said_meaning import HEAD, LARGEST, packed
+from pager.said_meaning import HEAD, LARGEST, Known, packed
+from pager.sessions import Sessions
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
 from tests.support.secret import SECRET, assert_gone, marks_in
 from tests.test_recall import found
 from tests.test_recall_ranking import tell
+from tests.test_sessions import told
 
 # finding
 
@@ -45,6 +47,18 @@ def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> Non
         tell(memory, ("Dana", "I moved to Porto last spring."), ("Ben", "My printer is out of paper."),
              ("Dana", "The cat sleeps all day."))  # fmt: skip
         assert memory.search_recall("In which city is her flat?", limit=1)[0].page_id == "s1"
+
+
+def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
+    known, turns = Known(1), Sessions()
+    turns.extend([told(1), told(2)])
+    known.parts.extend([2, 1, 3])
+    assert known.places(turns).tolist() == [1, 0, -1]
+    turns.extend([told(3)])
+    assert known.places(turns).tolist() == [1, 0, 2]
+    others = Sessions()
+    others.extend([told(0), told(1), told(2), told(3)])
+    assert known.places(others).tolist() == [2, 1, 3]
 
 
 def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:

@@ -96,8 +96,11 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
             if 0 < abs(at - n) <= REACH
         )
         expected.append(known.get(place, 0.0) + lent)
-    for _ in range(2):  # nothing of one stays for the next
-        reached, given = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
+    for many in (0, 10**9, 0):  # either way what is reached is found, and nothing of one stays for the next
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pager.sessions.MANY", many)
+            reached, given = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
+        assert reached.tolist() == sorted(set(reached.tolist()))
         spread = np.zeros(len(found))
         spread[reached] = given
         np.testing.assert_allclose(spread, expected, atol=1e-12)
