@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+AHEAD = "latest_fact"  # the key in the journal under which a time stands, once the clock was set back behind it
 CLOSE = 0.6  # cosine from which on a fact is reported as a near neighbour
 CANDIDATES = 64  # of each side, for the other one to judge
 WORDS_DEEP = 256  # down to which place words are asked what they say to the candidates of meaning
@@ -72,9 +73,10 @@ class Archival:
         text, key, tags = _checked(text, key, tags)
         # Before the transaction: embedding takes longer than everything else.
         vector = self.meaning.embedding.embed(text) if self.meaning else None
-        now = self.present()
+        now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
+            self._note_ahead(now)
             fact = self._store_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             if self.meaning and vector is not None:
                 self.meaning.store(fact.number, vector)
@@ -160,9 +162,16 @@ class Archival:
     # reading
 
     def present(self) -> datetime:
-        """Now; or, where the clock was set back, the time of what was stored last, which holds all the same."""
-        last, now = self._store.archive.last_at(), self._clock.now()
-        return now if last is None else max(now, from_micros(last, self._clock.zone))
+        """Now; or, where the clock was set back, the latest time at which a fact was stored: it holds all the same."""
+        now = self._clock.now()
+        latest = max(self._store.archive.last_at() or 0, int(self._store.journal.get(AHEAD) or 0))
+        return max(now, from_micros(latest, self._clock.zone)) if latest > 0 else now
+
+    def _note_ahead(self, now: datetime) -> None:
+        """The clock was ahead when the newest fact was stored, of which nothing will tell when there is a newer one."""
+        last = self._store.archive.last_at() or 0
+        if last > max(to_micros(now), int(self._store.journal.get(AHEAD) or 0)):
+            self._store.journal.put(AHEAD, str(last))
 
     def fact(self, number: int) -> Fact:
         fact = self._store.archive.fact(number)
@@ -237,8 +246,8 @@ class Archival:
         vector = self.meaning.embedding.embed(query) if self.meaning and comparable else None
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}
-        by_meaning = dict(self._by_meaning(self.meaning, vector, wanted, limit))
-        by_meaning |= self.meaning.among([number for number in first if number not in by_meaning], vector)
+        near = [number for number, _ in self._by_meaning(self.meaning, vector, wanted, limit)]
+        by_meaning = dict(self.meaning.among([*near, *first], vector))  # all of them to the last digit
         judged = {*first, *by_meaning}
         return {number: score for number, score in by_words.items() if number in judged}, by_meaning
 

@@ -50,6 +50,8 @@ def is_secret(argument: str) -> bool:
 
 def check(name: str, config: Mapping[str, Any]) -> None:
     """Raise EmbedderRefused when Chroma has no such function, or when it takes other arguments."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+        raise EmbedderRefused(f"the embedding function is {name!r:.100}; give its name, such as 'ollama'.")
     parameters = inspect.signature(_function(name)).parameters.values()
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     known = [each.name for each in named]

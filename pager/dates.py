@@ -20,6 +20,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from math import ceil
 
 Span = tuple[date, date]  # half-open
 DAY = timedelta(days=1)
@@ -33,11 +34,12 @@ _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3, "several": 4,
 }  # fmt: skip
-_LONGEST = {"day": 1, "week": 7, "month": 31, "year": 366}  # days
+_LONGEST = {"hour": 1 / 24, "day": 1, "week": 7, "month": 31, "year": 366}  # days
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # the month in which each begins
 _SHORT = r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _MONTH = rf"(?P<month>{'|'.join(_NAMES)}|(?:{_SHORT})\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_TO, _LAST_DAY = r"(?:\s*[-\u2013]\s*|\s+(?:and|to|until|till|through)\s+(?:the\s+)?)", _DAY.replace("day", "last_day")
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = rf"(?P<count>half\s+a|\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?"
 _WEEKDAY, _SEASON = "|".join(_DAYS), "|".join(_SEASONS)
@@ -48,8 +50,11 @@ _FORMS = tuple(
     re.compile(rf"(?<![\w-])(?<!/\d/)(?<!/\d\d/){form}(?!\w|-\d)", re.IGNORECASE)
     for form in (
         r"(?P<iso>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d\S*)?",
+        r"(?P<iso>(?:19|20)\d\d/\d\d?/\d\d?)",
         r"(?P<iso_month>(?:19|20)\d\d-(?:0[1-9]|1[0-2]))",
         r"(?P<dotted>[0-3]?\d\.[01]?\d\.(?:19|20)\d\d)",
+        rf"{_DAY}{_TO}{_LAST_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
+        rf"{_MONTH}\s+{_DAY}{_TO}{_LAST_DAY}(?:,?\s+{_YEAR})?",
         rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
         rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?",
         rf"(?P<lead>(?:{_LEADS})(?:\s+|-))?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
@@ -60,11 +65,14 @@ _FORMS = tuple(
         _YEAR,
         rf"(?:between|from)\s+(?P<from_day>{_WEEKDAY})\s+(?:and|to|until|till|through)\s+(?P<to_day>{_WEEKDAY})",
         rf"on\s+the\s+{_DAY}(?<=[a-z])(?!\s+(?:{_COUNTED}))",
-        r"(?P<near>today|tonight|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
-        r"(?P<which>this|last|past|previous)\s+(?P<unit>week|weekend|month|year|night)",
+        r"(?P<near>today|tonight|this\s+(?:morning|afternoon|evening)|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
+        r"(?:in|during|over|within|for)\s+the\s+last\s+(?P<lately>day|week|month|year)",
+        r"(?:the\s+)?past\s+(?P<lately>day|week|month|year)",
+        r"(?P<which>this|last|past|previous|on\s+the|over\s+the|at\s+the)\s+(?P<unit>weekend)",
+        r"(?P<which>this|last|past|previous)\s+(?P<unit>week|month|year|night)",
         rf"(?:(?P<last>(?:last|on|this)\s+)|{_BEHIND_A_SIDE})(?P<weekday>{_WEEKDAY})",
         rf"{_COUNT}(?P<ago>day|week|month|year)s?\s+ago",
-        rf"(?:last|past|previous)\s+{_COUNT}(?P<lately>day|week|month|year)s",
+        rf"(?:last|past|previous)\s+{_COUNT}(?P<lately>hour|day|week|month|year)s",
     )
 )
 # What stands before a time, and between two of them.
@@ -84,7 +92,7 @@ _SECOND = re.compile(
     rf"\b(?:from|between)\s+(?:\S+\s+){{1,4}}(?:to|and|until|till|through){_ARTICLE}$", re.IGNORECASE
 )  # "may" there is a month, too
 _EVENT = re.compile(
-    r"\b(?P<side>before|after|since)\s+(?:(?:the|my|our|your|his|her|their|its|\w+['\u2019]s)\s+)(?P<what>(?!\d)\w+(?:\s\w+)?)",
+    r"\b(?P<side>before|after|since)\s+(?:the|my|our|your|his|her|their|its|i|we|you|he|she|they|it|\w+['\u2019]s)\s+(?P<what>(?!\d)\w+(?:\s\w+)?)",
     re.IGNORECASE,
 )
 
@@ -176,7 +184,8 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
     said = match.groupdict()
     try:
         if said.get("iso"):
-            yield _days(date.fromisoformat(said["iso"]))
+            year, month, day = map(int, re.split("[-/]", said["iso"]))
+            yield _days(date(year, month, day))
         elif month := said.get("iso_month"):
             first = date.fromisoformat(f"{month}-01")
             yield _days(first, _length(first.year, first.month))
@@ -206,8 +215,9 @@ def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
     )
     for year in [int(said["year"])] if said.get("year") else years:
         if said.get("day"):
-            if int(said["day"]) <= _length(year, month):  # 29 February, in some years
-                yield _days(date(year, month, int(said["day"])))
+            first, last = int(said["day"]), int(said.get("last_day") or said["day"])
+            if first <= last <= _length(year, month):  # 29 February, in some years
+                yield _days(date(year, month, first), last - first + 1)
         else:
             yield _days(date(year, month, 1), _length(year, month))
 
@@ -244,12 +254,12 @@ def _from_today(said: dict[str, str | None], today: date) -> Span:
     if day := said.get("day"):
         return _days(_last_day(int(day), today))
     if unit := said.get("ago") or said.get("lately"):
-        count = " ".join(str(said["count"]).lower().split())
+        count = " ".join((said.get("count") or "one").lower().split())
         half = (count, unit.lower()) == ("half a", "year")
         unit, number = ("month", 6) if half else (unit.lower(), _NUMBERS.get(count) or int(count))
         if said.get("ago"):
             return _around(unit, number, today)
-        return today - number * _LONGEST[unit] * DAY, today + DAY
+        return today - ceil(number * _LONGEST[unit]) * DAY, today + DAY
     unit, back = str(said["unit"]).lower(), int(str(said["which"]).lower() != "this")
     if unit == "night":
         return _days(today - back * DAY)

@@ -22,6 +22,7 @@ from pager.embedder import Embedder, EmbedderUnavailable
 from pager.errors import StorageError
 from pager.ledger import Ledger
 from pager.store import Store
+from pager.unrelated import sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,16 +34,6 @@ NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
 AT_ONCE = 32  # texts that are embedded between two looks at who else wants a turn: a fraction of a second
 REST = timedelta(seconds=60)  # how long nobody who waits asks an embedder that has failed
 LARGEST_BATCH = 256  # texts; among more of them there are more of one length, which go through a model together
-UNRELATED = (
-    "The train to the coast leaves at nine.",
-    "Boil the potatoes until they are soft.",
-    "Her brother plays the violin.",
-    "The server crashed after the update.",
-    "Interest rates rose again last month.",
-    "Whales breathe air.",
-    "He repaired the roof before winter.",
-    "The court ruled against the company.",
-)
 OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
 
 
@@ -53,9 +44,11 @@ def owe_vector(store: Store) -> None:
 
 
 class Batch(NamedTuple):
-    """Texts that wait for a vector, by id. Worth nothing after a purge, which may have changed them."""
+    """Texts that wait for a vector, by id. Worth nothing after a purge, which may have changed them, and when all that
+    is stored was dropped."""
 
     purges: str | None
+    dropped: int
     texts: list[tuple[int, str]]
 
 
@@ -85,7 +78,7 @@ class Embedding:
         self._is_known = False  # that what is committed was made by this one
         self._told: set[str] = set()
         self._failed: tuple[datetime, str] | None = None  # the last time: when, and why
-        self._chance: float | None = None
+        self._chance: dict[Sequence[str], float] = {}  # by the texts of which it is
         self.times_dropped = 0  # what is held of vectors from before is worthless
         self._gives: int | None = None  # how many numbers it last gave for a text
         self._gave: int | None = None  # and when what is committed was known to fit
@@ -142,29 +135,36 @@ class Embedding:
         self._gives = rows.shape[1]
         return rows, squares
 
-    def chance(self) -> float | None:
-        """The cosine of two texts that have nothing to do with each other; None while the embedder fails."""
-        if self._chance is None and self.rests:
-            return None
-        if self._chance is None:
+    def chance(self, message: str) -> float | None:
+        """The cosine of two texts that have nothing to do with each other, in the script of a message; None while the
+        embedder fails."""
+        told = sentences(message)
+        if told not in self._chance:
+            if self.rests:
+                return None
             try:
-                rows = self.rows(UNRELATED)
+                rows = self.rows(told)
             except EmbedderUnavailable as error:
                 self.tell_failure(error)
                 return None
-            others = len(UNRELATED) * (len(UNRELATED) - 1)
-            self._chance = float((rows @ rows.T).sum() - len(UNRELATED)) / others
-        return self._chance
+            self._chance[told] = float((rows @ rows.T).sum() - len(told)) / (len(told) * (len(told) - 1))
+        return self._chance[told]
 
     def of(self, batch: Batch) -> Vectors:
         """The slow part: it reads and writes nothing, so others may go on meanwhile."""
         return self.rows([text for _, text in batch.texts])
 
     def batch(self, texts: list[tuple[int, str]]) -> Batch:
-        return Batch(self._store.journal.get("purges"), texts)
+        return Batch(self._store.journal.get("purges"), self.times_dropped, texts)
 
-    def is_current(self, batch: Batch) -> bool:
-        return batch.purges == self._store.journal.get("purges")
+    def may_keep(self, batch: Batch, rows: Vectors) -> bool:
+        """Whether these texts are still what they were, and their vectors of the kind that is stored."""
+        is_current = batch.purges == self._store.journal.get("purges") and batch.dropped == self.times_dropped
+        return is_current and self.fits(rows)
+
+    def fits(self, rows: Vectors) -> bool:
+        """Whether it gives such vectors still: another thread may have met another model under the same name."""
+        return rows.shape[-1] == self._gives
 
     def catch_up(self, source: Source, limit: int) -> int:
         """Embed up to so many that wait; how many it was."""

@@ -1,15 +1,17 @@
-"""Meaning: facts as vectors, found by the index and, beyond what it holds, from SQLite.
+"""Meaning: facts as vectors, found by comparing them one by one, and the oldest of very many by the index.
 
-`pager.db` is the truth; the index is a copy that may be missing, behind or broken. A fact that was committed is found
-at once: what the index does not hold is scored here, exactly. What a transaction stored and may still undo is found in
-it, but neither the index nor the tail learns of it before the commit.
+`pager.db` is the truth; the index is a copy that may be missing, behind or broken, and it is approximate: among
+thousands that are alike, or versions of one fact, its graph loses what lies apart from them. So the newest `EXACT` are
+compared themselves, which takes a hundredth of a second, and so is whatever the index does not hold: a fact that was
+committed is found at once. What a transaction stored and may still undo is found in it, but neither the index nor the
+tail learns of it before the commit.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pager.embedding import OWED, Batch, Embedding
+from pager.embedding import OWED, Batch, Embedding, owe_vector
 from pager.indexing import Indexing
 from pager.store import Store
 from pager.tail import Tail
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
+
+
+EXACT = 100_000  # facts
+STEP = 8  # where there are more the tail begins anew after so large a share of them
 
 
 class Meaning:
@@ -38,7 +44,10 @@ class Meaning:
     def store(self, fact: int, vector: Vectors) -> None:
         """In the caller's transaction. The index follows when nobody waits."""
         self.embedding.settle()
-        self._store.archive.store_vector(fact, vector)
+        if self.embedding.fits(vector):
+            self._store.archive.store_vector(fact, vector)
+        else:
+            owe_vector(self._store)
 
     def next_batch(self, limit: int) -> Batch:
         """Facts that have no vector yet (a failed or another embedder)."""
@@ -54,7 +63,7 @@ class Meaning:
     def keep(self, batch: Batch, rows: Vectors) -> None:
         facts = [fact for fact, _ in batch.texts]
         with self._store.transaction():
-            if not self.embedding.is_current(batch):
+            if not self.embedding.may_keep(batch, rows):
                 return
             self.embedding.settle()
             for fact, vector in zip(facts, rows, strict=True):
@@ -73,16 +82,16 @@ class Meaning:
     # reading
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """The facts nearest to a vector, best first, whatever their validity."""
+        """The facts nearest to a vector, best first, whatever their validity; to a thousandth."""
         if not self.embedding.is_settled:
             return []
         # In a transaction after its commit: what may be rolled back is not for the tail.
         self._store.after_commit(self._follow)
-        found = dict(self.indexing.query(vector, limit)) if self.indexing else {}
-        # Asked last: an index that broke holds nothing, and all is read. What it took up meanwhile is in both.
+        found = dict(self.indexing.query(vector, limit)) if self.indexing and self._after() else {}
+        # Asked last: an index that broke holds nothing, and all is read.
         is_known = self._dropped == self.embedding.times_dropped
         tail = self._tail if is_known else Tail(self._store)
-        found |= tail.near(vector, limit, self._through())
+        found |= tail.near(vector, limit, self._after())
         return _best_first(found)[:limit]
 
     def among(self, facts: Sequence[int], vector: Vectors) -> list[tuple[int, float]]:
@@ -94,10 +103,15 @@ class Meaning:
 
     def _follow(self) -> None:
         self._forget_dropped()
-        self._tail.follow(self._through())
+        self._tail.follow(self._after())
 
-    def _through(self) -> int:
-        return self.indexing.through() if self.indexing else 0
+    def _after(self) -> int:
+        """Behind which fact the tail begins: the index holds all up to it."""
+        if self.indexing is None:
+            return 0
+        step = max(1, EXACT // STEP)
+        beyond = max(0, self._store.archive.last_vector() - EXACT) // step * step
+        return min(beyond, self.indexing.through())
 
     def _forget_dropped(self) -> None:
         if self._dropped != self.embedding.times_dropped:

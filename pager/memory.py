@@ -130,7 +130,7 @@ class Memory(Tiers):
 
     def _forget_undone(self) -> None:
         self._prompt.forget_view()
-        self._recall.forget()
+        self._recall.forget_undone()
 
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
         self._prompt.start()
@@ -315,7 +315,8 @@ class Memory(Tiers):
             raise Refused("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._archival.meaning, self._recall.meaning, fix=fix)
         if fix and problems:
-            self._forget_undone()
+            self._prompt.forget_view()
+            self._recall.forget()
         return problems
 
     @takes_turns

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ def check_opening(
         raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
     if cache_ttl not in (None, "5m", "1h"):
         raise Refused(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
-    if embedder not in (None, "default") and not hasattr(embedder, "embed"):
+    if embedder not in (None, "default") and not _is_embedder(embedder):
         raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
@@ -76,6 +77,12 @@ def open_directory(directory: Path, clock: Clock) -> Opened:
     except BaseException:
         lock.release()
         raise
+
+
+def _is_embedder(value: Any) -> bool:
+    """An object, not its class. Looked at and not asked: to know its dimension it may have to embed something."""
+    names = ("fingerprint", "dimension", "embed")
+    return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
 
 
 def make_private(directory: Path) -> None:

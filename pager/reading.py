@@ -44,8 +44,13 @@ class Reading:
         self._recall = recall
         self._pages = pages
         self._waiting = waiting
-        self._turns = Turns(store.undo)
+        self._turns = Turns(self._undo)
         self.browse = Browsing(store, self._turns)
+
+    def _undo(self) -> None:
+        """An interrupt cut a call off, perhaps in the middle of what it held in memory."""
+        self._store.undo()
+        self._recall.forget()
 
     @property
     def zone(self) -> tzinfo:

@@ -39,12 +39,21 @@ class Recall:
         self.recorded: list[int] = []  # committed steps that whoever recorded them will embed
         self._turns: Sessions | None = None
         self._purges: str | None = None
+        self._is_undoable = False  # what is known of the turns was read within a transaction that goes on
 
     def forget(self) -> None:
-        """Something was undone, purged or made anew: what is known of the turns is read again."""
-        self._turns = None
+        """Something was cut off, purged or made anew: what is known of the turns is read again."""
+        self._turns, self._is_undoable = None, False
         if self.meaning:
             self.meaning.forget()
+
+    def forget_undone(self) -> None:
+        """A transaction was undone. What was read before it stands."""
+        if self._is_undoable:
+            self.forget()
+
+    def _know(self) -> None:
+        self._is_undoable = False
 
     # turns from elsewhere
 
@@ -122,6 +131,9 @@ class Recall:
         if self._turns is None or purges != self._purges:
             self.forget()
             self._turns, self._purges = Sessions(), purges
+        if self._store.in_transaction:
+            self._is_undoable = True
+            self._store.after_commit(self._know)
         self._turns.extend(self._store.said.told(self._turns.newest))
         return self._turns
 

@@ -1,9 +1,10 @@
 """Whether a fact has anything to do with a message: what is best may still be no good.
 
 A fact is near in meaning by as much as it is nearer than two texts that have nothing to do with each other, which is
-asked of the embedder itself; and it covers the message by the words that they share, the rare ones counting more. The
-two thresholds were chosen on the questions of bfcl_memory: of 155 questions 91 % keep the fact that answers them, and
-92 % of 632 that were asked of another person's facts find none. `make bench-retrieval` judges them on other sets.
+asked of the embedder itself, in the script of the message; and it covers the message by the words that they share, the
+rare ones counting more. The two thresholds were chosen on the questions of bfcl_memory: of 155 questions 91 % keep the
+fact that answers them, and 92 % of 632 that were asked of another person's facts find none. `make bench-retrieval`
+judges them on other sets. Where the embedder finds everything near, words alone decide.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 RELEVANT = 0.5  # nearness and, by COVERS, coverage
 COVERS = 0.5
 RELEVANT_WORDS = 0.35  # coverage, where there is no meaning
+BLIND = 0.4  # the chance from which on an embedder knows too little of a language to judge: its words do
 
 
 def relevant(hits: Sequence[Hit], message: str, store: Store, archival: Archival) -> list[Hit]:
@@ -31,13 +33,13 @@ def relevant(hits: Sequence[Hit], message: str, store: Store, archival: Archival
         return []
     facts = store.archive.count_searchable()
     asked = {term: rarity(store.archive.holding(term), facts) for term in store.said.terms(" ".join(telling))}
-    chance = archival.meaning.embedding.chance() if archival.meaning and "meaning" in hits[0].parts else None
+    chance = archival.meaning.embedding.chance(message) if archival.meaning and "meaning" in hits[0].parts else None
     return [hit for hit in hits if _is_relevant(hit, _covered(asked, store.said.terms(folded(hit.text))), chance)]
 
 
 def _is_relevant(hit: Hit, coverage: float, chance: float | None) -> bool:
     cosine = hit.parts.get("meaning")
-    if cosine is None or chance is None:
+    if cosine is None or chance is None or chance >= BLIND:
         return coverage >= RELEVANT_WORDS
     return (cosine - chance) / (1 - chance) + COVERS * coverage >= RELEVANT
 

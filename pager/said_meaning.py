@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pager.blocks import text_of
 from pager.embedding import LARGEST_BATCH, Batch, Embedding
 from pager.growing import Growing
+from pager.packed import Packed, in_bytes
 from pager.sessions import Sessions
 from pager.store import Said, Store
 
@@ -22,17 +23,14 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-LARGEST = 127
 HEAD = 4  # bytes before the numbers: the float32 that all of them are multiplied with
-SCORED_AT_ONCE = 512  # rows that are floats at one time: what a processor keeps near is ten times as quick
 
 
 class Known:
-    """Vectors in memory: of which parts, and what their numbers are multiplied with."""
+    """Vectors in memory, by the part that each is of."""
 
     def __init__(self, dimension: int) -> None:
-        self.parts, self.scale = Growing("int64"), Growing("float32")
-        self.numbers = Growing("int8", width=(dimension,))
+        self.packed = Packed(dimension)
         self._turns: Sessions | None = None
         self._places = Growing("int64")
 
@@ -43,7 +41,7 @@ class Known:
         if turns is not self._turns:
             self._turns, self._places = turns, Growing("int64")
         known = self._places.rows
-        fresh = turns.positions(self.parts.rows[len(known) :])
+        fresh = turns.positions(self.packed.ids[len(known) :])
         if (fresh < 0).any():
             return np.concatenate([known, fresh])
         self._places.extend(fresh)
@@ -79,10 +77,10 @@ class SaidMeaning:
     def keep(self, batch: Batch, rows: Vectors) -> None:
         # Lost with the power they would be made anew.
         with self._store.transaction(durable=False):
-            if self.embedding.is_current(batch):
+            if self.embedding.may_keep(batch, rows):
                 self.embedding.settle()
                 ids = [part for part, _ in batch.texts]
-                self._store.said.store_vectors(list(zip(ids, map(packed, rows), strict=True)))
+                self._store.said.store_vectors(list(zip(ids, packed(rows), strict=True)))
 
     def waiting(self) -> int:
         return self._store.said.count_owed(1 << 62)
@@ -104,12 +102,7 @@ class SaidMeaning:
             return None
         if not self.embedding.is_settled:
             return None
-        numbers = held.numbers.rows
-        # Whole numbers on both sides: their sums are exact, so equal turns are equally near wherever they stand.
-        scale, asked = in_bytes(vector)
-        starts = range(0, len(numbers), SCORED_AT_ONCE)
-        pieces = [numbers[start : start + SCORED_AT_ONCE].astype(np.float32) @ asked for start in starts]
-        places, cosines = held.places(turns), np.concatenate(pieces) * (held.scale.rows * scale)
+        places, cosines = held.places(turns), held.packed.cosines(vector)
         known = places >= 0
         return places[known], cosines[known].astype(np.float64)
 
@@ -126,9 +119,8 @@ class SaidMeaning:
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
         # Not asked of the embedder: one may have to embed a text to know it.
         self._known = held = self._known or Known(raw.shape[1] - HEAD)
-        held.parts.extend([part for _, part, _ in fresh])
-        held.scale.extend(np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0])
-        held.numbers.extend(raw[:, HEAD:].view(np.int8))
+        scale = np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0]
+        held.packed.extend([part for _, part, _ in fresh], scale, raw[:, HEAD:].view(np.int8))
         return held
 
 
@@ -138,17 +130,11 @@ def meant(said: Said) -> str:
     return f"{said.name}: {text}" if said.name else text
 
 
-def packed(vector: Vectors) -> bytes:
-    """A quarter of the size; what that changes of a cosine is a few thousandths."""
+def packed(rows: Vectors) -> list[bytes]:
+    """A quarter of the size."""
     import numpy as np
 
-    scale, numbers = in_bytes(vector)
-    return scale.tobytes() + numbers.astype(np.int8).tobytes()
-
-
-def in_bytes(vector: Vectors) -> tuple[np.float32, Vectors]:
-    """Whole numbers from -LARGEST to LARGEST, and what all of them are multiplied with."""
-    import numpy as np
-
-    scale = np.float32(max(float(np.abs(vector).max()), 1e-9) / LARGEST)
-    return scale, np.rint(vector / scale)
+    scale, numbers = in_bytes(rows)
+    return [
+        head.tobytes() + body.tobytes() for head, body in zip(scale, numbers.astype(np.int8), strict=True)
+    ]  # fmt: skip

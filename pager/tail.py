@@ -1,14 +1,14 @@
-"""What the vector index does not hold: the vectors of all facts beyond one, as a matrix in memory, scored exactly.
+"""What is compared one by one: the vectors of all facts beyond one, in memory.
 
-Without an index that is every fact: 100,000 of them take 150 MB and a fiftieth of a second.
+What may still be undone is found, too, and not held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pager.growing import Growing
+from pager.packed import Packed, in_bytes
 from pager.store import Store
 
 if TYPE_CHECKING:
@@ -29,64 +29,53 @@ class Tail:
     def forget(self) -> None:
         self._after = 0  # it begins behind this fact,
         self._last = 0  # and goes as far as this one
-        self._held: Growing | None = None
+        self._held: Packed | None = None
 
-    def follow(self, through: int) -> None:
-        """Begin behind what the index holds, and go as far as facts are stored: all of them must be committed."""
-        if through < self._after:
+    def follow(self, after: int) -> None:
+        """Begin behind this fact, and go as far as facts are stored: all of them must be committed."""
+        if after < self._after:
             self.forget()
-        if through > self._after:
-            held, self._held = self._held, None
-            if held is not None and len(left := held.rows[held.rows["fact"] > through]):
-                self._held = _grown(None, left)
-            self._after, self._last = through, max(through, self._last)
+        if after > self._after:
+            if self._held is not None:
+                self._held = self._held.only(self._held.ids > after)
+            self._after, self._last = after, max(after, self._last)
         while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[0]:
-            self._held, self._last = _grown(self._held, _joined(*fresh)), fresh[0][-1]
+            self._hold(*fresh)
+            self._last = fresh[0][-1]
+
+    def _hold(self, facts: Sequence[int], vectors: Vectors) -> None:
+        self._held = self._held or Packed(vectors.shape[1])
+        self._held.extend(facts, *in_bytes(vectors))
 
     def late(self, facts: Sequence[int], vectors: Vectors) -> None:
         """Facts that are not new have a vector now."""
         import numpy as np
 
-        fresh = _joined(facts, vectors)
-        fresh = fresh[(fresh["fact"] > self._after) & (fresh["fact"] <= self._last)]
-        if self._held is not None:
-            others = self._held.rows[~np.isin(self._held.rows["fact"], fresh["fact"])]
-            if len(others) < len(self._held.rows):
-                self._held = _grown(None, others)
-        if len(fresh):
-            self._held = _grown(self._held, fresh)
+        known = np.asarray(facts)
+        if self._held is not None and np.isin(self._held.ids, known).any():
+            self._held = self._held.only(~np.isin(self._held.ids, known))
+        fresh = (known > self._after) & (known <= self._last)
+        if fresh.any():
+            self._hold(known[fresh].tolist(), vectors[fresh])
 
-    def near(self, vector: Vectors, limit: int, through: int) -> Cosines:
-        """Of the facts beyond that one at least the nearest `limit`, if there are so many."""
-        reaches = self._after <= through  # or the index has just broken
-        found = nearest(self._held.rows, vector, limit) if reaches and self._held is not None else []
+    def near(self, vector: Vectors, limit: int, after: int) -> Cosines:
+        """Of the facts beyond that one at least the nearest `limit`, if there are so many; of equal ones all."""
+        reaches = self._after <= after  # or the index has just broken
+        found = _nearest(self._held, vector, limit) if reaches and self._held is not None else []
         if self._store.in_transaction or not reaches:
-            # What a transaction may still undo is found, and not held.
-            ids, rows = self._store.archive.vectors_after(self._last if reaches else through, -1)
-            found += nearest(_joined(ids, rows), vector, limit) if ids else []
+            ids, rows = self._store.archive.vectors_after(self._last if reaches else after, -1)
+            if ids:
+                beyond = Packed(rows.shape[1])
+                beyond.extend(ids, *in_bytes(rows))
+                found += _nearest(beyond, vector, limit)
         return found
 
 
-def nearest(held: NDArray[Any], vector: Vectors, limit: int) -> Cosines:
+def _nearest(held: Packed, vector: Vectors, limit: int) -> Cosines:
     import numpy as np
 
-    cosines = held["vector"] @ vector
-    facts = held["fact"]
+    cosines, facts = held.cosines(vector), held.ids
     if limit < len(cosines):
         close = cosines >= np.partition(cosines, -limit)[-limit]
         cosines, facts = cosines[close], facts[close]
     return list(zip(facts.tolist(), cosines.tolist(), strict=True))
-
-
-def _joined(facts: Sequence[int], vectors: Vectors) -> NDArray[Any]:
-    import numpy as np
-
-    rows = np.empty(len(facts), dtype=[("fact", "int64"), ("vector", "float32", (vectors.shape[1],))])
-    rows["fact"], rows["vector"] = facts, vectors
-    return rows
-
-
-def _grown(held: Growing | None, rows: NDArray[Any]) -> Growing:
-    held = held or Growing(rows.dtype)
-    held.extend(rows)
-    return held

@@ -10,6 +10,7 @@ from typing import Any
 
 from pager import purging, tokens
 from pager.clock import Moment
+from pager.content import whole_number
 from pager.embedder import EmbedderUnavailable
 from pager.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
 from pager.errors import Refused, StorageError
@@ -72,6 +73,9 @@ class Tiers(Reading):
 
         For a moment in which nobody waits, or a thread of your own: others take their turns meanwhile.
         """
+        whole_number(limit, "limit")
+        if not callable(stop):
+            raise Refused(f"stop is {stop!r:.100}; give a function that says whether to stop.")
         done = 0
         for source in self._embedded:
             while done < limit:

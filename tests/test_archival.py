@@ -306,6 +306,22 @@ def test_a_clock_that_is_set_back_hides_nothing_that_was_stored(tmp_path: Path) 
         assert ids(memory.search_archive("door window aisle")) == []
 
 
+def test_a_clock_that_was_ahead_for_a_moment_leaves_later_times_as_they_are(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=None, clock=clock) as memory:
+        clock.set(datetime(2030, 1, 1, tzinfo=UTC))
+        memory.archive("lives in Lisbon", key="home")
+        for day in (19, 20):
+            clock.set(datetime(2026, 11, day, tzinfo=UTC))
+            memory.archive(f"lives in Porto, number {day}", key="home")
+        assert ids(memory.search_archive("lives")) == ids(memory.search_archive("lives", as_of="2026-11-20")) == ["f3"]
+        assert ids(memory.search_archive("lives", as_of="2026-11-19")) == ["f2"]
+        assert ids(memory.search_archive("lives", after="2026-11-20", before="2026-11-20")) == ["f3"]
+        memory.archive("has a cat")
+    with Memory.read(tmp_path, embedder=None, clock=clock) as reading:
+        assert ids(reading.search_archive("lives cat Lisbon")) == ["f4", "f3"]
+
+
 @pytest.mark.parametrize("embedder", [None, Words()])
 def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: Words | None) -> None:
     clock = HandClock()

@@ -184,6 +184,12 @@ def test_importing_it_loads_no_chroma() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
+@pytest.mark.parametrize("name", [None, 5, ["ollama"]])
+def test_a_name_that_is_none_is_refused(name: Any) -> None:
+    with pytest.raises(Refused, match="give its name"):
+        ChromaEmbedder(name)
+
+
 def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 0.1]), 0.0

@@ -41,7 +41,18 @@ def read(question: str, today: date = WEDNESDAY) -> list[tuple[str, str]]:
         ("last week", "2026-06-22", "2026-06-28"),
         ("last weekend", "2026-06-27", "2026-06-28"),
         ("last month", "2026-06-01", "2026-06-30"),
-        ("the past year", "2025-01-01", "2025-12-31"),
+        ("last year", "2025-01-01", "2025-12-31"),
+        ("the past year", "2025-06-30", "2026-07-01"),
+        ("in the last week", "2026-06-24", "2026-07-01"),
+        ("in the past month", "2026-05-31", "2026-07-01"),
+        ("over the last 48 hours", "2026-06-29", "2026-07-01"),
+        ("this morning", "2026-07-01", "2026-07-01"),
+        ("on the weekend", "2026-06-27", "2026-06-28"),
+        ("between 3 and 7 November 2025", "2025-11-03", "2025-11-07"),
+        ("between November 3 and 7, 2025", "2025-11-03", "2025-11-07"),
+        ("from the 3rd to the 7th of November 2025", "2025-11-03", "2025-11-07"),
+        ("Nov 3-7 2025", "2025-11-03", "2025-11-07"),
+        ("on 2025/11/05", "2025-11-05", "2025-11-05"),
         ("three days ago", "2026-06-28", "2026-06-28"),
         ("2 weeks ago", "2026-06-15", "2026-06-21"),
         ("a couple of months ago", "2026-05-01", "2026-05-31"),
@@ -190,6 +201,7 @@ def test_an_event_that_is_no_date() -> None:
     assert event("What did she like before the move?") == ("before", "move")
     assert event("since Dana's operation, what?") == ("since", "operation")
     assert event("AFTER MY KNEE SURGERY") == ("after", "KNEE SURGERY")
+    assert event("before I moved to Porto") == ("before", "moved to")
     assert event("before 2020") is None
     assert event("before the 8th of May") is None
     assert event("the day after") is None

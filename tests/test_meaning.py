@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pager import EmbedderUnavailable, Memory
-from pager.archival import MOST_EXACT
-from tests.support import Broken, Careless, HandClock, Letters, Words
+from pager import EmbedderUnavailable, Memory, Refused
+from pager.archival import MOST_EXACT, _Wanted
+from pager.clock import to_micros
+from pager.store import ALWAYS
+from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
 
 
 def ids(hits: Any) -> list[str]:
@@ -247,3 +249,82 @@ def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path
         assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
         assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
         assert not memory.check()
+
+
+def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for number in range(5):
+            memory.archive(f"topic{number}")
+            memory.record("user", f"topic{number}")
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        archival, recall = memory._archival.meaning, memory._recall.meaning
+        assert archival is not None
+        assert recall is not None
+        late = [(source, batch, source.embedding.of(batch)) for source in (archival, recall)
+                if (batch := source.next_batch(3))]  # fmt: skip
+        embedder.dimension = 32
+        memory.archive("the newest topic")
+        for source, batch, rows in late:
+            source.keep(batch, rows)
+        assert memory.search_archive("the newest topic", limit=1)[0].page_id == "f6"
+        while memory.embed_waiting():
+            pass
+        assert (memory.check(), memory.waiting_for_vectors()) == ([], 0)
+        assert memory.search_recall("topic3", limit=1)[0].parts["meaning"] > 0
+
+
+def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        meaning = memory._archival.meaning
+        assert meaning is not None
+        [old] = meaning.embedding.rows(["topic"])
+        embedder.dimension = 32
+        meaning.embedding.rows(["another thread's"])
+        with memory.transaction():
+            memory.archive("topic")
+            database_of(memory).run("DELETE FROM vectors")
+            meaning.store(1, old)
+        assert (memory.waiting_for_vectors(), memory.embed_waiting(), memory.check()) == (1, 1, [])
+
+
+@pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
+def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
+    tmp_path: Path, key: str | None
+) -> None:
+    embedder = Words(dimension=64)
+    apart = ["a cat on the radiator", "rent is due", "grandmother's birthday", "allergic to penicillin"]
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        with memory.transaction():
+            for text in apart:
+                memory.archive(text, neighbours=0)
+            for number in range(700):
+                memory.archive(f"backup {number % 3} completed", key=key, neighbours=0)
+        while memory.embed_waiting():
+            pass
+        memory.compact()
+        assert memory._archival.meaning is not None
+        assert memory._archival.meaning.indexing is not None
+        assert memory._archival.meaning.indexing.through() > 700
+        for number, text in enumerate(apart, start=1):
+            hits = memory._archival._by_meaning(
+                memory._archival.meaning, embedder.embed([text])[0], _now(memory), limit=5
+            )
+            assert hits[0][0] == number
+
+
+def _now(memory: Memory) -> _Wanted:
+    return _Wanted(to_micros(memory._archival.present()), [], ALWAYS)
+
+
+@pytest.mark.parametrize("embedder", [5, "minilm", Words, object()])
+def test_what_is_no_embedder_is_told_so(tmp_path: Path, embedder: Any) -> None:
+    with pytest.raises(Refused, match="an Embedder"):
+        Memory.open(tmp_path, embedder=embedder)
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for odd in ("x", 1.5, True):
+            with pytest.raises(Refused, match="limit is"):
+                memory.embed_waiting(odd)  # type: ignore[arg-type]
+        with pytest.raises(Refused, match="stop is 1"):
+            memory.embed_waiting(stop=1)  # type: ignore[arg-type]

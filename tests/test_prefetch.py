@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, tokens
 from pager.embedder import EmbedderUnavailable
-from pager.embedding import UNRELATED
+from pager.unrelated import LATIN, sentences
 from tests.support import Broken, HandClock, Words
 
 FACTS = [
@@ -116,7 +116,48 @@ def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.archive("prefers window seats", neighbours=0)
         assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
-        assert [text for text in embedder.asked if text in UNRELATED] == list(UNRELATED)
+        assert [text for text in embedder.asked if text in LATIN] == list(LATIN)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "facts", "question"),
+    [
+        (
+            "привет",
+            [
+                "Дана любит сидеть за окном.",
+                "Собаку зовут Бисквит.",
+                "Отпуск начинается в мае.",
+                "Мама живёт в Казани.",
+            ],
+            "Где любит сидеть Дана?",
+        ),
+        (
+            "你好",
+            ["达娜喜欢靠窗的座位", "狗的名字叫饼干", "假期从五月开始", "妈妈住在广州"],
+            "达娜喜欢靠窗还是靠走道的座位?",
+        ),
+        (
+            "こんにちは",
+            ["ダナは窓側の席が好き", "犬の名前はビスケット", "休暇は五月に始まる"],
+            "ダナは窓側の席が好きですか",
+        ),
+        ("مرحبا", ["دانا تحب الجلوس بجانب النافذة", "اسم الكلب بسكويت", "تبدأ العطلة في مايو"], "أين تحب دانا الجلوس؟"),
+    ],
+)
+def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(
+    tmp_path: Path, greeting: str, facts: list[str], question: str
+) -> None:
+    with Memory.open(tmp_path) as memory:
+        for fact in facts:
+            memory.archive(fact, neighbours=0)
+        assert chosen(memory, greeting) == []
+        assert chosen(memory, question)[:1] == facts[:1]
+
+
+def test_sentences_are_of_the_script_of_most_letters() -> None:
+    assert sentences("") == sentences("42!") == sentences("What is \u0442\u0430 called?") == LATIN
+    assert sentences("\u4eca\u65e5\u306f") != sentences("\u4eca\u65e5") != LATIN
 
 
 def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_path: Path) -> None:

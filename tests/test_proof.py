@@ -111,7 +111,7 @@ def test_whoever_edits_in_every_turn_is_billed_so() -> None:
 
 
 def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
-    talks = question_sets.talks(Path())
+    talks = question_sets.talks()
     assert [len(talk.questions) for talk in talks] == [80] * 5
     for talk in talks:
         assert talk.said
@@ -159,7 +159,7 @@ def test_a_file_is_torn_where_it_is_said() -> None:
 def test_of_bad_ends_it_is_told_which_file_was_torn() -> None:
     ends = [("lost nothing", "a"), ("lost some without a word", "log"), ("lost nothing", "b"), ("lost all", "log")]
     told = tears.told(ends)
-    assert told == "4 tears: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
+    assert told == "4 tears of 3 files: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
 
 
 @pytest.mark.parametrize("kind", [Bare, Runner])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,26 @@ def found(memory: Memory, query: str, **span: Any) -> list[str]:
 
 
 # words
+
+
+def test_what_was_undone_makes_nobody_read_all_turns_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)])
+        memory.search_recall("topic3")
+        told, asked = memory._store.said.told, list[int]()
+        monkeypatch.setattr(memory._store.said, "told", lambda after: asked.append(after) or told(after))
+        with pytest.raises(Refused):
+            memory.record_many([{"role": "user", "text": "topic9"}, {"role": "user"}])
+        with pytest.raises(Refused):
+            memory.core_append("nope", "x")
+        assert memory.search_recall("topic3", limit=1)[0].page_id == "s4"
+        assert asked == [9]
+        with suppress(ZeroDivisionError), memory.transaction():
+            memory.record("user", "topic10")
+            assert memory.search_recall("topic10", limit=1)[0].page_id == "s10"
+            raise ZeroDivisionError
+        assert memory.search_recall("topic10") == []
+        assert asked == [9, 9, 0]  # these were read while they could still be undone
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from pager import EmbedderUnavailable, Memory, StorageError
 from pager.embedding import REST
-from pager.said_meaning import HEAD, LARGEST, Known, packed
+from pager.said_meaning import Known, packed
 from pager.sessions import Sessions
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
@@ -52,7 +52,7 @@ def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> Non
 def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
     known, turns = Known(1), Sessions()
     turns.extend([told(1), told(2)])
-    known.parts.extend([2, 1, 3])
+    known.packed.extend([2, 1, 3], np.ones(3, dtype=np.float32), np.ones((3, 1)))
     assert known.places(turns).tolist() == [1, 0, -1]
     turns.extend([told(3)])
     assert known.places(turns).tolist() == [1, 0, 2]
@@ -262,15 +262,6 @@ def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(tmp_path:
         assert memory.search_recall("topic")[0].parts["meaning"] > 0
 
 
-def test_a_vector_loses_next_to_nothing_by_its_bytes() -> None:
-    rows = Words(dimension=384).embed([f"topic{number} of many" for number in range(50)])
-    raw = np.stack([np.frombuffer(packed(row)[HEAD:], dtype=np.int8) for row in rows]).astype(np.float32)
-    scales = np.array([np.frombuffer(packed(row)[:HEAD], dtype=np.float32)[0] for row in rows])
-    assert np.abs(raw).max() == LARGEST
-    assert np.abs((raw * scales[:, None]) @ rows.T - rows @ rows.T).max() < 0.01
-    assert len(packed(np.zeros(8, dtype=np.float32))) == HEAD + 8
-
-
 # what is gone
 
 
@@ -316,7 +307,7 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
     copy = talk.memory.record("user", f"and again: {SECRET}", name="Ana")
     others = tell(talk.memory, *(("Ana", f"topic{number}") for number in range(5)))
     assert talk.memory.search_recall("vault")[0].page_id in (step, copy)
-    vector, quoting = (packed(row) for row in embedder.embed([f"Ana: {SECRET}", f"Ana: and again: {SECRET}"]))
+    vector, quoting = packed(embedder.embed([f"Ana: {SECRET}", f"Ana: and again: {SECRET}"]))
     assert marks_in(tmp_path, vector)
     assert marks_in(tmp_path, quoting)
     talk.memory.purge(step)

@@ -25,7 +25,7 @@ from tests.bench.proof import cost, environments, injected, overhead, scale, sid
 from tests.bench.running import machine
 
 Json = dict[str, Any]
-EXPLAIN = (sides.WORDS, sides.SAME)  # sides that explain ours: they take part where time is measured
+ONLY_TIMED = (sides.WORDS, sides.SAME, sides.DELTA)  # variants: they take part where time is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def of_scale(run: Run) -> Json:
 
 
 def of_survival(run: Run) -> Json:
-    names = [sides.OURS, sides.BARE] if run.quick else run.names(*EXPLAIN)
+    names = [sides.OURS, sides.BARE] if run.quick else run.names(*ONLY_TIMED)
     size = {"kills": 1, "torn_files": 1} if run.quick else {"kills": 15, "torn_files": 12}
     return {**survival.figures(run.work, run.cache, names, **size), "missing": run.missing}
 
@@ -93,15 +93,14 @@ def main() -> int:
     if unknown := [name for name in asked.bench if name not in BENCHES]:
         parser.error(f"no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}")
     cache = environments.cache_directory(dict(os.environ))
-    missing = (
-        {} if asked.quick else {peer: why for peer in environments.PEERS if (why := environments.install(cache, peer))}
-    )
+    missing = {peer: why for peer in environments.PEERS if (why := _absent(cache, peer, install=not asked.quick))}
     for peer, why in missing.items():
         print(f"{peer} is left out: {why}", file=sys.stderr)
     results = written.read()
     for name in asked.bench or BENCHES:
         if name == "injected" and (lacking := question_sets.missing(asked.data)):
-            print(f"injected is left out: {asked.data} lacks {', '.join(lacking)}", file=sys.stderr)
+            what = f"injected is left out: {asked.data} lacks {', '.join(lacking)}"
+            print(f"{what}; what an earlier run measured stays in the tables", file=sys.stderr)
             continue
         with TemporaryDirectory(prefix="bench-") as work:
             result = _result(name, Run(Path(work), asked.data, cache, missing, asked.quick))
@@ -110,6 +109,13 @@ def main() -> int:
         if not asked.quick:
             written.write(results)
     return 0
+
+
+def _absent(cache: Path, peer: str, *, install: bool) -> str:
+    """Why a peer takes no part, or nothing."""
+    if install:
+        return environments.install(cache, peer)
+    return "" if environments.python(cache, peer) else "`make bench` installs it"
 
 
 def _result(name: str, run: Run) -> Json:
@@ -128,4 +134,7 @@ def _result(name: str, run: Run) -> Json:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

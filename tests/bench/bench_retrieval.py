@@ -61,7 +61,7 @@ SETS = (
     ),
     QuestionSet(
         "talks of two people, asked in other words", "judges the weights of turns: nothing was chosen here", "recall",
-        question_sets.talks, {},
+        lambda _: question_sets.talks(), {},
     ),
     QuestionSet("bfcl_memory, each sentence a fact", "chosen here", "archive", question_sets.by_sentence, {}),
     QuestionSet("tau2_banking, documents as facts", "judged", "archive", question_sets.documents, {}),

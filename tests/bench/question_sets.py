@@ -80,7 +80,7 @@ def by_line(data: Path) -> list[Told]:
     return [Told([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
 
 
-def talks(_: Path) -> list[Told]:
+def talks() -> list[Told]:
     return [_talk(list(_lines(file))) for file in sorted(TALKS.glob("*.jsonl"))]
 
 

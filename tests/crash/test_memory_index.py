@@ -22,6 +22,13 @@ from tests.support.embedders import Broken, Words, vector
 pytestmark = pytest.mark.slow
 
 FACTS = BATCH + 30
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compared_that_the_index_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pager.meaning.EXACT", 0)
+
+
 KILLS, LONGEST_LIFE_S = 15, 0.4
 
 

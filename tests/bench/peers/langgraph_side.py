@@ -2,7 +2,8 @@
 is wanted, of one that runs it.
 
 The thread holds every message; the node sends the newest ones. A fact goes to the store, which is asked at each turn
-(without vectors, which would need an extension of SQLite).
+(without vectors, which would need an extension of SQLite). `delta`: messages are in its channel that writes only what
+is new, which is in beta.
 """
 # pyright: reportMissingImports=false, reportMissingTypeArgument=false
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import anthropic
 
@@ -38,7 +39,7 @@ class Graph:
         self._facts = sqlite3.connect(directory / "facts.db", check_same_thread=False, isolation_level=None)
         self._store = SqliteStore(self._facts)
         self._store.setup()
-        builder: Any = StateGraph(MessagesState)
+        builder: Any = StateGraph(_delta_state() if more == "delta" else MessagesState)
         builder.add_node("answer", self._answer)
         builder.add_edge(START, "answer")
         self._tools = [TOOL] if more == "survives" else []
@@ -103,6 +104,13 @@ class Graph:
         self._client.close()
         self._threads.close()
         self._facts.close()
+
+
+def _delta_state() -> Any:
+    from langgraph.channels import DeltaChannel
+    from langgraph.graph.message import _messages_delta_reducer
+
+    return TypedDict("State", {"messages": Annotated[list, DeltaChannel(_messages_delta_reducer)]})
 
 
 def _sent(message: Any) -> Any:

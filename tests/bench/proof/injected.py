@@ -2,8 +2,8 @@
 
 The people of bfcl_memory tell, one after the other, and are asked afterwards; the source of each answer is one of their
 sentences. A past of 10 or 100 turns is a stretch of that conversation with the questions whose sources are in it; one
-of 1,000 turns is all of it, with documents of tau2_banking as further turns between the sessions. Ways to bring it
-along:
+of 1,000 turns is all of it, with sessions of the talks (tests/bench/talks) between its own. Then the talks themselves,
+each a past with its own questions, where what answers one is a turn. Ways to bring it along:
 
 - everything: every turn, word for word.
 - prefetch: up to 4 facts in 400 tokens, as configs/assistant.yaml has it, without anybody asking. No model is at work
@@ -49,7 +49,7 @@ def pasts(data: Path, length: int) -> list[Past]:
     """Conversations of so many turns; a rest of less than half of that belongs to the one before."""
     whole = _whole(data)
     if length > len(whole.turns):
-        return [_among_documents(whole, data, length)]
+        return [_among_talks(whole, length)]
     starts = list(range(0, len(whole.turns), length))
     if len(whole.turns) - starts[-1] < length / 2:
         del starts[-1]
@@ -79,37 +79,54 @@ def _stretch(whole: Past, places: range) -> Past:
     return Past(turns, whole.sessions[places.start : places.stop], facts, questions)
 
 
-def _among_documents(whole: Past, data: Path, length: int) -> Past:
-    """Documents as sessions of one turn, between the sessions of the people, in an order by chance."""
-    documents = question_sets.documents(data)[0].texts[: length - len(whole.turns)]
-    names = list(dict.fromkeys(whole.sessions)) + [f"document {number}" for number in range(len(documents))]
-    Random(5).shuffle(names)
-    by_name: dict[str, list[str]] = {f"document {number}": [text] for number, text in enumerate(documents)}
+def _among_talks(whole: Past, length: int) -> Past:
+    """Sessions of the talks, of so many turns, between the sessions of the people, in an order by chance."""
+    by_name: dict[str, list[str]] = {}
     for name, text in zip(whole.sessions, whole.turns, strict=True):
         by_name.setdefault(name, []).append(text)
+    others = [(f"talk {number} {name}", text) for number, talk in enumerate(question_sets.talks())
+              for name, text in zip(talk.sessions, talk.texts, strict=True)][: length - len(whole.turns)]  # fmt: skip
+    for name, text in others:
+        by_name.setdefault(name, []).append(text)
+    names = list(by_name)
+    Random(5).shuffle(names)
     turns = [text for name in names for text in by_name[name]]
     place = {text: number for number, text in enumerate(turns)}
     questions = [
         replace(each, turns=frozenset(place[whole.turns[old]] for old in each.turns)) for each in whole.questions
     ]
-    titles = [text.partition(". ")[0] for text in documents]
-    return Past(turns, [name for name in names for _ in by_name[name]], whole.facts + titles, questions)
+    facts = whole.facts + [text for _, text in others]
+    return Past(turns, [name for name in names for _ in by_name[name]], facts, questions)
+
+
+def talks() -> list[Past]:
+    return [
+        Past(talk.texts, talk.sessions, talk.texts, [
+            Question(asked.text, tuple(talk.texts[place] for place in sorted(asked.gold)), asked.gold)
+            for asked in talk.questions
+        ])
+        for talk in question_sets.talks()
+    ]  # fmt: skip
 
 
 def figures(work: Path, data: Path, *, lengths: Sequence[int], most_pasts: int | None = None) -> Json:
-    found: Json = {}
-    for length in lengths:
-        chosen = pasts(data, length)[:most_pasts]
-        rows = [row for number, past in enumerate(chosen) for row in _asked(past, work / f"{length} {number}")]
-        found[str(length)] = {
-            "turns": fmean(len(past.turns) for past in chosen),
-            "questions": len(rows),
-            "ways": {
-                way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
-                for way in rows[0]
-            },
-        }
-    return found
+    of_people = {str(length): pasts(data, length)[:most_pasts] for length in lengths}
+    return {
+        "people": {name: _figures(chosen, work / name) for name, chosen in of_people.items()},
+        "talks": _figures(talks()[:most_pasts], work / "talks"),
+    }
+
+
+def _figures(chosen: Sequence[Past], work: Path) -> Json:
+    rows = [row for number, past in enumerate(chosen) for row in _asked(past, work / str(number))]
+    return {
+        "turns": fmean(len(past.turns) for past in chosen),
+        "questions": len(rows),
+        "ways": {
+            way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
+            for way in rows[0]
+        },
+    }
 
 
 def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import sys
 import time
 import zlib
@@ -20,9 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pager import Memory
 from tests.bench.figures import timed
-from tests.bench.grown import archive_all, size_bytes
 from tests.bench.peers.lines import memory_mb, serve
 from tests.bench.texts import Texts
 
@@ -48,7 +47,6 @@ class Archive:
     def __init__(self, base_url: str, directory: Path, seed: str = "2") -> None:
         self._directory = directory
         self._texts = Texts(int(seed))
-        self._sample: list[str] = []
         self.open()
 
     def open(self) -> None: ...
@@ -65,43 +63,44 @@ class Archive:
 
     # what is asked from outside
 
-    def grow(self, count: int, within: float) -> int:
-        """So many more, or as many as there is time for."""
-        end, done = time.monotonic() + within, 0
-        while done < count and time.monotonic() < end:
+    def grow(self, count: int, within: float) -> dict[str, float]:
+        """So many more, or as many as there is time for; how long it took until nothing was left to do for them."""
+        start, done = time.monotonic(), 0
+        while done < count and time.monotonic() < start + within:
             texts = self._texts.facts(min(PIECE, count - done))
             self.keep(texts)
             done += len(texts)
-            self._sample = texts
         self.settle()
-        return done
+        return {"facts": done, "seconds": time.monotonic() - start}
 
     def figures(self) -> dict[str, float]:
-        questions = self._texts.questions(self._sample or self._texts.facts(100))
+        questions = self._texts.questions(self._texts.facts(100))
         self.find(next(questions))
         finds = [timed(lambda: self.find(next(questions))) for _ in range(SEARCHES)]
         ones = [timed(lambda: self.keep_one(self._texts.sentence())) for _ in range(SINGLE)]
-        return {"archive_ms": 1000 * median(ones), "search_ms": 1000 * median(finds), "memory_mb": memory_mb()}
+        return {
+            "archive_ms": 1000 * median(ones), "search_ms": 1000 * median(finds), "memory_mb": memory_mb(),
+            "child_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024,
+        }  # fmt: skip
 
-    def first_search(self) -> float:
-        """Seconds from here, with everything closed, to the first answer."""
-        self.close()
-        start = time.perf_counter()
-        self.open()
+    def find_one(self) -> None:
         self.find("what was it about the hotel?")
-        return time.perf_counter() - start
 
     def disk_mb(self) -> float:
-        return size_bytes(self._directory) / 1e6
+        return sum(path.stat().st_size for path in self._directory.rglob("*") if path.is_file()) / 1e6
 
 
 class Ours(Archive):
     embedder: Any = HashedWords()
 
     def open(self) -> None:
+        from pager import Memory
+
         self._memory = Memory.open(self._directory / "ours", embedder=self.embedder)
 
     def keep(self, texts: list[str]) -> None:
+        from tests.bench.grown import archive_all
+
         archive_all(self._memory, texts)
 
     def keep_one(self, text: str) -> None:
@@ -180,4 +179,4 @@ def _threads() -> int:
 SIDES = {"ours": Ours, "words": Words, "chroma": Bare, "agents": Agents}
 
 if __name__ == "__main__":
-    serve(lambda base_url, directory, kind: SIDES[kind](base_url, directory))
+    serve(lambda base_url, directory, kind, *more: SIDES[kind](base_url, directory, *more))

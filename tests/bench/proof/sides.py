@@ -22,6 +22,7 @@ from tests.bench.proof import environments
 ROOT = Path(__file__).parents[3]
 OURS, WORDS, SAME = "ours", "ours, without an embedder", "bare SDK, our requests"
 BARE, RUNNER, MEM0, LANGGRAPH = "bare SDK", "SDK tool runner + file memory", "mem0", "langgraph + SQLite"
+DELTA = "langgraph + SQLite, its delta channel (beta)"
 _OUR_SIDE = "tests.bench.proof.our_side"
 COMMANDS = {
     OURS: [_OUR_SIDE],
@@ -31,11 +32,12 @@ COMMANDS = {
     RUNNER: ["tests.bench.peers.tool_runner"],
     MEM0: ["tests.bench.peers.mem0_side"],
     LANGGRAPH: ["tests.bench.peers.langgraph_side"],
+    DELTA: ["tests.bench.peers.langgraph_side", "delta"],
 }
 _SCALE = "tests.bench.proof.scale_sides"
 ARCHIVES = {"ours": [_SCALE, "ours"], "ours, words only": [_SCALE, "words"], "bare Chroma": [_SCALE, "chroma"]}
 AGENTS = [_SCALE, "agents"]
-OWN_ENVIRONMENT = {MEM0: "mem0", LANGGRAPH: "langgraph"}
+OWN_ENVIRONMENT = {MEM0: "mem0", LANGGRAPH: "langgraph", DELTA: "langgraph"}
 START_SECONDS = 120.0
 
 
@@ -100,6 +102,11 @@ class Side:
             self.process.stdin.write((json.dumps({"do": name, **arguments}) + "\n").encode())
         except BrokenPipeError:
             raise Ended(f"{self.name} ended with {self.process.wait()}") from None
+
+    def has_answered(self) -> bool:
+        """Whether an answer lies there already."""
+        assert self.process.stdout is not None
+        return b"\n" in self._rest or bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from random import Random
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from tests.bench.peers.lines import MARK
@@ -27,7 +27,6 @@ Json = dict[str, Any]
 WINDOW = 20_000
 KEPT = 30  # turns that every side has before its files are torn
 FACTS = 300  # so many that ours has a vector index, too
-LONGEST_DELAY = 0.05  # seconds until a kill: about a turn
 SECONDS = 120.0
 WITH_TOOLS = (OURS, RUNNER, LANGGRAPH)
 _PLACE = re.compile(r"/\S*/")  # where a file happened to be
@@ -81,8 +80,10 @@ def missing(answered: Sequence[str], said: Sequence[str]) -> int:
 
 
 def killed(stage: Stage, kills: int) -> str:
+    """Each time in a turn, somewhere: after a share of what the turn before took."""
     random, numbers = Random(7), count(1)
     answered: list[str] = []
+    cut_off: list[str] = []
     broken: list[str] = []
     for _ in range(kills):
         try:
@@ -91,27 +92,34 @@ def killed(stage: Stage, kills: int) -> str:
             broken.append(str(error))
             break
         try:
+            took = 0.0
             for text in [mark(next(numbers)) for _ in range(2)]:
+                start = monotonic()
                 side.ask("turn", text=text, seconds=SECONDS)
+                took = monotonic() - start
                 answered.append(text)
-            side.say("turn", text=mark(next(numbers)))
-            sleep(random.uniform(0, LONGEST_DELAY))
+            side.say("turn", text=(last := mark(next(numbers))))
+            sleep(random.uniform(0, took))
+            if not side.has_answered():
+                cut_off.append(last)
         except WRONG as error:
             broken.append(str(error))
         side.kill()
-    return _what_is_left(stage, answered, f"{kills} kills", broken)
+    return _what_is_left(stage, answered, f"{kills} kills", broken, cut_off)
 
 
-def _what_is_left(stage: Stage, answered: Sequence[str], after: str, broken: Sequence[str] = ()) -> str:
+def _what_is_left(
+    stage: Stage, answered: Sequence[str], after: str, broken: Sequence[str] = (), cut_off: Sequence[str] = ()
+) -> str:  # fmt: skip
     try:
         with stage.start() as side:
             said = side.ask("said", seconds=SECONDS)
     except WRONG as error:
         return f"{after}: does not open any more ({_short(str(error))})"
     lost, also = missing(answered, said), f"; {len(broken)} times: {_short(broken[0])}" if broken else ""
-    if not lost:
-        return f"{after}: none of {len(answered)} answered turns lost{also}"
-    return f"{after}: {lost} of {len(answered)} answered turns lost{also}"
+    if cut_off:
+        also += f"; of {len(cut_off)} turns cut off {len(cut_off) - missing(cut_off, said)} are on disk"
+    return f"{after}: {lost or 'none'} of {len(answered)} answered turns lost{also}"
 
 
 # torn files
@@ -183,9 +191,9 @@ def _giant(stage: Stage, text: str) -> str:
     with stage.start() as side:
         side.ask("turn", text="hello", seconds=SECONDS)
         ends = [_try(side, each) for each in (text, "and now something short", "and again")]
-    first, *later = ("answered" if not end else f"refused ({_short(end)})" for end in ends)
-    after = "later turns answered" if later == ["answered"] * 2 else "every later turn fails, too"
-    return f"{first}; {after}"
+    first = f"refused ({_short(ends[0])})" if ends[0] else "answered"
+    after = {0: "later turns answered", 1: "one of two later turns fails"}.get(sum(map(bool, ends[1:])))
+    return f"{first}; {after or 'every later turn fails, too'}"
 
 
 def _try(side: Side, text: str) -> str:

@@ -15,7 +15,7 @@ FEW = 3  # files that are named
 
 def told(ends: Sequence[tuple[str, str]]) -> str:
     """How often it ended how; of bad ends, which files it was, if they are few."""
-    return f"{len(ends)} tears: " + ", ".join(
+    return f"{len(ends)} tears of {len({name for _, name in ends})} files: " + ", ".join(
         f"{sum(each == end for each, _ in ends)} {end}{_of_files({name for each, name in ends if each == end}, end)}"
         for end in dict.fromkeys(each for each, _ in ends)
     )

@@ -26,8 +26,8 @@ def read() -> dict[str, Any]:
 def write(results: dict[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     rounded = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
+    render(rounded)  # first: what cannot be shown is not kept
     FIGURES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
-    render(rounded)
 
 
 def render(results: dict[str, Any]) -> None:
