@@ -96,7 +96,7 @@ class ArchiveTable:
 
     def last_at(self) -> int | None:
         """When the newest fact was stored."""
-        return self._db.value("SELECT at FROM facts ORDER BY id DESC LIMIT 1")
+        return self._db.value("SELECT at FROM facts WHERE id = (SELECT max(id) FROM facts)")
 
     def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
         """Facts that are true at a moment and whose key begins like this, by key: number, key and bytes of text."""

@@ -11,7 +11,7 @@ from tests.bench.proof.tables import OURS, RERENDER, oftener, one_line
 Json = Mapping[str, Any]
 SLIDES = "slide by a turn"
 EXPLAINS = "bare SDK, our requests"  # says why ours costs what it costs; nobody would choose it
-PAGES, UNASKED, EVERYTHING = "search_recall, 5 pages", "prefetch", "everything"
+PAGES, EXCERPTS, UNASKED, EVERYTHING = "search_recall, 5 pages", "search_recall", "prefetch", "everything"
 
 
 def short(results: Json) -> str:
@@ -72,14 +72,17 @@ def _both(told: Json) -> str:
 
 
 def injected(figures: Json) -> list[list[str]]:
-    rows: list[list[str]] = []
     length, people = list(figures["people"].items())[-1]
-    of_talks = f"{figures['talks']['turns']:,.0f} past turns for a question in other words"
-    for what, told in ((f"{int(length):,} past turns for a question", people), (of_talks, figures["talks"])):
-        ways = told["ways"]
-        ours = f"{_held(ways[PAGES])} searched, {_held(ways[UNASKED])} unasked"
-        rows.append([f"tokens of {what}", ours, f"{_held(ways[EVERYTHING])} everything"])
-    return rows
+    talks = figures["talks"]
+    told = {
+        f"{int(length):,} past turns for a question": (people, PAGES),
+        f"{talks['turns']:,.0f} past turns for a question in other words": (talks, EXCERPTS),
+    }
+    return [
+        [f"tokens of {what}", f"{_held(of['ways'][way])} searched, {_held(of['ways'][UNASKED])} unasked",
+         f"{_held(of['ways'][EVERYTHING])} everything"]
+        for what, (of, way) in told.items()
+    ]  # fmt: skip
 
 
 def _held(way: Json) -> str:
