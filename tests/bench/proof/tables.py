@@ -26,11 +26,12 @@ WHY_MORE_THAN_BARE = (
     "and what has left is embedded in the background, which is processor time that no turn waits for."
 )
 WHY_FACTS_COST = (
-    "Why ours takes more than bare Chroma, which has vectors alone: a search also ranks words, looks at what is true "
-    "now, and writes into the ledger what it found and what it just missed; texts, versions, words and vectors are in "
-    "SQLite as well, from which the index can be made again. What is kept is in SQLite, and found, at once; the index "
-    "follows when nobody waits, and `to grow` has that in it. Its writer is a process of its own, whose memory stands "
-    "behind the plus. 75 MB of ours are the tokenizer's table, which says how full a prompt is."
+    "Why ours takes more than bare Chroma, which has vectors alone: a search compares every vector (a graph loses what "
+    "lies apart from many that are alike), ranks words, looks at what is true now, and writes into the ledger what it "
+    "found and what it just missed; texts, versions, words and vectors are in SQLite as well, from which the index can "
+    "be made again. What is kept is in SQLite, and found, at once; the index follows when nobody waits, and `to grow` "
+    "has that in it. Its writer is a process of its own, whose memory stands behind the plus. 75 MB of ours are the "
+    "tokenizer's table, which says how full a prompt is."
 )
 WHY_STARTS = (
     "The first answer is that of a fresh process. Ours does not open the index for it (that is left to the background, "
