@@ -79,7 +79,7 @@ format: install  ## put the code into the form that lint wants, as far as that g
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install  ## side by side with others, half an hour: cost, overhead, scale, survival, injected tokens (BENCH=...)
+bench: install  ## side by side with others, twenty minutes: cost, overhead, scale, survival, injected tokens (BENCH=...)
 	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
 
 bench-quick: install  ## the same, small, in two minutes: shows that it runs
