@@ -150,7 +150,7 @@ class Archival:
         fact = self._named(page_id)
         if fact.forgotten is not None:
             raise Refused(f"{fact.id} was forgotten already: {fact.forgotten}")
-        now = self.present()
+        now = self._clock.now()
         until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
             self._store.archive.forget(fact.number, str(clean(reason)), to_micros(until))
@@ -256,7 +256,7 @@ class Archival:
         if as_of is None:
             return self.present()
         start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
-        return start if end == start else min(end - timedelta(microseconds=1), max(start, self._clock.now()))
+        return start if end == start else min(end - timedelta(microseconds=1), max(start, self.present()))
 
     def _by_meaning(
         self, meaning: Meaning, vector: Vectors, wanted: _Wanted, limit: int

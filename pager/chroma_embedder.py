@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
-MOST_AT_ONCE = 64  # texts in a call: a provider that takes fewer than that is not known
+LEAST_AT_ONCE, MOST_AT_ONCE = 8, 64  # texts in a call: a provider that takes fewer than that is not known
 LONG_S = 0.5  # a call that takes longer holds up whoever waits for the next one: the next has half as many texts
 _ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # no matter to a vector
 
@@ -124,7 +124,8 @@ class ChromaEmbedder:
 
         rows: list[NDArray[np.float32]] = []
         while texts:
-            piece, texts = texts[: self._at_once], texts[self._at_once :]
+            size = self._at_once
+            piece, texts = texts[:size], texts[size:]
             rows.append(np.asarray(self._called(piece), dtype=np.float32))
         return rows
 
@@ -139,10 +140,10 @@ class ChromaEmbedder:
             took = self._monotonic() - began
         finally:
             self._lock.release()
-        if took > LONG_S:
-            self._at_once = max(1, len(texts) // 2)
-        elif took < LONG_S / 4 and len(texts) == self._at_once:
-            self._at_once = min(MOST_AT_ONCE, 2 * self._at_once)
+        if len(texts) == self._at_once:  # fewer say nothing of so many
+            shrink, grow = took > LONG_S, took < LONG_S / 2
+            size = self._at_once // 2 if shrink else self._at_once * 2 if grow else self._at_once
+            self._at_once = min(MOST_AT_ONCE, max(LEAST_AT_ONCE, size))
         return found
 
     def _check(self, rows: NDArray[np.float32], count: int) -> None:

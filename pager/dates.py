@@ -43,14 +43,15 @@ _TO, _LAST_DAY = r"(?:\s*[-\u2013]\s*|\s+(?:and|to|until|till|through)\s+(?:the\
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = rf"(?P<count>half\s+a|\d+|{'|'.join(_NUMBERS)})\s+(?:of\s+)?"
 _WEEKDAY, _SEASON = "|".join(_DAYS), "|".join(_SEASONS)
-_COUNTED = "attempt|day|floor|lap|page|place|round|street|time|try|week"  # of which there is a fifth, too
+# What may follow where it is a time by itself: there are spring water and a fifth string, too.
+_ALONE = r"(?=\s*(?:$|[?!.,;:)])|\s+(?:about|and|at|did|do|or|to|we|what|when|where|who|with|you)\b)"
 _LEADS = r"in|of|before|after|from|between|since|until|till|through|by|last|this|during|early|mid|late"
 _BEHIND_A_SIDE = "(?:(?<=since )|(?<=before )|(?<=after )|(?<=until )|(?<=till ))"
 _FORMS = tuple(
     re.compile(rf"(?<![\w-])(?<!/\d/)(?<!/\d\d/){form}(?!\w|-\d)", re.IGNORECASE)
     for form in (
         r"(?P<iso>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d\S*)?",
-        r"(?P<iso>(?:19|20)\d\d/\d\d?/\d\d?)",
+        r"(?<!/)(?P<iso>(?:19|20)\d\d/\d\d?/\d\d?)(?!/)",
         r"(?P<iso_month>(?:19|20)\d\d-(?:0[1-9]|1[0-2]))",
         r"(?P<dotted>[0-3]?\d\.[01]?\d\.(?:19|20)\d\d)",
         rf"{_DAY}{_TO}{_LAST_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?",
@@ -59,20 +60,20 @@ _FORMS = tuple(
         rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?",
         rf"(?P<lead>(?:{_LEADS})(?:\s+|-))?{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?",
         rf"(?P<which>this|last|past|previous)\s+(?P<season>{_SEASON})",
-        rf"(?P<lead>(?:in|during|of|by|from|since|before|after|until|till)\s+(?:the\s+)?(?:(?:early|mid|late)(?:\s+|-))?)"
-        rf"(?P<season>{_SEASON})(?:,?\s+(?:of\s+)?{_YEAR})?",
         rf"(?P<season>{_SEASON}),?\s+(?:of\s+)?{_YEAR}",
+        rf"(?P<lead>in\s+(?:the\s+)?(?:(?:early|mid|late)(?:\s+|-))?)(?P<season>{_SEASON}){_ALONE}",
+        rf"(?P<lead>(?:during|since|before|after|until|till)\s+(?:the\s+)?)(?P<season>spring|summer|autumn|winter){_ALONE}",
         _YEAR,
         rf"(?:between|from)\s+(?P<from_day>{_WEEKDAY})\s+(?:and|to|until|till|through)\s+(?P<to_day>{_WEEKDAY})",
-        rf"on\s+the\s+{_DAY}(?<=[a-z])(?!\s+(?:{_COUNTED}))",
+        rf"on\s+the\s+{_DAY}(?<=[a-z]){_ALONE}",
         r"(?P<near>today|tonight|this\s+(?:morning|afternoon|evening)|(?:the\s+)?day\s+before\s+yesterday|yesterday)",
-        r"(?:in|during|over|within|for)\s+the\s+last\s+(?P<lately>day|week|month|year)",
-        r"(?:the\s+)?past\s+(?P<lately>day|week|month|year)",
+        r"(?:in|during|over|within|for)\s+the\s+last\s+(?P<lately>day|week|month|year)(?!\s+of\b)",
+        r"(?:the\s+)?past\s+(?P<lately>week|month|year)(?!\s+of\b)",
         r"(?P<which>this|last|past|previous|on\s+the|over\s+the|at\s+the)\s+(?P<unit>weekend)",
         r"(?P<which>this|last|past|previous)\s+(?P<unit>week|month|year|night)",
         rf"(?:(?P<last>(?:last|on|this)\s+)|{_BEHIND_A_SIDE})(?P<weekday>{_WEEKDAY})",
         rf"{_COUNT}(?P<ago>day|week|month|year)s?\s+ago",
-        rf"(?:last|past|previous)\s+{_COUNT}(?P<lately>hour|day|week|month|year)s",
+        rf"(?:last|past|previous)\s+{_COUNT}(?P<lately>hour|day|week|month|year)s(?!\s+of\b)",
     )
 )
 # What stands before a time, and between two of them.
@@ -85,7 +86,7 @@ _LOOSE_SIDE = re.compile(
     r"\b(?P<side>before|after|since)\s+(?:[\w'\u2019-]+\s+){1,4}(?:in|on|of|from|during)\s+(?:the\s+)?$", re.IGNORECASE
 )
 _RANGE = re.compile(
-    rf"\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
+    rf"\0\s*(?:[-\u2013]\s*|(?:to|until|till|through)\s+(?:the\s+)?)$|\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
     re.IGNORECASE,
 )  # the first time of the two is the \0
 _SECOND = re.compile(
@@ -206,7 +207,8 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
 
 def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
     said, name = match.groupdict(), match["month"]
-    if name.lower() in ("may", "march") and name.islower() and not (said.get("lead") or said.get("day")):
+    is_day = said.get("day") and not (said.get("last_day") and not said.get("year"))  # 2-3 may come
+    if name.lower() in ("may", "march") and name.islower() and not (said.get("lead") or is_day):
         before = match.string[max(0, match.start() - LOOK_BACK) : match.start()]
         if not _SECOND.search(before):
             return

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pager.clock import Clock
@@ -182,7 +183,7 @@ class Embedding:
             return
         known = self._store.journal.get("embedder")
         if known == self.embedder.fingerprint and self._fits:
-            self._store.after_commit(self._know)
+            self._store.after_commit(partial(self._know, self._gives))
             return
         if known is not None:
             told = f"{known} -> {self.embedder.fingerprint}" + ("" if self._fits else f", now of {self._gives} numbers")
@@ -193,8 +194,8 @@ class Embedding:
         self._store.journal.put("embedder", self.embedder.fingerprint)
         owe_vector(self._store)
 
-    def _know(self) -> None:
-        self._is_known, self._gave = True, self._gives
+    def _know(self, judged: int | None) -> None:
+        self._is_known, self._gave = True, judged
 
     @property
     def _fits(self) -> bool:

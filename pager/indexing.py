@@ -189,6 +189,12 @@ class Indexing:
                 raise StorageError(f"{error}. Check the rights on its files, and try again.") from error
         self._embedding.note("index", f"removed: {reason}")
 
+    def look_again(self) -> None:
+        """It may have been told by halves: the next opening counts what it holds."""
+        with self._halted():
+            self._life, self._is_open = self._life + 1, False
+            self._index.close()
+
     def close(self) -> None:
         self._is_halted, self._is_open = True, False
         self._index.close()

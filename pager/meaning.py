@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 EXACT = 100_000  # facts
+LATE = "vectors_late"  # the key in the journal of how often facts that were not new got their vectors: for readers
 STEP = 8  # where there are more the tail begins anew after so large a share of them
 
 
@@ -38,6 +39,7 @@ class Meaning:
         self.indexing = indexing
         self._tail = Tail(store)
         self._dropped = embedding.times_dropped
+        self._late_known: str | None = None
 
     # writing
 
@@ -66,6 +68,7 @@ class Meaning:
             if not self.embedding.may_keep(batch, rows):
                 return
             self.embedding.settle()
+            self._store.journal.put(LATE, str(int(self._store.journal.get(LATE) or 0) + 1))
             for fact, vector in zip(facts, rows, strict=True):
                 self._store.archive.store_vector(fact, vector)
             self._store.after_commit(lambda: self._late(facts, rows))
@@ -103,6 +106,9 @@ class Meaning:
 
     def _follow(self) -> None:
         self._forget_dropped()
+        if self._store.read_only and (late := self._store.journal.get(LATE)) != self._late_known:
+            self._late_known = late
+            self._tail.forget()
         self._tail.follow(self._after())
 
     def _after(self) -> int:
@@ -119,6 +125,12 @@ class Meaning:
             self._tail.forget()
 
     # upkeep
+
+    def forget(self) -> None:
+        """An interrupt cut something off: what is in memory is read anew."""
+        self._tail.forget()
+        if self.indexing:
+            self.indexing.look_again()
 
     def clear(self, reason: str) -> None:
         """Nothing that was made from vectors is left but the vectors themselves."""

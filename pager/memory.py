@@ -245,6 +245,7 @@ class Memory(Tiers):
     def transaction(self) -> Generator[None]:
         """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
         with self._turns.lock:
+            self._turns.begin()  # or the first call in here would undo this transaction
             sent = self._prompt.sent
             try:
                 with self._store.transaction():

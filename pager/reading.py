@@ -51,6 +51,8 @@ class Reading:
         """An interrupt cut a call off, perhaps in the middle of what it held in memory."""
         self._store.undo()
         self._recall.forget()
+        if self._archival.meaning:
+            self._archival.meaning.forget()
 
     @property
     def zone(self) -> tzinfo:

@@ -31,6 +31,10 @@ class Turns:
         self._is_cut_off = False
 
     def __enter__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Undo what an interrupt cut off."""
         if self._is_cut_off:
             self._undo()
             self._is_cut_off = False

@@ -192,7 +192,7 @@ def test_a_name_that_is_none_is_refused(name: Any) -> None:
 
 def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 0.1]), 0.0
+    seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 9.0, 0.4, 9.0, 9.0, 9.0, 9.0, 9.0]), 0.0
 
     class Slow(Shelf):
         def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
@@ -205,6 +205,9 @@ def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.Mon
     embedder = ChromaEmbedder("shelf", {"shelf": "upper"}, monotonic=lambda: now)
     embedder.embed([f"text {number}" for number in range(64 + 32 + 16 + 16 + 32 + 64 + 1)])
     assert sizes == [64, 32, 16, 16, 32, 64, 1]
+    sizes.clear()
+    embedder.embed([f"text {number}" for number in range(64 + 64 + 32 + 16 + 8 + 8)])
+    assert sizes == [64, 64, 32, 16, 8, 8]  # one that took long by itself said nothing of many
 
 
 def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:

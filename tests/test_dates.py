@@ -52,6 +52,8 @@ def read(question: str, today: date = WEDNESDAY) -> list[tuple[str, str]]:
         ("between November 3 and 7, 2025", "2025-11-03", "2025-11-07"),
         ("from the 3rd to the 7th of November 2025", "2025-11-03", "2025-11-07"),
         ("Nov 3-7 2025", "2025-11-03", "2025-11-07"),
+        ("2025-11-03 to 2025-11-07", "2025-11-03", "2025-11-07"),
+        ("November 28 2025 - December 2 2025", "2025-11-28", "2025-12-02"),
         ("on 2025/11/05", "2025-11-05", "2025-11-05"),
         ("three days ago", "2026-06-28", "2026-06-28"),
         ("2 weeks ago", "2026-06-15", "2026-06-21"),
@@ -169,7 +171,9 @@ def test_each_time_in_a_question_is_read() -> None:
     ["", "may I go?", "the march of time", "where to sit?", "room 2024b", "1 of 12", "20260503", "deck 5", "octopus",
      "marching", "2026-13-45", "a second ago", "3/2/2024", "on 13/02/2024",
      "31.2.24", "9999999999999999999999 years ago", "the last 99999999 years", "who will fall?", "spring water",
-     "on the 5th floor", "on the 32nd", "the 15th"],
+     "on the 5th floor", "on the 32nd", "the 15th", "on the 21st birthday", "items 3-5 may be late", "pages 3-7 march",
+     "an error in spring boot", "a brand of winter tyres", "the daughter of Summer", "after the fall", "half past day",
+     "the last 10 days of school"],
 )  # fmt: skip
 def test_what_is_no_time_says_nothing(question: str) -> None:
     assert read(question) == []

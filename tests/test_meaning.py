@@ -11,6 +11,7 @@ import pytest
 from pager import EmbedderUnavailable, Memory, Refused
 from pager.archival import MOST_EXACT, _Wanted
 from pager.clock import to_micros
+from pager.embedding import REST
 from pager.store import ALWAYS
 from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
 
@@ -272,6 +273,67 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
             pass
         assert (memory.check(), memory.waiting_for_vectors()) == ([], 0)
         assert memory.search_recall("topic3", limit=1)[0].parts["meaning"] > 0
+
+
+def test_a_model_that_is_swapped_within_a_transaction_leaves_vectors_of_one_length(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("apples")
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        with memory.transaction():
+            memory.archive("bananas")
+            embedder.dimension = 32
+            memory.search_archive("anything")
+        memory.archive("cherries")
+        while memory.embed_waiting():
+            pass
+        assert memory.check() == []
+        assert ids(memory.search_archive("apples", limit=1)) == ["f1"]
+
+
+def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
+    embedder, clock = Broken(), HandClock()
+    embedder.broken = False
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        memory.archive("a window seat")
+        embedder.broken = True
+        memory.archive("the cat on the radiator")
+        embedder.broken = False
+        clock.set(clock.now() + 2 * REST)
+        memory.archive("a seat at the aisle")
+        with Memory.read(tmp_path, embedder=embedder, clock=clock) as reading:
+            meaning = reading._archival.meaning
+            assert meaning is not None
+            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 3}
+            assert memory.embed_waiting() == 1
+            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("place", ["pager.growing.Growing.extend", "pager.meaning.Meaning._late"])
+def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    embedder, clock = Broken(), HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        embedder.broken = True
+        memory.archive("a window seat")
+        embedder.broken = False
+        clock.set(clock.now() + 2 * REST)
+        memory.archive("a seat at the aisle")
+        with monkeypatch.context() as patch:
+            patch.setattr(place, interrupted)
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 -- one of them is the one
+                memory.embed_waiting()
+                memory.search_archive("window")
+        while memory.embed_waiting():
+            pass
+        hits = memory.search_archive("a window seat")
+        assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
+        assert memory._archival.meaning is not None
+        assert len(memory._archival.meaning.near(embedder.embed(["seat"])[0], 9)) == 2
 
 
 def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:

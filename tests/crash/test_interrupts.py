@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -107,3 +107,19 @@ def assert_nothing_lost(stage: Stage, agent: Agent, looked: list[str]) -> None:
     assert set(facts.values()) == {1}
     assert max(Counter(looked).values()) == 1
     assert agent.turn("one more").stopped.reason == "answered"
+
+
+def test_what_an_interrupt_left_is_undone_before_the_next_transaction_and_not_within_it(tmp_path: Path) -> None:
+    with pager.Memory.open(tmp_path, embedder=None) as memory:
+        with pytest.raises(KeyboardInterrupt), memory.transaction():
+            raise KeyboardInterrupt
+        with suppress(ZeroDivisionError), memory.transaction():
+            memory.record("user", "apple")
+            memory.archive("banana")
+            raise ZeroDivisionError
+        assert (memory.search_recall("apple"), memory.search_archive("banana")) == ([], [])
+        with pytest.raises(KeyboardInterrupt), memory.transaction():
+            raise KeyboardInterrupt
+        with memory.transaction():
+            memory.record("user", "cherry")
+        assert len(memory.search_recall("cherry")) == 1
