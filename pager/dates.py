@@ -85,15 +85,20 @@ _SIDE = re.compile(
 _LOOSE_SIDE = re.compile(
     r"\b(?P<side>before|after|since)\s+(?:[\w'\u2019-]+\s+){1,4}(?:in|on|of|from|during)\s+(?:the\s+)?$", re.IGNORECASE
 )
+# The first time of the two is the \0.
 _RANGE = re.compile(
-    rf"\0\s*(?:[-\u2013]\s*|(?:to|until|till|through)\s+(?:the\s+)?)$|\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
+    rf"\0\s*(?:[-\u2013]\s*|(?:to|until|till|through)\s+(?:the\s+)?)$"
+    rf"|\bbetween{_ARTICLE}\0,?\s+and{_ARTICLE}$"
+    rf"|\b(?:from|since){_ARTICLE}\0,?\s+(?:to|until|till|through){_ARTICLE}$",
     re.IGNORECASE,
-)  # the first time of the two is the \0
+)
 _SECOND = re.compile(
     rf"\b(?:from|between)\s+(?:\S+\s+){{1,4}}(?:to|and|until|till|through){_ARTICLE}$", re.IGNORECASE
 )  # "may" there is a month, too
 _EVENT = re.compile(
-    r"\b(?P<side>before|after|since)\s+(?:the|my|our|your|his|her|their|its|i|we|you|he|she|they|it|\w+['\u2019]s)\s+(?P<what>(?!\d)\w+(?:\s\w+)?)",
+    r"\b(?P<side>before|after|since)\s+"
+    r"(?:the|my|our|your|his|her|their|its|i|we|you|he|she|they|it|\w+['\u2019]s)\s+"
+    r"(?P<what>(?!\d)\w+(?:\s\w+)?)",
     re.IGNORECASE,
 )
 

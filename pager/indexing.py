@@ -1,8 +1,8 @@
 """The vector index beside the memory: who opens, builds and extends it, and when. Never somebody who waits.
 
-A search uses what is ready and scores the rest from SQLite. What takes time is a task, chosen in a turn (`next_task`),
-run in none (`run`: the index reads over a connection of its own), and taken note of in the next one (`done`). Every
-failure of the index is told to the ledger and survived.
+A search asks it for what is too much to be compared (`pager.meaning`), if it is ready. What takes time is a task,
+chosen in a turn (`next_task`), run in none (`run`: the index reads over a connection of its own), and taken note of in
+the next one (`done`). Every failure of the index is told to the ledger and survived.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXACT = 100_000  # facts
 LATE = "vectors_late"  # the key in the journal of how often facts that were not new got their vectors: for readers
-STEP = 8  # where there are more the tail begins anew after so large a share of them
+STEP = 8  # where there are more the tail moves on by an eighth of that at a time
 
 
 class Meaning:

@@ -13,6 +13,7 @@ from agents.background import Background
 from pager import Memory, Refused, StorageError
 from pager.index import IndexUnavailable, OpenReport, Stop, Stopped, never
 from pager.indexing import BATCH, Indexing, StoredVectors
+from pager.meaning import STEP
 from pager.store import SqliteStore
 from tests.contract.test_vector_index import PlainIndex
 from tests.support import Broken, HandClock, Words
@@ -204,6 +205,52 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(tmp_path: Path) -
         assert index.through() == BATCH + 1
         assert 5 not in dict(meaning.near(meaning.embedding.rows(["topic5"])[0], 2 * BATCH))
         assert lost(memory, [4, 6]) == []
+
+
+def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    embedder, index = Broken(), Watched(tmp_path)
+    with memory_with(index, tmp_path, embedder) as memory:
+        embedder.broken = True
+        archive(memory, 1, 1)
+        embedder.broken = False
+        assert memory._archival.meaning is not None
+        memory._archival.meaning.embedding.rows(["it works again"])
+        archive(memory, 2, BATCH + 1)
+        memory._bring_up(never)
+        assert index.through() == BATCH + 1
+        with monkeypatch.context() as patch:
+            patch.setattr("pager.meaning.Meaning._late", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                memory.embed_waiting()
+        memory.search_archive("topic1")
+        while memory.embed_waiting():
+            pass
+        assert index.through() == BATCH + 1
+        assert lost(memory, [1, 2]) == []
+
+
+def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pager.meaning.EXACT", 400)
+    index = Watched(tmp_path)
+    with memory_with(index, tmp_path) as memory:
+        compared: list[int] = []
+        for first in range(1, 5 * BATCH, BATCH // 2):
+            archive(memory, first, first + BATCH // 2 - 1)
+            memory.embed_waiting()
+            assert lost(memory, [1, first, first + BATCH // 2 - 1]) == []
+            assert memory._archival.meaning is not None
+            held = memory._archival.meaning._tail._held
+            compared.append(len(held.ids) if held else 0)
+        assert compared[:3] == [128, 256, 384]  # all of them
+        assert all(400 <= held < 400 + 400 // STEP for held in compared[3:])
+        assert index.asked.count("query") > 0
 
 
 def test_an_outcome_from_before_a_purge_counts_for_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -182,14 +182,6 @@ class ArchiveTable:
     def vectors_after(self, after: int, limit: int) -> tuple[list[int], NDArray[np.float32]]:
         sql = "SELECT fact, vector FROM vectors WHERE fact > ? ORDER BY fact LIMIT ?"
         return _matrix(self._db.rows(sql, (after, limit)))
-
-    def vector_batches(self, after: int, size: int) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
-        while True:
-            ids, matrix = self.vectors_after(after, size)
-            if not ids:
-                return
-            yield ids, matrix
-            after = ids[-1]
 
     def count_vectors(self, through: int | None = None) -> int:
         if through is None:

@@ -160,9 +160,9 @@ def test_vectors_come_back_bit_for_bit(store: Store, place: Place) -> None:
     after, matrix = table.vectors_after(ids[2], 2)
     assert (after, matrix.tolist()) == (ids[3:5], rows[3:5].tolist())
     assert table.vectors_after(ids[2], -1)[0] == ids[3:]
-    assert [batch for batch, _ in table.vector_batches(ids[0], 4)] == [ids[1:5], ids[5:]]
-    assert np.array_equal(np.vstack([matrix for _, matrix in table.vector_batches(0, 3)]), rows)
-    assert (table.vectors([])[0], list(table.vector_batches(ids[-1], 3))) == ([], [])
+    assert (table.vectors_after(ids[0], 4)[0], table.vectors_after(ids[4], 4)[0]) == (ids[1:5], ids[5:])
+    assert np.array_equal(table.vectors_after(0, -1)[1], rows)
+    assert (table.vectors([])[0], table.vectors_after(ids[-1], 3)[0]) == ([], [])
     assert (table.count_vectors(), table.count_vectors(ids[2]), table.last_vector()) == (7, 3, ids[-1])
 
 

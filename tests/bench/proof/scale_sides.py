@@ -47,6 +47,7 @@ class Archive:
     def __init__(self, base_url: str, directory: Path, seed: str = "2") -> None:
         self._directory = directory
         self._texts = Texts(int(seed))
+        self._sample: list[str] = []  # of what is kept
         self.open()
 
     def open(self) -> None: ...
@@ -70,11 +71,12 @@ class Archive:
             texts = self._texts.facts(min(PIECE, count - done))
             self.keep(texts)
             done += len(texts)
+            self._sample = texts
         self.settle()
         return {"facts": done, "seconds": time.monotonic() - start}
 
     def figures(self) -> dict[str, float]:
-        questions = self._texts.questions(self._texts.facts(100))
+        questions = self._texts.questions(self._sample)
         self.find(next(questions))
         finds = [timed(lambda: self.find(next(questions))) for _ in range(SEARCHES)]
         ones = [timed(lambda: self.keep_one(self._texts.sentence())) for _ in range(SINGLE)]
