@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agents import homes
-from agents.building import Parts, assemble
-from agents.config import AgentConfig
-from agents.config import load as load_config
+from agents.assembly import Parts, assemble
+from agents.config.agent_config import AgentConfig
+from agents.config.agent_config import load as load_config
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
 from agents.loop import Approve, Loop, Patience
 from agents.meter import Meter
-from agents.model import Model
+from agents.models.model import Model
 from agents.tasks import TaskRunner
 from pager.clock import Clock, SystemClock
-from pager.errors import Refused
+from pager.errors import RejectedError
+from pager.home import Home
 from pager.memory import Memory
 from pager.types import Movement, Usage
 
@@ -81,7 +81,7 @@ class Agent:
         environ = os.environ if environ is None else environ
         clock = clock or SystemClock()
         config = load_config(Path(file), environ)
-        directory = homes.directory_of(as_name or config.name, home, environ)
+        directory = Home.locate(home, environ).files(as_name or config.name).directory
         parts = assemble(config, directory, clock, task=task, model=model)
         parts.background.wake()
         return cls(config, parts, clock, approve or _nobody_to_ask, patience or Patience())
@@ -131,7 +131,7 @@ class Agent:
     def _turn(self, cancelled: threading.Event | None = None) -> Generator[None]:
         """One turn at a time. Two in one thread would wait for each other for ever."""
         if self._in_thread == threading.get_ident() and self._one_at_a_time.locked():
-            raise Refused("this thread is in the middle of a turn of this agent: finish it, or close its events.")
+            raise RejectedError("this thread is in the middle of a turn of this agent: finish it, or close its events.")
         with self._one_at_a_time:
             self._in_thread, self._running = threading.get_ident(), cancelled
             self._loop.begin()

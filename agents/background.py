@@ -37,14 +37,14 @@ class Background:
         """Between two turns: begin, if anything waits."""
         if self.is_busy or self._ending.is_set():
             return
-        self.progress = Progress(0, self._memory.waiting_for_vectors())
+        self.progress = Progress(0, self._memory.count_unembedded())
         if self.progress.total or self._memory.index_is_behind:
             self._thread = Thread(target=self._work, name="selfpager embedding", daemon=True)
             self._thread.start()
 
     def _work(self) -> None:
         try:
-            while not self._ending.is_set() and (done := self._memory.embed_waiting(stop=self._ending.is_set)):
+            while not self._ending.is_set() and (done := self._memory.embed_pending(stop=self._ending.is_set)):
                 before = self.progress
                 self.progress = Progress(before.done + done, max(before.total, before.done + done))
         except PagerError:

@@ -25,11 +25,19 @@ from agents.events import (
 )
 from agents.logs import log
 from agents.meter import Meter
-from agents.model import FinishedReply, Json, Model, ModelAway, ModelFailed, PromptTooLong, UnreadableReply
-from agents.tools import Output, Tool, ToolFailed, told
-from pager.errors import Refused, StorageError
+from agents.models.model import (
+    FinishedReply,
+    Json,
+    Model,
+    ModelError,
+    ModelUnavailableError,
+    PromptTooLongError,
+    UnreadableReplyError,
+)
+from agents.tools.functions import Output, Tool, ToolCallError, told
+from pager.conversation.replies import WINDOW_END
+from pager.errors import RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
-from pager.replies import WINDOW_END
 from pager.types import Call, Usage
 
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
@@ -83,7 +91,7 @@ class Loop:
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
         self._seen = max((movement.number for movement in memory.ledger(limit=1)), default=0)
-        self._moved = memory.moved
+        self._moved = memory.ledger_version
 
     def stop(self) -> None:
         """Return at the next step. What is on disk goes on from there."""
@@ -118,12 +126,12 @@ class Loop:
         No call is run for that: what is said now may be that it should not be. False when it was stopped before.
         """
         self._settle_interrupted()
-        while not self._memory.takes_messages:
+        while not self._memory.accepts_message:
             for call in self._memory.open_calls:
                 why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
                 self._memory.append_result(call.id, why, is_error=True)
                 yield ToolFinished(call.id, call.name, why, True)
-            if self._memory.takes_messages:
+            if self._memory.accepts_message:
                 break
             if stopped := self._why_stop():
                 yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
@@ -155,15 +163,15 @@ class Loop:
                 if reply is None:
                     return ""
                 step, usage, usd = self._keep(reply, kept)
-            except PromptTooLong as error:
+            except PromptTooLongError as error:
                 too_long += 1
                 if too_long == TOO_LONG_ATTEMPTS:
                     raise
-                self._memory.overflowed(str(error))
-            except (Refused, UnreadableReply) as error:
+                self._memory.report_too_long(str(error))
+            except (RejectedError, UnreadableReplyError) as error:
                 malformed += 1
                 if malformed == MALFORMED_ATTEMPTS:
-                    raise ModelFailed(f"{malformed} replies in a row could not be used. The last: {error}") from error
+                    raise ModelError(f"{malformed} replies in a row could not be used. The last: {error}") from error
                 pause = self._patience.pause(malformed - 1, 0.0, 0.0) or 0.0
                 yield StreamLost(str(error), pause)
                 self._wait(pause)
@@ -198,7 +206,7 @@ class Loop:
         while True:
             try:
                 return (yield from self._pieces(params))
-            except ModelAway as error:
+            except ModelUnavailableError as error:
                 pause = self._patience.pause(attempt, waited, error.retry_after_seconds or 0.0)
                 if pause is None:
                     raise
@@ -255,7 +263,7 @@ class Loop:
                     return self._answer(call, tool.run(call.input), memory_tool=True)
             self._memory.begin_call(call.id)
             return self._answer(call, tool.run_limited(call.input))
-        except (Refused, ToolFailed) as error:
+        except (RejectedError, ToolCallError) as error:
             text = str(error)
         except StorageError:
             raise  # nothing can be kept, no result either; the last committed state stands
@@ -274,9 +282,9 @@ class Loop:
     # what moved
 
     def _paging(self) -> Generator[Paged]:
-        if self._memory.moved == self._moved:
+        if self._memory.ledger_version == self._moved:
             return
-        self._moved = self._memory.moved
+        self._moved = self._memory.ledger_version
         moved = self._memory.ledger(after=self._seen)
         self._seen = moved[-1].number if moved else self._seen
         yield from (Paged(movement) for movement in moved if movement.event in PAGING_EVENTS)

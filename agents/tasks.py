@@ -15,8 +15,8 @@ from typing import Literal
 from agents.events import Event, Stopped, ToolStarted
 from agents.loop import Loop
 from agents.meter import Meter
-from agents.tools import Tool
-from pager.errors import Refused
+from agents.tools.functions import Tool
+from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.types import BlockSpec
 
@@ -53,12 +53,12 @@ class Task:
 
 def current(memory: Memory) -> Task | None:
     """The newest task of this memory, done or not."""
-    note = memory.note(NOTE)
+    note = memory.load_value(NOTE)
     return Task(**json.loads(note)) if note else None
 
 
 def keep(memory: Memory, task: Task) -> None:
-    memory.put_note(NOTE, json.dumps(asdict(task), ensure_ascii=False))
+    memory.save_value(NOTE, json.dumps(asdict(task), ensure_ascii=False))
 
 
 class TaskTools:
@@ -81,9 +81,9 @@ class TaskTools:
         """
         task = current(self._memory)
         if task is None:
-            raise Refused("there is no task to be done.")
+            raise RejectedError("there is no task to be done.")
         if step == task.step:
-            raise Refused(f"{step} is the task itself: when all of it is done, call task_done without a step.")
+            raise RejectedError(f"{step} is the task itself: when all of it is done, call task_done without a step.")
         if step:
             self._memory.mark_done(step)
             return f"{step} is marked as done. Go on with the task."
@@ -107,7 +107,9 @@ class TaskRunner:
         with self._turn():
             task = current(self._memory)
             if task and task.state == "open":
-                raise Refused(f"a task is open: {task.text[:80]!r}. Go on with it (--resume), or drop it (--new).")
+                raise RejectedError(
+                    f"a task is open: {task.text[:80]!r}. Go on with it (--resume), or drop it (--new)."
+                )
             self._meter.start()
             if not (yield from self._loop.make_room()):
                 return
@@ -120,9 +122,9 @@ class TaskRunner:
         with self._turn():
             task = current(self._memory)
             if task is None:
-                raise Refused("there is no task to resume; start one with its text.")
+                raise RejectedError("there is no task to resume; start one with its text.")
             if task.state == "dropped":
-                raise Refused(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
+                raise RejectedError(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
             self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds)
             if task.state == "done" and not self._memory.turn_is_open:
                 yield Stopped("done", task.summary)
@@ -149,7 +151,7 @@ class TaskRunner:
                         yield event
             task = self._note(stopped.reason)
             if task.state == "done" and not self._memory.turn_is_open:
-                if self._memory.take_inbox() and self._memory.turn_is_open:
+                if self._memory.process_inbox() and self._memory.turn_is_open:
                     continue  # it was told before the task had ended
                 yield Stopped("done", task.summary)
                 return

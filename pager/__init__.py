@@ -11,17 +11,22 @@ Usable alone, without a model. Nothing heavy is loaded before it is needed.
 
 from __future__ import annotations
 
-from pager.chroma_embedder import ChromaEmbedder
 from pager.clock import Clock, SystemClock
-from pager.embedder import Embedder, EmbedderUnavailable
-from pager.epochs import Setup
-from pager.errors import CallsOpen, InUse, NewerFile, NotFound, PagerError, Refused, StorageError, WindowTooSmall
-from pager.inbox import leave, waiting
-from pager.index import IndexUnavailable, VectorIndex
+from pager.errors import (
+    InUseError,
+    NewerFormatError,
+    NotFoundError,
+    OpenCallsError,
+    PagerError,
+    RejectedError,
+    StorageError,
+    WindowTooSmallError,
+)
 from pager.limits import Limits
 from pager.memory import Memory
-from pager.prefetch import Prefetch
-from pager.reading import Reading
+from pager.prompt.epochs import Setup
+from pager.reader import MemoryReader
+from pager.tiers.prefetch import Prefetch
 from pager.types import (
     Block,
     BlockSpec,
@@ -32,13 +37,46 @@ from pager.types import (
     PageText,
     Problem,
     Request,
-    Stay,
+    Residency,
     Usage,
 )
+from pager.upkeep.inbox import pending_commands, send_command
+from pager.vectors.chroma_embedder import ChromaEmbedder
+from pager.vectors.embedder import Embedder, EmbedderUnavailableError
+from pager.vectors.index import IndexUnavailableError, VectorIndex
 
 __all__ = [
-    "Block", "BlockSpec", "Call", "CallsOpen", "ChromaEmbedder", "Clock", "Embedder", "EmbedderUnavailable", "Fact",
-    "Hit", "InUse", "IndexUnavailable", "Limits", "Memory", "Movement", "NewerFile", "NotFound", "PageText",
-    "PagerError", "Prefetch", "Problem", "Reading", "Refused", "Request", "Setup", "Stay", "StorageError",
-    "SystemClock", "Usage", "VectorIndex", "WindowTooSmall", "leave", "waiting",
+    "Block",
+    "BlockSpec",
+    "Call",
+    "ChromaEmbedder",
+    "Clock",
+    "Embedder",
+    "EmbedderUnavailableError",
+    "Fact",
+    "Hit",
+    "InUseError",
+    "IndexUnavailableError",
+    "Limits",
+    "Memory",
+    "MemoryReader",
+    "Movement",
+    "NewerFormatError",
+    "NotFoundError",
+    "OpenCallsError",
+    "PageText",
+    "PagerError",
+    "Prefetch",
+    "Problem",
+    "RejectedError",
+    "Request",
+    "Residency",
+    "Setup",
+    "StorageError",
+    "SystemClock",
+    "Usage",
+    "VectorIndex",
+    "WindowTooSmallError",
+    "pending_commands",
+    "send_command",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Protocol, runtime_checkable
 
-from pager.errors import Refused
+from pager.errors import RejectedError
 
 FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # what lies between can be told in every zone
 _MOMENT_FORMS = (
@@ -85,7 +85,7 @@ def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
     if isinstance(moment, datetime) and moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     if moment is None or not _fits_every_zone(moment, zone):
-        raise Refused(f"{value!r:.100} is not a moment; give {_MOMENT_FORMS}.")
+        raise RejectedError(f"{value!r:.100} is not a moment; give {_MOMENT_FORMS}.")
     return moment
 
 

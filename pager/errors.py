@@ -1,6 +1,6 @@
 """What can go wrong, as exceptions. Every text names the value, the limit and the way out (law 11).
 
-`Refused` and its children are answers to a wrong request: the same text serves a model (as an error
+`RejectedError` and its children are answers to a wrong request: the same text serves a model (as an error
 result) and a person (as an exception), and nothing was changed. The others tell a person about the
 machine or the files.
 """
@@ -14,7 +14,7 @@ class PagerError(Exception):
     """Whatever selfpager raises on purpose."""
 
 
-class Refused(PagerError):
+class RejectedError(PagerError):
     """A rule or a limit says no; nothing was changed. Models read it, too: a text that quotes a large value shows its
     beginning and its end."""
 
@@ -23,19 +23,19 @@ class Refused(PagerError):
         super().__init__(f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}" if long else text)
 
 
-class NotFound(Refused):
+class NotFoundError(RejectedError):
     """No page, block or call has that name."""
 
 
-class CallsOpen(Refused):
+class OpenCallsError(RejectedError):
     """Tool calls wait for their results, so nothing else may follow yet."""
 
 
-class WindowTooSmall(PagerError):
+class WindowTooSmallError(PagerError):
     """What must be in the prompt does not fit into the window, and cannot be made smaller."""
 
 
-class InUse(PagerError):
+class InUseError(PagerError):
     """Another process holds this agent's directory."""
 
 
@@ -43,5 +43,5 @@ class StorageError(PagerError):
     """The disk or the database refused; the last committed state stands."""
 
 
-class NewerFile(StorageError):
+class NewerFormatError(StorageError):
     """The database was written by a newer selfpager."""

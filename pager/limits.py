@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pager.errors import Refused, WindowTooSmall
+from pager.errors import RejectedError, WindowTooSmallError
 
 LEAST_PART_TOKENS = 64
 DIGEST_SHARE = 0.05
@@ -49,23 +49,23 @@ class Limits:
         for name, value in asdict(self).items():
             _check_number(name, value, share=name.endswith(("_at", "_to")))
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
-            raise Refused(
+            raise RejectedError(
                 f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
                 "for the prompt; raise limit_tokens or lower max_output_tokens."
             )
         if self.core_tokens < 0:
-            raise Refused(f"core_tokens is {self.core_tokens}; give 0 or more.")
+            raise RejectedError(f"core_tokens is {self.core_tokens}; give 0 or more.")
         if self.max_part_tokens < LEAST_PART_TOKENS:
-            raise Refused(
+            raise RejectedError(
                 f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both "
                 "ends of a part. Raise it, or the window."
             )
         if self.max_part_tokens > self.usable_tokens:
-            raise Refused(
+            raise RejectedError(
                 f"max_part_tokens is {self.max_part_tokens}, more than the {self.usable_tokens} usable; lower it."
             )
         if not 0 < self.evict_to < self.evict_at <= 1 or not 0 < self.notify_at <= self.evict_at:
-            raise Refused(
+            raise RejectedError(
                 f"evict_to {self.evict_to}, notify_at {self.notify_at}, evict_at {self.evict_at}: needed are "
                 "0 < evict_to < evict_at <= 1 and 0 < notify_at <= evict_at."
             )
@@ -87,7 +87,7 @@ class Limits:
         room = self.usable_tokens - fixed_tokens - self.core_tokens
         part = min(self.max_part_tokens, room // 2)
         if part < LEAST_PART_TOKENS:
-            raise WindowTooSmall(
+            raise WindowTooSmallError(
                 f"tools and instructions ({fixed_tokens} tokens), a full core ({self.core_tokens}) and two parts "
                 f"({self.max_part_tokens} each) do not fit into the {self.usable_tokens} usable tokens of a window of "
                 f"{self.limit_tokens} less {self.max_output_tokens} for the reply. Shorten the instructions, lower "
@@ -98,7 +98,9 @@ class Limits:
 
 def _check_number(name: str, value: Any, *, share: bool = False) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float if share else int):
-        raise Refused(f"{name} is {value!r:.100}; give a {'number between 0 and 1' if share else 'whole number'}.")
+        raise RejectedError(
+            f"{name} is {value!r:.100}; give a {'number between 0 and 1' if share else 'whole number'}."
+        )
 
 
 def noted(note: str | None, limits: Limits, step: int) -> str:

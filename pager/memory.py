@@ -19,37 +19,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, cast
 
-from pager import blocks, check, inbox, purging, replies, tokens
-from pager.archival import Archival
+from pager import blocks, tokens
+from pager.arguments import path_of, text_of_person, text_or_none
+from pager.call_lock import locked, tell
 from pager.clock import Clock, Moment, SystemClock
-from pager.content import check_user, path_of, text_of_person, text_or_none
-from pager.conversation import Content, Conversation
-from pager.core import Core
-from pager.epochs import Epochs, Setup
-from pager.errors import Refused
-from pager.index import VectorIndex
-from pager.ledger import Ledger
+from pager.conversation import replies
+from pager.conversation.content import check_user
+from pager.conversation.conversation import Content, Conversation
+from pager.errors import RejectedError
 from pager.limits import Limits
+from pager.memory_tiers import Tiers
 from pager.opening import (
-    CHROMA,
-    LOCK,
     EmbedderChoice,
     Opened,
     check_opening,
     open_directory,
-    open_for_reading,
     open_meaning,
     open_recall,
 )
-from pager.pages import Pages
-from pager.prefetch import Prefetch
-from pager.prompt import Prompt
-from pager.reading import Reading
-from pager.scales import CountTokens
-from pager.summary import Summarize, Summary
-from pager.tiers import Tiers
-from pager.turns import takes_turns, tell
+from pager.prompt.epochs import Epochs, Setup
+from pager.prompt.measure import CountTokens
+from pager.prompt.prompt import Prompt
+from pager.prompt.summary import Summarize, Summary
+from pager.store.ledger import Ledger
+from pager.tiers.archive import Archival
+from pager.tiers.core import Core
+from pager.tiers.pages import Pages
+from pager.tiers.prefetch import Prefetch
 from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
+from pager.upkeep import check, inbox
+from pager.upkeep import purge as purging
+from pager.vectors.index import VectorIndex
 
 INTERRUPTED = (
     "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
@@ -58,7 +58,7 @@ _TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
 
 
 class Memory(Tiers):
-    """Three tiers on disk under a budget that holds. `Memory.open` makes one, `Memory.read` only reads."""
+    """Three tiers on disk under a budget that holds. Made by `Memory.open`."""
 
     def __init__(
         self, opened: Opened, clock: Clock, *, limits: Limits, setup: Setup, embedder: EmbedderChoice,
@@ -72,11 +72,13 @@ class Memory(Tiers):
         pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
         meaning = open_meaning(opened, clock, ledger, embedder, index)
         archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
-        super().__init__(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
+        super().__init__(
+            store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.files.directory)
+        )
         archival.in_turn = self._in_turn
         self._conversation = Conversation(store, clock, ledger, prompt)
         prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
-        self._inbox = inbox.Inbox(opened.directory, store, clock, ledger)
+        self._inbox = inbox.Inbox(opened.files.directory, store, clock, ledger)
         self._prefetch = prefetch
         store.when_rolled_back(self._forget_undone)
 
@@ -115,19 +117,6 @@ class Memory(Tiers):
             raise
         return memory
 
-    @staticmethod
-    def read(directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Reading:
-        """A reader, for as many processes as like; the writer goes on meanwhile."""
-        clock = clock or SystemClock()
-        opened = open_for_reading(path_of(directory, "the directory"), clock)
-        store, ledger, limits = opened.store, Ledger(opened.store, clock), Limits.for_window()
-        prompt = Prompt(store, ledger, limits, None)
-        pages = Pages(store, clock, ledger, lambda: limits, lambda: prompt.counter)
-        core = Core(store, clock, ledger, limits.core_tokens)
-        meaning = open_meaning(opened, clock, ledger, embedder, None)
-        archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
-        return Reading(store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.directory))
-
     def _forget_undone(self) -> None:
         self._prompt.forget_view()
         self._recall.forget_undone()
@@ -143,12 +132,12 @@ class Memory(Tiers):
 
     # the loop's own calls
 
-    @takes_turns
+    @locked
     def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
         """A user message, on disk when this returns; its page id. In an open turn it is told to that turn."""
         check_user(content)
         self._conversation.refuse_if_open()
-        self.take_inbox()
+        self.process_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
         hits = self._prefetch.choose(text, self._archival, self._store)
         with self._store.transaction():
@@ -161,40 +150,40 @@ class Memory(Tiers):
                 self._ledger.write("recall", hit.page_id, reason=f"for s{step}", tokens=size, score=hit.score)
         return f"s{step}"
 
-    @takes_turns
+    @locked
     def request(self) -> Request:
         """The next request, within the window; at most one eviction happens here."""
-        self.take_inbox()
+        self.process_inbox()
         return self._prompt.request()
 
-    @takes_turns
+    @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
         """A finished reply (text, a response as a dict, the SDK's message), on disk when this returns; its page id."""
         step, _ = self._prompt.append_reply(replies.read(reply, usage))
         return f"s{step}"
 
-    @takes_turns
+    @locked
     def begin_call(self, call_id: str) -> None:
         """The intent: from here on the call may have run, also if the process dies."""
         self._conversation.begin_call(call_id)
 
-    @takes_turns
+    @locked
     def hold_call(self, call_id: str) -> None:
         """The call waits for a person's approval; it was not run."""
         self._conversation.hold_call(call_id)
 
-    @takes_turns
+    @locked
     def append_result(
         self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
     ) -> None:
         """The result of a tool call. With `memory_tool` it is not indexed for search and never spilled."""
         self._conversation.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
 
-    @takes_turns
+    @locked
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
         """After a crash: calls that had begun are answered as interrupted, but for tools that may run again."""
         if not isinstance(rerun, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise Refused(f"rerun is {rerun!r:.100}; give the names of tools.")
+            raise RejectedError(f"rerun is {rerun!r:.100}; give the names of tools.")
         again, answered = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}, list[str]()
         for call in self.open_calls:
             if call.begun and call.name not in again:
@@ -204,40 +193,40 @@ class Memory(Tiers):
                 answered.append(call.id)
         return answered
 
-    @takes_turns
+    @locked
     def mark_done(self, page_id: str) -> None:
         """What this user step asked for is done: after an eviction it is not carried on as a request."""
         self._conversation.mark_done(page_id)
 
-    @takes_turns
-    def overflowed(self, error_text: str = "") -> None:
+    @locked
+    def report_too_long(self, error_text: str = "") -> None:
         """The provider answered "prompt is too long": learn from it; the next request is smaller."""
         said = _TOKENS_SAID.search(text_of_person(error_text, "the error's text"))
-        self._prompt.overflowed(int(said.group(1)) if said else None)
+        self._prompt.report_too_long(int(said.group(1)) if said else None)
 
     @property
-    @takes_turns
+    @locked
     def open_calls(self) -> list[Call]:
         """Tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
         last = self._prompt.view.last
         return super().open_calls if last is not None and last.open_calls else []
 
     @property
-    @takes_turns
+    @locked
     def turn_is_open(self) -> bool:
         """Whether the model owes an answer, or tool calls wait for their results."""
         last = self._prompt.view.last
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
-    @takes_turns
-    def takes_messages(self) -> bool:
+    @locked
+    def accepts_message(self) -> bool:
         """Whether a user message may come next: no call waits for its result, and no reply has paused."""
         last = self._prompt.view.last
         return last is None or last.closed
 
     @property
-    def moved(self) -> int:
+    def ledger_version(self) -> int:
         """Another number when the ledger has grown since, here: cheaper to ask at every step than the ledger itself."""
         return self._ledger.written
 
@@ -258,17 +247,19 @@ class Memory(Tiers):
 
     # purging, others, and upkeep
 
-    @takes_turns
+    @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
         """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned.
 
         After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and answers 0.
         """
         if self._store.in_transaction:
-            raise Refused(f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it.")
+            raise RejectedError(
+                f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it."
+            )
         if self._finish_purge() == text_of_person(page_id, "page_id").strip():
             return 0
-        folder, since = self._opened.directory / inbox.FOLDER, (self._opened.directory / LOCK).stat().st_mtime
+        folder, since = self._opened.files.inbox, self._opened.files.lock.stat().st_mtime
         places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, inbox=folder, since=since)
         self._prompt.forget_view()
         self._finish_purge()
@@ -278,7 +269,7 @@ class Memory(Tiers):
         """Whatever purge is under way, an earlier one too; its page."""
         page = self._store.journal.get("purging")
         if page is not None:
-            purging.finish(self._store, self._archival.meaning, self._opened.directory / CHROMA)
+            purging.finish(self._store, self._archival.meaning, self._opened.files.index)
             self._recall.forget()
         return page
 
@@ -287,15 +278,15 @@ class Memory(Tiers):
         """The limits that hold, with `max_part_tokens` as it was lowered for a small window."""
         return self._prompt.limits
 
-    @takes_turns
-    def put_note(self, key: str, value: str | None) -> None:
+    @locked
+    def save_value(self, key: str, value: str | None) -> None:
         """Keep a value for the program that uses this memory, with the same durability; None takes it away."""
         text_or_none(value, f"the note {key!r}")
         with self._store.transaction():
             self._store.journal.put(f"note:{key}", value)
 
-    @takes_turns
-    def take_inbox(self, *, messages: bool = True) -> int:
+    @locked
+    def process_inbox(self, *, messages: bool = True) -> int:
         """Carry out commands that other processes left; how many. Messages wait while tool calls are open, or for
         whoever will answer them."""
         last = self._prompt.view.last
@@ -309,18 +300,18 @@ class Memory(Tiers):
         else:
             getattr(self, kind)(**arguments)
 
-    @takes_turns
+    @locked
     def check(self, *, fix: bool = False) -> list[Problem]:
         """Look over the laws and both stores; with `fix` mend what can be mended."""
         if self._store.in_transaction:
-            raise Refused("check looks at what is committed: call it after the transaction.")
+            raise RejectedError("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._archival.meaning, self._recall.meaning, fix=fix)
         if fix and problems:
             self._prompt.forget_view()
             self._recall.forget()
         return problems
 
-    @takes_turns
+    @locked
     def close(self) -> None:
         try:
             if self._archival.meaning:

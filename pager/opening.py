@@ -11,29 +11,28 @@ from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Literal
 
+from pager.arguments import text_of_person
 from pager.clock import Clock
-from pager.content import check_tools, text_of_person
-from pager.embedder import Embedder, EmbedderUnavailable, default_embedder
-from pager.embedding import Embedding
-from pager.errors import NotFound, Refused, StorageError
-from pager.index import VectorIndex
-from pager.indexing import Indexing, StoredVectors
-from pager.ledger import Ledger
-from pager.lock import AgentLock
-from pager.meaning import Meaning
-from pager.recall import Recall
-from pager.said_meaning import SaidMeaning
+from pager.conversation.content import check_tools
+from pager.errors import NotFoundError, RejectedError, StorageError
 from pager.store import SqliteStore, Store
+from pager.store.files import AgentFiles
+from pager.store.ledger import Ledger
+from pager.tiers.recall import Recall
+from pager.upkeep.lock import AgentLock
+from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
+from pager.vectors.embedding import Embedding
+from pager.vectors.facts import Meaning
+from pager.vectors.index import VectorIndex
+from pager.vectors.indexing import Indexing, StoredVectors
+from pager.vectors.turns import SaidMeaning
 
-DATABASE = "pager.db"
-LOCK = "lock"
-CHROMA = "chroma"
 EmbedderChoice = Embedder | Literal["default"] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    directory: Path
+    files: AgentFiles
     store: Store
     lock: AgentLock | None
 
@@ -47,33 +46,34 @@ def check_opening(
     check_tools(tools)
     for name, (value, kind, what) in others.items():
         if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
-            raise Refused(f"{name} is {value!r:.100}; give {what}, or leave it out.")
+            raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
     if core is not None and not isinstance(core, Mapping):
-        raise Refused(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+        raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
     if cache_ttl not in (None, "5m", "1h"):
-        raise Refused(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+        raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
     if embedder not in (None, "default") and not _is_embedder(embedder):
-        raise Refused(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
+        raise RejectedError(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
 
 def open_directory(directory: Path, clock: Clock) -> Opened:
     """The directory for its one writer: made if it is missing, locked, its database brought up to date."""
+    files = AgentFiles(directory)
     try:
-        make_private(directory)
+        files.make_directory()
     except OSError as error:
         raise StorageError(
             f"{directory} cannot be made ({error.strerror}). Choose a directory that you may write."
         ) from None
-    lock = AgentLock(directory / LOCK)
+    lock = AgentLock(files.lock)
     try:
-        if (lock.was_held or (directory / CHROMA).exists()) and not (directory / DATABASE).exists():
+        if (lock.was_held or files.index.exists()) and not files.database.exists():
             raise StorageError(
-                f"{directory} had a {DATABASE} and has none: the memory itself is gone. Restore a backup of the "
+                f"{directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
                 "directory, or remove it to begin anew."
             )
-        store = SqliteStore(directory / DATABASE, clock.zone)
+        store = SqliteStore(files.database, clock.zone)
         lock.say(clock)
-        return Opened(directory, store, lock)
+        return Opened(files, store, lock)
     except BaseException:
         lock.release()
         raise
@@ -85,24 +85,16 @@ def _is_embedder(value: Any) -> bool:
     return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
 
 
-def make_private(directory: Path) -> None:
-    """The directory and what is missing above it, for nobody but their owner."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
-    if not directory.is_dir():
-        raise NotADirectoryError(20, "it is a file", str(directory))
-
-
 def open_for_reading(directory: Path, clock: Clock) -> Opened:
-    path = directory / DATABASE
+    files = AgentFiles(directory)
+    path = files.database
     try:
         known = path.is_file()
     except OSError as error:
         raise StorageError(f"{directory} cannot be read ({error.strerror}). Give another directory.") from None
     if not known:
-        raise NotFound(f"there is no memory in {directory}; Memory.open makes one.")
-    return Opened(directory, SqliteStore(path, clock.zone, read_only=True), None)
+        raise NotFoundError(f"there is no memory in {directory}; Memory.open makes one.")
+    return Opened(files, SqliteStore(path, clock.zone, read_only=True), None)
 
 
 def open_meaning(
@@ -113,17 +105,17 @@ def open_meaning(
         return None
     try:
         embedder = default_embedder() if choice == "default" else choice
-    except EmbedderUnavailable as error:
+    except EmbedderUnavailableError as error:
         known = ledger.movements(events=["embedder"], limit=1)
         if not known or known[-1].reason != str(error):  # once, not at every opening
             ledger.write("embedder", reason=str(error))
         return None
     if index is None and opened.lock is not None:
-        from pager.chroma import ChromaIndex
+        from pager.vectors.chroma.index import ChromaIndex
 
-        path = opened.directory / DATABASE
+        path = opened.files.database
         source = StoredVectors(lambda: SqliteStore(path, clock.zone, read_only=True), embedder)
-        index = ChromaIndex(opened.directory / CHROMA, source)
+        index = ChromaIndex(opened.files.index, source)
     embedding = Embedding(opened.store, ledger, embedder, clock)
     return Meaning(opened.store, embedding, Indexing(opened.store, embedding, index) if index else None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pager.errors import NotFound, Refused
+from pager.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
     from pager.tokens import Counts
@@ -31,11 +31,11 @@ class PageId(NamedTuple):
 
 
 def read_page_id(text: str) -> PageId:
-    """The page that `text` names, or `NotFound` with the forms that exist."""
+    """The page that `text` names, or `NotFoundError` with the forms that exist."""
     text = text if isinstance(text, str) else repr(text)  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
     kind, digits = text.strip()[:1], text.strip()[1:]
     if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise NotFound(f"{text!r} is not a page id; pages are f12 (a fact), s45 (a step) or x3 (a spilled part).")
+        raise NotFoundError(f"{text!r} is not a page id; pages are f12 (a fact), s45 (a step) or x3 (a spilled part).")
     return PageId(kind, int(digits))
 
 
@@ -181,7 +181,7 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class Residency:
     """One interval in which a page was in the prompt: for the requests after step `from_step`, before `until_step`."""
 
     page_id: str
@@ -224,11 +224,11 @@ class Usage:
         if not raw:
             return None
         if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
-            raise Refused(f"usage is {raw!r:.100}; give a dict with numbers of tokens.")
+            raise RejectedError(f"usage is {raw!r:.100}; give a dict with numbers of tokens.")
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         numbers = [raw.get(name) or 0 for name in names]
         if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
-            raise Refused(f"usage holds numbers of tokens, not {dict(raw)!r}.")
+            raise RejectedError(f"usage holds numbers of tokens, not {dict(raw)!r}.")
         return cls(*numbers)
 
 

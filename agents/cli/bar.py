@@ -5,7 +5,7 @@ The bar is as wide as the usable tokens, or as what is used when that is more (a
 
 from __future__ import annotations
 
-from agents.snapshot_parts import Window
+from agents.explain.snapshot_parts import Window
 
 MARK = "\u25b2"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 
-from agents import history
 from agents.agent import Agent
 from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, stopped_gently
 from agents.events import Event
+from agents.importing import importer as history
 from pager.errors import PagerError
 
 END = frozenset({"/quit", "/exit"})
@@ -42,7 +42,7 @@ def chat_command(
     Ctrl-C once stops the turn at its next step, twice at once; your next message goes on from there.
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
-    with Agent.load(file, home=shared.home, as_name=shared.as_name, approve=printer.ask) as agent:
+    with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
         for remark in agent.remarks:
             printer.note(remark)
         if history_file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from agents import homes
 from agents.cli.completion import AgentName
 from agents.logs import log
+from pager.home import Home
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT,
@@ -25,14 +24,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Shared:
     """What was said before or behind the command's name."""
 
-    home: Path | None = None
+    home_path: Path | None = None
     as_name: str | None = None
     debug: bool = False
 
+    @property
+    def home(self) -> Home:
+        return Home.locate(self.home_path)
+
     def existing(self, name: str) -> tuple[str, Path]:
-        """The agent that is meant, which `--as` says before NAME, and its directory."""
+        """Return the name of the agent, for which `--as` goes before NAME, and its directory."""
         meant = self.as_name or name
-        return meant, homes.existing(meant, self.home, os.environ)
+        return meant, self.home.existing(meant).directory
 
 
 def common(function: Function) -> Function:
@@ -64,7 +67,7 @@ def common(function: Function) -> Function:
 
 def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
     if value is not None:
-        ctx.ensure_object(Shared).home = value
+        ctx.ensure_object(Shared).home_path = value
 
 
 def _set_as(ctx: click.Context, _: click.Parameter, value: str | None) -> None:

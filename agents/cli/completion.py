@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents import homes
-from pager.errors import Refused
+from pager.errors import RejectedError
+from pager.home import Home
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -25,16 +24,16 @@ class AgentName(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            homes.directory_of(value, ".", {})
-        except Refused as refused:
+            Home(".").files(value)
+        except RejectedError as refused:
             self.fail(str(refused), param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        home = homes.home_directory(ctx.obj.home if ctx.obj else None, os.environ)
-        return [CompletionItem(name) for name in homes.agents_in(home) if name.startswith(incomplete)]
+        home = Home.locate(ctx.obj.home_path if ctx.obj else None)
+        return [CompletionItem(name) for name in home.names() if name.startswith(incomplete)]
 
 
 class AgentFile(click.Path):

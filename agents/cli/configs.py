@@ -18,9 +18,9 @@ from agents.cli.terminal import as_json
 @common
 def validate_command(file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
-    from agents.building import own_tools, try_out
-    from agents.config import load
-    from agents.tree import ConfigError
+    from agents.assembly import own_tools, try_out
+    from agents.config.agent_config import load
+    from agents.config.nodes import ConfigError
     from pager.clock import SystemClock
 
     config = load(file, os.environ)
@@ -47,8 +47,8 @@ def validate_command(file: Path, as_line: bool) -> int:
 @common
 def render_command(file: Path, as_line: bool) -> int:
     """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are hidden."""
-    from agents import config as configs
-    from agents.building import own_tools
+    from agents.assembly import own_tools
+    from agents.config import agent_config as configs
 
     config = configs.load(file, os.environ)
     own_tools(config)  # what cannot be imported is an error here too
@@ -60,7 +60,7 @@ def render_command(file: Path, as_line: bool) -> int:
 @common
 def schema_command() -> int:
     """Print the JSON schema of an agent's YAML. Editors read it for completion and checks."""
-    from agents.schema import rendered
+    from agents.config.schema import rendered
 
     click.echo(rendered(), nl=False)
     return DONE

@@ -37,7 +37,7 @@ def demo_command(shared: Shared) -> int:
     """
     if shared.as_name:
         raise click.UsageError("the demo has agents of its own; leave out --as.")
-    home = shared.home or Path(tempfile.mkdtemp(prefix="selfpager-demo-"))
+    home = shared.home_path or Path(tempfile.mkdtemp(prefix="selfpager-demo-"))
     page = Page()
     stage = Stage.make(home, os.environ)
     _opening(page, home)

@@ -9,7 +9,7 @@ from collections import Counter
 from agents.cli.demo_page import Page
 from agents.demo.railway import Railway
 from agents.demo.stage import Json, Stage
-from pager.reading import Reading
+from pager.reader import MemoryReader
 
 TASK = """\
 Find out how we get to Vigo.
@@ -68,7 +68,7 @@ def _resumed(stage: Stage, page: Page, railway: Railway) -> None:
                 page.check(event["reason"] == "done", f"it says that it is {event['reason']}")
 
 
-def _check(page: Page, memory: Reading, before: dict[str, list[Json]], interrupted: str, asked: int) -> None:
+def _check(page: Page, memory: MemoryReader, before: dict[str, list[Json]], interrupted: str, asked: int) -> None:
     after = _steps(memory)
     same = {step: held for step, held in after.items() if step in before}
     page.check(
@@ -97,7 +97,7 @@ def _check(page: Page, memory: Reading, before: dict[str, list[Json]], interrupt
     )
 
 
-def _steps(memory: Reading) -> dict[str, list[Json]]:
+def _steps(memory: MemoryReader) -> dict[str, list[Json]]:
     """Every step with its blocks exactly as they came."""
     last = memory.prompt().steps[-1].id
     return {f"s{number}": memory.blocks_of(f"s{number}") for number in range(1, last + 1)}

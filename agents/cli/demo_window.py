@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents import snapshot
 from agents.cli.demo_memory import WHO
 from agents.cli.demo_page import BAR_CELLS, Page
 from agents.demo import measure
 from agents.demo.stage import DemoFailed, Process, Stage, Turn, trip
+from agents.explain import snapshot
 from agents.rehearsal import usage
 from pager import blocks
-from pager.reading import Reading
+from pager.reader import MemoryReader
 
 BAR_EVERY = 5
 MEASURED = (10, 40, 80)
@@ -60,7 +60,7 @@ def _page_read(turn: Turn) -> str:
     return next((call.input["page_id"] for call in turn.calls if call.name == "page_in"), "")
 
 
-def _check(page: Page, memory: Reading, turns: Sequence[Turn]) -> None:
+def _check(page: Page, memory: MemoryReader, turns: Sequence[Turn]) -> None:
     limits = memory.limits_at()
     sizes = [cost.whole_input for turn in turns for _, cost in turn.usages]
     page.check(
@@ -79,7 +79,7 @@ def _check(page: Page, memory: Reading, turns: Sequence[Turn]) -> None:
     back = [(turn, page_id) for turn in turns if (page_id := _page_read(turn))]
     page.check(len(back) >= 2, f"{len(back)} evicted turns were asked for, and came back by the agent's own tools:")
     for turn, page_id in back:
-        text, stay = memory.page(page_id), memory.stays(page_id)[0]
+        text, stay = memory.page(page_id), memory.residencies(page_id)[0]
         page.check(
             stay.until_step is not None
             and stay.until_step < int(turn.usages[0][0][1:])
@@ -97,7 +97,7 @@ def _turn_of(text: str, turns: Sequence[Turn]) -> int:
     return number
 
 
-def _said_by_people(memory: Reading) -> set[str]:
+def _said_by_people(memory: MemoryReader) -> set[str]:
     steps = (memory.blocks_of(f"s{number}") for number in range(1, memory.prompt().steps[-1].id + 1))
     return {blocks.text_of(block) for step in steps for block in step if block["type"] == "text"}
 
@@ -132,7 +132,7 @@ def savings(stage: Stage, page: Page, paging: Sequence[Turn], everything: Sequen
 
 
 def _check_measures(
-    page: Page, memory: Reading, name: str, turns: Sequence[Turn], rows: Sequence[measure.Sent]
+    page: Page, memory: MemoryReader, name: str, turns: Sequence[Turn], rows: Sequence[measure.Sent]
 ) -> None:
     kept = [memory.prompt(step).answered for turn in turns for step, _ in turn.usages]
     told = [cost for turn in turns for _, cost in turn.usages]

@@ -16,7 +16,7 @@ from rich.text import Text
 from agents import palette
 from agents.cli import bar
 from agents.cli.visible import visible
-from agents.snapshot_parts import ArchivedFact, CoreBlock, Moved, ResidentStep, Snapshot, Window
+from agents.explain.snapshot_parts import ArchivedFact, CoreBlock, Moved, ResidentStep, Snapshot, Window
 
 MARGIN = 2
 INDENT = 4
@@ -122,11 +122,11 @@ class Drawing:
         steps = snapshot.steps
         if not steps:
             return [
-                _title("Turns", "", "recall"),
+                _title("CallLock", "", "recall"),
                 _hint("No turn is in the prompt. What it says next will stand here."),
             ]
         told = f"{len(steps)} steps in the prompt, {steps[0].page_id} to {steps[-1].page_id}"
-        drawn: list[RenderableType] = [_title("Turns", told, "recall")]
+        drawn: list[RenderableType] = [_title("CallLock", told, "recall")]
         if len(steps) > self._steps:
             drawn.append(Text(f"    \u2026 {len(steps) - self._steps} older steps", style=palette.QUIET))
         drawn.append(_rows(map(_step, steps[-self._steps :])))

@@ -15,8 +15,8 @@ import click
 
 from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
 from agents.cli.visible import harmless
+from agents.config.nodes import ConfigError
 from agents.logs import log
-from agents.tree import ConfigError
 from pager.errors import PagerError
 
 COMMANDS = {  # command -> (module, what it does)

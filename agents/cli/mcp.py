@@ -7,8 +7,9 @@ import click
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from pager.clock import SystemClock
-from pager.errors import Refused
+from pager.errors import RejectedError
 from pager.memory import Memory
+from pager.reader import MemoryReader
 
 
 @click.command("mcp", short_help="Serve an agent's memory to any MCP client.")
@@ -20,18 +21,20 @@ from pager.memory import Memory
 def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
     """Serve the memory of the agent NAME: search, pages and core; with --write all that the agent itself can do.
 
-    A client starts it by itself, with the command `selfpager mcp NAME`. Reading goes beside the running agent.
+    A client starts it by itself, with the command `selfpager mcp NAME`. MemoryReader goes beside the running agent.
     """
-    from agents import embedders, mcp_client, served_memory
+    from agents.config import embedders
+    from agents.mcp import client as mcp_client
+    from agents.mcp import served_memory
 
     name, directory = shared.existing(name)
     embedder = embedders.noted(directory)
     try:
-        from agents import mcp_server
+        from agents.mcp import server as mcp_server
     except ImportError:
-        raise Refused(mcp_client.MISSING) from None
+        raise RejectedError(mcp_client.MISSING) from None
     clock = SystemClock()
-    opened = Memory.open(directory, embedder=embedder) if write else Memory.read(directory, embedder=embedder)
+    opened = Memory.open(directory, embedder=embedder) if write else MemoryReader.open(directory, embedder=embedder)
     with opened as memory:
         tools = served_memory.tools(memory, clock)
         if port is None:

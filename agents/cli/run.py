@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from agents import history, tasks
+from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import FAILED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
 from agents.cli.terminal import Printer, progress, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
+from agents.importing import importer as history
 from agents.loop import Patience
-from pager.errors import Refused
+from pager.errors import RejectedError
 from pager.types import Call
 
 OUTAGE_SECONDS = 12 * 3600.0
@@ -57,7 +58,7 @@ def run_command(
     printer = Printer(json_lines=json_lines)
     answers = Answers(approval, printer)
     with Agent.load(
-        file, home=shared.home, as_name=shared.as_name, approve=answers,
+        file, home=shared.home_path, as_name=shared.as_name, approve=answers,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
         for remark in agent.remarks:
@@ -87,7 +88,7 @@ class Answers:
 
     def expect(self, waiting: list[str]) -> None:
         if self._approval is not None and not waiting:
-            raise Refused("no call waits for approval; resume without --approve and --deny.")
+            raise RejectedError("no call waits for approval; resume without --approve and --deny.")
         self._waiting = waiting[:1]
 
     def __call__(self, call: Call) -> bool | None:

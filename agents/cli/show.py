@@ -8,13 +8,12 @@ from threading import Event
 
 import click
 
-from agents import snapshot
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
-from agents.trace import answering
-from pager.memory import Memory
-from pager.reading import Reading
+from agents.explain import snapshot
+from agents.explain.trace import answering
+from pager.reader import MemoryReader
 
 LOOK_SECONDS = 0.5
 
@@ -42,7 +41,7 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
     if step and watch:
         raise click.UsageError("--at shows a moment that does not change any more; leave out --watch.")
     name, directory = shared.existing(name)
-    with Memory.read(directory) as reading:
+    with MemoryReader.open(directory) as reading:
         step = answering(reading, step) if step else None
         if as_line:
             show = _lines(name, reading, step)
@@ -54,7 +53,7 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
     return DONE
 
 
-def follow(reading: Reading, show: Callable[[], None], stop: Event) -> None:
+def follow(reading: MemoryReader, show: Callable[[], None], stop: Event) -> None:
     """Show, and show again whenever another process has committed something, until `stop` or Ctrl-C."""
     seen: int | None = None
     with suppress(KeyboardInterrupt):  # which is how a person ends it
@@ -66,11 +65,11 @@ def follow(reading: Reading, show: Callable[[], None], stop: Event) -> None:
             stop.wait(LOOK_SECONDS)
 
 
-def _lines(name: str, reading: Reading, step: str | None) -> Callable[[], None]:
+def _lines(name: str, reading: MemoryReader, step: str | None) -> Callable[[], None]:
     return lambda: click.echo(as_json({"agent": name, **snapshot.as_data(snapshot.take(reading, step))}))
 
 
-def _drawn(name: str, reading: Reading, step: str | None) -> Callable[[], None]:
+def _drawn(name: str, reading: MemoryReader, step: str | None) -> Callable[[], None]:
     from rich.console import Console
 
     from agents.cli.drawing import Drawing
@@ -80,7 +79,7 @@ def _drawn(name: str, reading: Reading, step: str | None) -> Callable[[], None]:
     return lambda: console.print(drawing.whole(name, snapshot.take(reading, step)))
 
 
-def _live(name: str, reading: Reading) -> int:
+def _live(name: str, reading: MemoryReader) -> int:
     """The whole screen where there is one; else one drawing after the other."""
     from rich.console import Console
     from rich.live import Live

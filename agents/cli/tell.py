@@ -7,8 +7,8 @@ import click
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
-from pager import inbox
 from pager.clock import SystemClock
+from pager.upkeep import inbox
 
 
 @click.command("tell", short_help="A message to a running agent, taken at its next step.")
@@ -24,7 +24,7 @@ def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_l
         raise click.UsageError("the message is empty; say something.")
     name, directory = shared.existing(name)
     arguments = {"text": text, **({"name": speaker} if speaker else {})}
-    command = inbox.leave(directory, "message", arguments, SystemClock())
+    command = inbox.send_command(directory, "message", arguments, SystemClock())
     told = f"left for {name}; it is taken at its next step, now or when it works again."
     click.echo(as_json({"command": command}) if as_line else told)
     return DONE

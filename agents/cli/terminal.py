@@ -45,7 +45,7 @@ def as_json(value: Any) -> str:
     """One line of JSON for a program that reads along; a movement as `show --json` tells it."""
     plain = asdict(cast(Any, value)) if is_dataclass(value) else value
     if isinstance(value, Paged):
-        from agents.snapshot import moved
+        from agents.explain.snapshot import moved
 
         plain["movement"] = asdict(moved(value.movement))
     if is_dataclass(value):

@@ -10,9 +10,9 @@ import click
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
-from agents.trace import trace
-from agents.trace_parts import Trace
-from pager.memory import Memory
+from agents.explain.trace import trace
+from agents.explain.trace_parts import Trace
+from pager.reader import MemoryReader
 
 
 @click.command("trace", short_help="Where a text has been: written, moved, evicted, searched.")
@@ -29,7 +29,7 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
     running. First comes the answer for now, or for --at STEP, then the life of the text, oldest moment first.
     """
     name, directory = shared.existing(name)
-    with Memory.read(directory) as reading:
+    with MemoryReader.open(directory) as reading:
         told = trace(reading, text, step)
     if as_line:
         click.echo(as_json({"agent": name, **as_data(told)}))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from agents import palette
 from agents.cli.visible import visible
-from agents.trace_parts import Told, Trace, Verdict
+from agents.explain.trace_parts import Told, Trace, Verdict
 
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
-from agents import copies, history, homes, notes
 from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless
-from pager.errors import Refused
+from agents.importing import copies, notes
+from agents.importing import importer as history
+from pager.errors import RejectedError
 from pager.memory import Memory
+from pager.reader import MemoryReader
 
 
 @click.command("check", short_help="Look over laws and files, both stores; --fix mends.")
@@ -26,7 +27,7 @@ from pager.memory import Memory
 @click.pass_obj
 def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     """Look over the laws and both stores of the agent NAME. It must not be running."""
-    from agents import embedders
+    from agents.config import embedders
 
     name, directory = shared.existing(name)
     with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
@@ -55,7 +56,8 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     """Write everything of the agent NAME into FILE; the agent may be running."""
     name, directory = shared.existing(name)
-    copies.export(directory, file)
+    with MemoryReader.open(directory) as reader:
+        reader.export(file)
     _say({"exported": name, "file": str(file)}, f"{name} was exported to {file}.", as_line=as_line)
     return DONE
 
@@ -79,17 +81,17 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     taken again. The agent must not be running.
     """
     if not file.exists():
-        raise Refused(f"there is no file {file}.")
+        raise RejectedError(f"there is no file {file}.")
     name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
     try:
-        directory = homes.directory_of(name, shared.home, os.environ)
-    except Refused as error:
-        raise Refused(f"{error} Say another one with --as.") from None
+        directory = shared.home.files(name).directory
+    except RejectedError as error:
+        raise RejectedError(f"{error} Say another one with --as.") from None
     if not notes.are_notes(file) and copies.is_exported(file):
-        copies.import_(file, directory)
+        shared.home.import_file(file, name)
         _say({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
         return DONE
-    from agents import embedders
+    from agents.config import embedders
 
     known = embedders.noted(directory) if directory.exists() else "default"
     what = "facts" if notes.are_notes(file) else "turns"
@@ -131,11 +133,11 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
 
 def _embed_all(memory: Memory) -> None:
     """What waits for a vector gets one, with a bar for whoever sees it."""
-    waiting = memory.waiting_for_vectors()
+    waiting = memory.count_unembedded()
     if not waiting:
         return
     with click.progressbar(length=waiting, label="embedding", file=sys.stderr) as bar:
-        while done := memory.embed_waiting():
+        while done := memory.embed_pending():
             bar.update(done)
 
 

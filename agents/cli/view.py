@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from threading import Event
 
 import click
 
-from agents import homes
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
@@ -30,14 +28,12 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     """
     from agents.view.readers import Readers
     from agents.view.serving import ViewServer
-    from pager.clock import SystemClock
 
     name = shared.as_name or name
     if name:
         shared.existing(name)
-    home = homes.home_directory(shared.home, os.environ)
     try:
-        server = ViewServer(Readers(home, SystemClock()), port=port, read_only=read_only)
+        server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
     except OSError as error:
         raise click.UsageError(
             f"port {port} cannot be listened on ({error.strerror}); give another, or none."

@@ -18,9 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, cast
 
-from pager.errors import PagerError, Refused
-from pager.memory import Memory
-from pager.reading import Reading
+from pager.errors import PagerError, RejectedError
+from pager.reader import MemoryReader
 from pager.types import Usage
 
 Json = dict[str, Any]
@@ -175,7 +174,9 @@ class Stage:
         """The agents' files in a home that has none of these agents yet."""
         taken = [name for name in AGENTS if (home / name).exists() or (home / f"{name}.yaml").exists()]
         if taken:
-            raise Refused(f"{home} already holds {', '.join(taken)} of another demo; give --home a fresh directory.")
+            raise RejectedError(
+                f"{home} already holds {', '.join(taken)} of another demo; give --home a fresh directory."
+            )
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in AGENTS:
             (home / f"{name}.yaml").write_text(text_of(f"{name}.yaml"), encoding="utf-8")
@@ -194,8 +195,8 @@ class Stage:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "agents", *arguments, "--home", str(self.home)]
 
-    def reading(self, name: str) -> Reading:
-        return Memory.read(self.home / name)
+    def reading(self, name: str) -> MemoryReader:
+        return MemoryReader.open(self.home / name)
 
 
 def text_of(name: str) -> str:

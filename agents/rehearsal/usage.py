@@ -14,7 +14,8 @@ from hashlib import blake2b
 from typing import Any
 
 from agents.rehearsal.wire import Json
-from pager import blocks, media, tokens
+from pager import blocks, tokens
+from pager.tokens import media
 
 CACHE_LEAST_TOKENS = 1_024
 LOOKBACK_BLOCKS = 20

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from agents import edits, homes
-from agents.edits import REFUSED, Outcome
-from pager import inbox
-from pager.clock import Clock
-from pager.lock import held_by
-from pager.memory import Memory
-from pager.opening import DATABASE, LOCK
-from pager.reading import Reading
+from pager.home import MESSAGE, CommandOutcome, Home
+from pager.reader import MemoryReader
 
 MOST_REFUSED = 5
 
@@ -24,7 +17,7 @@ MOST_REFUSED = 5
 class Kept:
     """A reading, which file it reads, and how many were opened before it: revisions count within one opening."""
 
-    reading: Reading
+    reading: MemoryReader
     file: tuple[int, int]
     opening: int
 
@@ -42,9 +35,8 @@ class Left:
 class Readers:
     """Every call may come from any thread."""
 
-    def __init__(self, home: Path, clock: Clock) -> None:
+    def __init__(self, home: Home) -> None:
         self.home = home
-        self._clock = clock
         self._kept: dict[str, Kept] = {}
         self._openings = 0
         self._opening = Lock()
@@ -53,9 +45,9 @@ class Readers:
         self._refused: dict[str, list[Left]] = {}
 
     def names(self) -> list[str]:
-        return homes.agents_in(self.home)
+        return self.home.names()
 
-    def reading(self, name: str) -> Reading:
+    def reading(self, name: str) -> MemoryReader:
         return self._keep(name).reading
 
     def revision(self, name: str) -> str:
@@ -64,8 +56,7 @@ class Readers:
         return f"{kept.opening}.{kept.reading.revision()}"
 
     def _keep(self, name: str) -> Kept:
-        directory = homes.existing(name, self.home, {})
-        told = (directory / DATABASE).stat()
+        told = self.home.existing(name).database.stat()
         file = (told.st_dev, told.st_ino)
         with self._opening:
             kept = self._kept.get(name)
@@ -73,48 +64,46 @@ class Readers:
                 if kept is not None:
                     kept.reading.close()
                 self._openings += 1
-                kept = self._kept[name] = Kept(Memory.read(directory, clock=self._clock), file, self._openings)
+                kept = self._kept[name] = Kept(self.home.read(name), file, self._openings)
             return kept
 
     # who runs it, and what waits for it
 
     def runner(self, name: str) -> dict[str, Any] | None:
         """The process that holds the agent now."""
-        return held_by(homes.existing(name, self.home, {}) / LOCK)
+        return self.home.owner(name)
 
     def waiting(self, name: str, *, settle: bool) -> list[dict[str, Any]]:
         """Commands that nobody has taken yet. With `settle` what was left for a process that has ended meanwhile, from
         here or by whomever, is carried out now: all but messages, which wait for who will answer them."""
-        directory = homes.existing(name, self.home, {})
-        known = inbox.waiting(directory)
+        known = self.home.pending(name)
         with self._editing:
-            self._follow(name, directory, known)
-            edited = settle and any(command.get("kind") != edits.MESSAGE for command in known)
-            if edited and edits.settle(directory, self._clock):
-                known = inbox.waiting(directory)
-                self._follow(name, directory, known)
+            self._follow(name, known)
+            edited = settle and any(command.get("kind") != MESSAGE for command in known)
+            if edited and self.home.apply_pending(name):
+                known = self.home.pending(name)
+                self._follow(name, known)
         return known
 
     def refused(self, name: str) -> list[Left]:
         """What was left from here and then refused, with all that was typed: the newest of it."""
         return self._refused.get(name, [])
 
-    def _follow(self, name: str, directory: Path, known: list[dict[str, Any]]) -> None:
+    def _follow(self, name: str, known: list[dict[str, Any]]) -> None:
         """What no longer waits has had its effect, or was refused."""
         waits = {command["id"] for command in known}
         left = self._left.get(name, {})
         self._left[name] = {number: command for number, command in left.items() if number in waits}
         gone = [command for number, command in left.items() if number not in waits]
         if gone:
-            told = zip(gone, edits.outcomes(directory, [command.id for command in gone]), strict=True)
-            refused = [replace(command, why=what.text) for command, what in told if what.state == REFUSED]
+            told = zip(gone, self.home.outcomes(name, [command.id for command in gone]), strict=True)
+            refused = [replace(command, why=what.text) for command, what in told if what.state == "refused"]
             self._refused[name] = [*self._refused.get(name, []), *refused][-MOST_REFUSED:]
 
-    def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> Outcome:
-        directory = homes.existing(name, self.home, {})
+    def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
         with self._editing:
-            outcome = edits.edit(directory, kind, arguments, self._clock)
-            if outcome.state == edits.PENDING:
+            outcome = self.home.send(name, kind, arguments)
+            if outcome.state == "pending":
                 self._left.setdefault(name, {})[outcome.command] = Left(outcome.command, kind, arguments)
             return outcome
 

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from agents import palette
 from agents.view.answers import answer, plain
 from agents.view.readers import Readers
-from pager.errors import NotFound, PagerError, Refused
+from pager.errors import NotFoundError, PagerError, RejectedError
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
@@ -114,7 +114,7 @@ class ViewServer:
             case [name, what]:
                 return answer(self.readers.reading(name), what, query)
             case _:
-                raise NotFound(f"there is nothing at {'/'.join(parts)}.")
+                raise NotFoundError(f"there is nothing at {'/'.join(parts)}.")
 
     def done(self, parts: list[str], body: bytes) -> Any:
         """What a POST under api/ does."""
@@ -125,7 +125,7 @@ class ViewServer:
                 kind, arguments = _command(body)
                 return plain(self.readers.edit(name, kind, arguments))
             case _:
-                raise NotFound(f"nothing can be done at {'/'.join(parts)}.")
+                raise NotFoundError(f"nothing can be done at {'/'.join(parts)}.")
 
 
 def _command(body: bytes) -> tuple[str, Mapping[str, Any]]:
@@ -133,7 +133,7 @@ def _command(body: bytes) -> tuple[str, Mapping[str, Any]]:
         told = json.loads(body)
         return str(told["kind"]), dict(told["arguments"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Refused(f"the command cannot be read: {error}.") from None
+        raise RejectedError(f"the command cannot be read: {error}.") from None
 
 
 def page_file(name: str) -> tuple[str, bytes]:
@@ -144,7 +144,7 @@ def page_file(name: str) -> tuple[str, bytes]:
     known = {entry.name for entry in folder.iterdir()}
     kind = KINDS.get(name.rpartition(".")[2])
     if name not in known or kind is None:
-        raise NotFound(f"there is no {name!r}.")
+        raise NotFoundError(f"there is no {name!r}.")
     return kind, folder.joinpath(name).read_bytes()
 
 
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             told = self._view.done(parts[1:], self._body()) if parts[:1] == ["api"] else None
             if told is None:
                 self.close_connection = True
-                raise NotFound("nothing can be done there.")
+                raise NotFoundError("nothing can be done there.")
             return "application/json", _json(told)
         if parts[:1] == ["api"]:
             query = dict(parse_qsl(address.query, keep_blank_values=True))
@@ -206,10 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > LARGEST_BODY:
             self.close_connection = True
-            raise Refused(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
+            raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
         body = self.rfile.read(int(length))
         if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
-            raise Refused("a command is sent as application/json.")
+            raise RejectedError("a command is sent as application/json.")
         return body
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _status(error: PagerError) -> HTTPStatus:
     if isinstance(error, Forbidden):
         return HTTPStatus.FORBIDDEN
-    return HTTPStatus.NOT_FOUND if isinstance(error, NotFound) else HTTPStatus.BAD_REQUEST
+    return HTTPStatus.NOT_FOUND if isinstance(error, NotFoundError) else HTTPStatus.BAD_REQUEST
 
 
 def _json(value: Any) -> bytes:

@@ -13,15 +13,15 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pager.store.archive import ArchiveTable
-from pager.store.browse import BrowseTable
 from pager.store.conversation import ConversationTable
-from pager.store.core_table import CoreTable
+from pager.store.core import CoreTable
 from pager.store.database import Database
 from pager.store.journal import JournalTable
+from pager.store.lists import BrowseTable
+from pager.store.maintenance import UpkeepTable
 from pager.store.prompt import PromptTable
 from pager.store.said import SaidTable
 from pager.store.seam import ALWAYS, Said, Span, Store, Told
-from pager.store.upkeep import UpkeepTable
 
 __all__ = ["ALWAYS", "Said", "Span", "SqliteStore", "Store", "Told"]
 

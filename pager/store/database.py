@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pager.errors import NewerFile, Refused, StorageError
+from pager.errors import NewerFormatError, RejectedError, StorageError
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 PAGE_BYTES = 2048
@@ -34,7 +34,9 @@ class _Explained:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError) and "binding parameter" in str(error):
-            raise Refused(f"a value has a type that cannot be stored ({error}); give a text or a number.") from error
+            raise RejectedError(
+                f"a value has a type that cannot be stored ({error}); give a text or a number."
+            ) from error
         if isinstance(error, UnicodeDecodeError):
             error = sqlite3.DatabaseError(f"SQLITE_CORRUPT: {error}")
         if isinstance(error, sqlite3.Error):
@@ -115,7 +117,7 @@ class Database:
         if not empty and self.value("PRAGMA application_id") != APPLICATION_ID:
             raise StorageError(f"{self.path} is a database of another program; choose another place.")
         if version > VERSION:
-            raise NewerFile(
+            raise NewerFormatError(
                 f"{self.path} has format {version}; this selfpager knows formats up to {VERSION}. "
                 "Install a newer selfpager, or restore a backup made with this one."
             )

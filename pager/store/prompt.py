@@ -8,7 +8,7 @@ from typing import Any
 from pager.blocks import dump
 from pager.store.database import Database, Row
 from pager.tokens import Counts
-from pager.types import FOREVER, Answered, Epoch, Pin, Stay, Usage
+from pager.types import FOREVER, Answered, Epoch, Pin, Residency, Usage
 
 
 class PromptTable:
@@ -111,7 +111,7 @@ class PromptTable:
             (step, reason, FOREVER, except_holder),
         )
 
-    def resident(self, at: int | None = None) -> list[Stay]:
+    def resident(self, at: int | None = None) -> list[Residency]:
         """What was in the request that step `at` answered; now, when `at` is None."""
         if at is None:
             rows = self._db.rows("SELECT * FROM residency WHERE until_step = ? ORDER BY from_step", (FOREVER,))
@@ -135,7 +135,7 @@ class PromptTable:
         )
         return [int(row["page"][1:]) for row in rows]
 
-    def stays(self, page: str) -> list[Stay]:
+    def stays(self, page: str) -> list[Residency]:
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
 
     def how_resident(self, page: str) -> set[str]:
@@ -183,6 +183,6 @@ def answered_of(row: Row) -> Answered:
     )
 
 
-def _stay(row: Row) -> Stay:
+def _stay(row: Row) -> Residency:
     until = row["until_step"]
-    return Stay(row["page"], row["how"], row["from_step"], None if until == FOREVER else until, row["reason"])
+    return Residency(row["page"], row["how"], row["from_step"], None if until == FOREVER else until, row["reason"])

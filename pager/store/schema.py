@@ -204,7 +204,7 @@ CREATE TABLE ledger (
   id INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
   step INTEGER NOT NULL,
-  event TEXT NOT NULL,                 -- one of those that pager.ledger names
+  event TEXT NOT NULL,                 -- one of those that pager.store.ledger names
   page TEXT,                           -- what was moved, where it was one page
   reason TEXT NOT NULL,                -- why
   actor TEXT NOT NULL,                 -- who asked: agent, person, pager or file
@@ -233,7 +233,7 @@ CREATE TABLE commands (
 -- What was learned about a model's tokenizer.
 CREATE TABLE tokenizers (
   model TEXT PRIMARY KEY,              -- as the program names it
-  state TEXT NOT NULL                  -- JSON of pager.counter
+  state TEXT NOT NULL                  -- JSON of pager.tokens.counter
 ) WITHOUT ROWID;
 
 -- Full text. Contentless: the words only, made from parts and facts, rowid is theirs.

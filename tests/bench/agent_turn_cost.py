@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from agents import Agent
-from agents.anthropic_model import AnthropicModel
 from agents.events import Text, Thinking
-from agents.model import FinishedReply, Json
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import FinishedReply, Json
 from tests.bench.figures import Figure, Pair, pair, timed
 from tests.bench.grown import Talk, archive_all
 from tests.bench.quick_server import QuickServer

@@ -25,7 +25,7 @@ def timed(label: str, times: int = 1) -> Iterator[None]:
 
 def main() -> None:
     with timed("import pager.tokens"):
-        from pager import tokens
+        from pager.tokens import text as tokens
     with timed("import tiktoken"):
         import tiktoken
     with timed("expand the table"):
@@ -47,7 +47,7 @@ def main() -> None:
             with timed(f"{cut.__name__} of {name}, 8,000"):
                 cut(text, 8_000)
     with timed("make the embedder"):
-        from pager.embedder import default_embedder
+        from pager.vectors.embedder import default_embedder
 
         embedder = default_embedder()
     with timed("its first text"):

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import Memory
-from pager.embedder import default_embedder
-from pager.search import words
+from pager.search.words import words
+from pager.vectors.embedder import default_embedder
 from tests.bench.question_sets import Told
 
 DEEP = 100  # places a simple way gives

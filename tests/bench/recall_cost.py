@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from pager import Memory
-from pager.embedder import Embedder, default_embedder
-from pager.search import words
+from pager.search.words import words
+from pager.vectors.embedder import Embedder, default_embedder
 from tests.bench.figures import Figure, in_turns, pair, timed
 from tests.bench.texts import Texts
 

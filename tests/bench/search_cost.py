@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import Memory
-from pager.chroma_client import Collection
-from pager.embedder import Embedder, default_embedder
+from pager.vectors.chroma.client import Collection
+from pager.vectors.embedder import Embedder, default_embedder
 from tests.bench.figures import Figure, Timed, pair, timed
 from tests.bench.grown import Known, archive_all
 from tests.bench.texts import Texts

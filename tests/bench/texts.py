@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from random import Random
 
-from pager.minilm import VOCABULARY
+from pager.vectors.minilm import VOCABULARY
 
 COMMON = 300  # the first words of the vocabulary, which is sorted by frequency: every sentence has some of them
 _SHAPES = [

@@ -18,7 +18,7 @@ from typing import Self
 
 from playwright.sync_api import sync_playwright
 
-from pager import Memory
+from pager import MemoryReader
 from tests.bench.figures import Figure, Pair
 from tests.bench.quick_server import QuickServer
 from tests.browser.programs import FLAGS, browser_program
@@ -49,7 +49,7 @@ from itertools import count
 from pager import Memory
 with Memory.open(sys.argv[1], embedder=None) as memory:
     for number in count():
-        memory.put_note("bench", str(number))
+        memory.save_value("bench", str(number))
         time.sleep(0.25)
 """
 CONFIG = """
@@ -112,7 +112,7 @@ def figures(work: Path) -> list[Figure]:
 
 def copied(agent: Path, twin: Path) -> None:
     twin.mkdir()
-    with Memory.read(agent) as reading:
+    with MemoryReader.open(agent) as reading:
         reading.export(twin / "pager.db")
 
 

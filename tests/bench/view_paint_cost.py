@@ -18,6 +18,7 @@ from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Limits, Memory
 from pager.clock import SystemClock
+from pager.home import Home
 from tests.bench.figures import Figure, pair, timed
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all
 from tests.bench.texts import Texts
@@ -47,7 +48,7 @@ def figures(work: Path) -> list[Figure]:
     grown(work, "old", OLD)
     grown(work, "young", YOUNG)
     with (
-        ViewServer(Readers(work, SystemClock())) as server,
+        ViewServer(Readers(Home(work, clock=SystemClock()))) as server,
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
     ):

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager.clock import SystemClock
+from pager.home import Home
 
 WIDE = (1280, 900)
 NARROW = (390, 844)
@@ -70,7 +71,7 @@ def viewing(
 ) -> Generator[Viewer]:
     """In the end nothing has gone wrong in the page, and it has asked nobody else."""
     with (
-        ViewServer(Readers(home, SystemClock()), read_only=read_only) as server,
+        ViewServer(Readers(Home(home, clock=SystemClock())), read_only=read_only) as server,
         another(server, browser, size=size, look=look) as viewer,
     ):
         yield viewer

@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from agents.columns import columns
+from agents.explain.columns import columns
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
-from pager import Memory
 from pager.clock import SystemClock
-from pager.reading import Reading
+from pager.home import Home
+from pager.reader import MemoryReader
 from tests.browser.programs import FLAGS, browser_program
 from tests.support.cli import selfpager
 
@@ -25,7 +25,7 @@ SIZE = (1280, 1000)
 WORDS = "cork shop"
 
 
-def forgotten(reading: Reading) -> str:
+def forgotten(reading: MemoryReader) -> str:
     """A request in the middle of the time in which the page that the demo pages in again was out of the prompt."""
     page = reading.ledger(events=["page_in"])[0]
     left = reading.ledger(page=page.page_id, events=["evict"])[0]
@@ -40,10 +40,10 @@ def main() -> None:
         done = selfpager("demo", "--home", home)
         if done.code:
             sys.exit(done.out + done.err)
-        with Memory.read(home / "guide") as reading:
+        with MemoryReader.open(home / "guide") as reading:
             step = forgotten(reading)
         with (
-            ViewServer(Readers(home, SystemClock())) as server,
+            ViewServer(Readers(Home(home, clock=SystemClock()))) as server,
             sync_playwright() as playwright,
             playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
         ):

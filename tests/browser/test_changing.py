@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from agents.columns import columns
 from agents.demo.stage import Stage
-from pager import BlockSpec, Limits, Memory, waiting
-from pager.reading import Reading
+from agents.explain.columns import columns
+from pager import BlockSpec, Limits, Memory, pending_commands
+from pager.reader import MemoryReader
 from tests.browser.looking import NARROW, Viewer, another, viewing
 
 pytestmark = pytest.mark.slow
 TOLD = "Tell me about the plan."
 
 
-def asked(reading: Reading) -> str:
+def asked(reading: MemoryReader) -> str:
     """The newest request, as it was sent."""
     return json.dumps(reading.rebuild(columns(reading, 1)[0].step), ensure_ascii=False)
 
@@ -44,7 +44,7 @@ def test_a_block_is_edited_and_the_agent_uses_it_at_its_next_step(own_home: Path
         viewer.sees("version 3 · by person")
         with Stage(own_home, os.environ).chat("guide") as talk:
             step = talk.say(TOLD).usages[0][0]
-        with Memory.read(own_home / "guide") as reading:
+        with MemoryReader.open(own_home / "guide") as reading:
             assert "name is Rosa, not Dana" in json.dumps(reading.rebuild(step))
         viewer.tab("Request")
         viewer.page.locator(f'.hit[data-step="{step}"]').click()
@@ -62,11 +62,11 @@ def test_an_edit_of_a_running_agent_waits_for_its_next_step(own_home: Path, brow
         strip = viewer.page.locator("#waiting")
         expect(strip).to_contain_text(f"Waiting for process {talk.pid}")
         expect(strip).to_contain_text("core replace")
-        assert [command["kind"] for command in waiting(own_home / "guide")] == ["core_replace"]
+        assert [command["kind"] for command in pending_commands(own_home / "guide")] == ["core_replace"]
         talk.say(TOLD)
         expect(strip).to_be_hidden()
         expect(viewer.panel.locator(".value")).to_have_text("name is Rosa")
-        with Memory.read(own_home / "guide") as reading:
+        with MemoryReader.open(own_home / "guide") as reading:
             assert "name is Rosa" in asked(reading)
 
 
@@ -110,7 +110,7 @@ def test_an_edit_that_the_running_agent_refuses_says_why_and_keeps_what_was_type
 
 
 def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path, browser: Browser) -> None:
-    with viewing(own_home, browser) as viewer, Memory.read(own_home / "guide") as reading:
+    with viewing(own_home, browser) as viewer, MemoryReader.open(own_home / "guide") as reading:
         viewer.open("guide/archive")
         viewer.panel.get_by_text("Add a fact").click()
         viewer.panel.get_by_role("textbox", name="A fact").fill("likes tram 28")
@@ -230,7 +230,7 @@ def test_who_only_reads_is_offered_nothing_to_change(own_home: Path, browser: Br
         expect(viewer.page.locator("#page").get_by_role("button", name="Trace it")).to_be_visible()
         assert viewer.page.locator("#page").get_by_role("button", name="Forget").count() == 0
         viewer.page.keyboard.press("Escape")
-        viewer.tab("Turns")
+        viewer.tab("CallLock")
         expect(viewer.panel.locator(".row").first).to_be_visible()
         assert viewer.page.get_by_role("button", name="Send").count() == 0
 
@@ -269,7 +269,7 @@ def test_hostile_texts_are_only_ever_shown(tmp_path: Path, browser: Browser) -> 
             expect(viewer.panel).to_have_attribute("data-text", text)
             viewer.sees("Its life")
             inert(viewer)
-        for name in ("Request", "Core", "Turns", "Archive", "Ledger", "Searches", "Cost"):
+        for name in ("Request", "Core", "CallLock", "Archive", "Ledger", "Searches", "Cost"):
             viewer.tab(name)
             viewer.sees("evil" if name != "Cost" else "Sent")
             inert(viewer)

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from agents.columns import columns
+from agents.explain.columns import columns
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
-from pager import Limits, Memory
+from pager import Limits, Memory, MemoryReader
 from pager.clock import SystemClock
+from pager.home import Home
 from tests.browser.looking import Viewer, another, viewing
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,7 @@ def hold(viewer: Viewer, key: str, times: int) -> None:
 
 
 def test_held_arrows_lose_no_step(long_home: Path, browser: Browser) -> None:
-    with Memory.read(long_home / "anna") as reading:
+    with MemoryReader.open(long_home / "anna") as reading:
         steps = [column.step for column in columns(reading, REQUESTS)]
     with viewing(long_home, browser) as viewer:
         viewer.open("anna/request")
@@ -96,7 +97,7 @@ def test_an_agent_that_is_deleted_and_brought_back_while_it_is_looked_at(own_hom
 
 
 def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser) -> None:
-    first = ViewServer(Readers(own_home, SystemClock()))
+    first = ViewServer(Readers(Home(own_home, clock=SystemClock())))
     with another(first, browser) as viewer:
         viewer.open("guide/core")
         viewer.sees("name is Dana")
@@ -105,7 +106,7 @@ def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser)
         expect(viewer.page.locator("#runner")).to_have_text("no answer")
         with Memory.open(own_home / "guide", embedder=None, limits=LIMITS) as memory:
             memory.core_append("human", "is back")
-        with ViewServer(Readers(own_home, SystemClock()), port=first.port) as second:
+        with ViewServer(Readers(Home(own_home, clock=SystemClock())), port=first.port) as second:
             second.token = first.token  # as when a machine slept: the same server
             expect(viewer.page.locator("#trouble")).to_be_hidden()
             viewer.sees("is back")

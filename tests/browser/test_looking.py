@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from agents.columns import columns
-from agents.pieces import between, pieces
-from pager import Memory
+from agents.explain.columns import columns
+from agents.explain.pieces import between, pieces
+from pager import Memory, MemoryReader
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
 pytestmark = pytest.mark.slow
-TABS = ("Request", "Core", "Turns", "Archive", "Ledger", "Searches", "Cost", "Trace")
+TABS = ("Request", "Core", "CallLock", "Archive", "Ledger", "Searches", "Cost", "Trace")
 
 
 @pytest.fixture
 def guide(demo_home: Path):
-    with Memory.read(demo_home / "guide") as reading:
+    with MemoryReader.open(demo_home / "guide") as reading:
         yield reading
 
 
@@ -60,7 +60,7 @@ def test_the_request_is_read_piece_by_piece_with_its_tokens(demo: Viewer, guide:
 
 def test_what_entered_and_left_says_why(demo: Viewer, guide: Memory) -> None:
     opened = next(column for column in reversed(columns(guide)) if column.opened)
-    before, _ = guide.browse.around(opened.step)
+    before, _ = guide.inspect.around(opened.step)
     change = between(guide, before, opened.step)
     demo.open(f"guide/request/{opened.step}")
     left = demo.panel.locator(".moves.left > li")
@@ -120,15 +120,15 @@ def test_trace_says_why_an_evicted_text_is_not_in_the_prompt(demo: Viewer, guide
 
 def test_facts_are_filtered_and_looked_into(demo: Viewer, guide: Memory) -> None:
     demo.open("guide/archive")
-    total = guide.browse.facts().total
+    total = guide.inspect.facts().total
     expect(demo.panel.locator(".count")).to_contain_text(f"of {total}")
     demo.panel.get_by_role("button", name="Ended").click()
-    ended = guide.browse.facts("ended")
+    ended = guide.inspect.facts("ended")
     expect(demo.panel.locator(".count")).to_contain_text(f"of {ended.total}")
     demo.panel.get_by_role("button", name="All").click()
     demo.panel.get_by_role("searchbox").fill("budget")
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {guide.browse.facts(text='budget').total}")
-    old = guide.browse.facts(text="budget").rows[-1].fact
+    expect(demo.panel.locator(".count")).to_contain_text(f"of {guide.inspect.facts(text='budget').total}")
+    old = guide.inspect.facts(text="budget").rows[-1].fact
     demo.panel.locator(f'[data-key="{old.id}"]').click()
     sheet = demo.page.locator("#page")
     expect(sheet.locator(".whole")).to_have_text(old.text)
@@ -139,7 +139,7 @@ def test_facts_are_filtered_and_looked_into(demo: Viewer, guide: Memory) -> None
 
 def test_the_ledger_is_filtered_by_event(demo: Viewer, guide: Memory) -> None:
     demo.open("guide/ledger")
-    events = guide.browse.events()
+    events = guide.inspect.events()
     expect(demo.panel.locator(".choice")).to_have_count(len(events))
     demo.panel.get_by_role("button", name=re.compile("^supersede")).click()
     expect(demo.panel.locator(".count")).to_contain_text(f"of {events['supersede']}")
@@ -163,7 +163,7 @@ def test_searches_show_each_part_of_a_score_and_what_was_missed(demo: Viewer, gu
 
 def test_cost_names_where_the_cache_was_lost(demo: Viewer, guide: Memory) -> None:
     demo.open("guide/cost")
-    usage = guide.browse.usage()
+    usage = guide.inspect.usage()
     expect(demo.panel.locator(".sums")).to_contain_text(f"{usage.whole_input:,}")
     expect(demo.panel.locator(".break").first).to_contain_text("a new epoch began")
 
@@ -206,7 +206,7 @@ def test_an_agent_that_was_never_asked_says_what_to_do(tmp_path: Path, browser: 
     Memory.open(tmp_path / "young", embedder=None).close()
     with viewing(tmp_path, browser) as viewer:
         viewer.open("young")
-        hints = {"Request": "selfpager chat", "Core": "core.blocks", "Turns": "Nobody has said anything yet",
+        hints = {"Request": "selfpager chat", "Core": "core.blocks", "CallLock": "Nobody has said anything yet",
                  "Archive": "The archive is empty", "Ledger": "Nothing has moved yet",
                  "Searches": "Nobody has searched yet", "Cost": "Nothing was paid yet", "Trace": "Press /"}  # fmt: skip
         for name, hint in hints.items():

@@ -6,7 +6,7 @@ import pytest
 
 from pager.clock import from_micros
 from pager.store import Store
-from pager.store.browse import FACTS
+from pager.store.lists import FACTS
 from pager.tokens import Counts
 from pager.types import Answered, Block, Usage
 from tests.contract.stores import Place, epoch, keep, say, text

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pager.clock import from_micros
 from pager.errors import StorageError
-from pager.search import words
+from pager.search.words import words
 from pager.store import Store
 from pager.tokens import Counts
-from pager.types import Answered, Movement, Pin, Stay, Usage
+from pager.types import Answered, Movement, Pin, Residency, Usage
 from tests.contract.stores import Place, epoch, found, keep, say, text
 from tests.contract.vector_sources import unit_vectors
 
@@ -87,20 +87,20 @@ INTERVALS = st.lists(st.tuples(WAYS, st.integers(0, 6), st.none() | st.integers(
 @given(intervals=INTERVALS)
 def test_a_page_is_in_the_requests_after_it_entered_until_it_left(store: Store, intervals: list[Any]) -> None:
     with suppress(ExampleOver), store.transaction():
-        held = list[Stay]()
+        held = list[Residency]()
         for (page, how), start, length in sorted(intervals, key=itemgetter(1)):
             if how in {stay.how for stay in held if stay.page_id == page and stay.until_step is None}:
                 continue  # it is there already, in this way
             store.prompt.enter(page, how, start)
-            held.append(Stay(page, how, start, None))
+            held.append(Residency(page, how, start, None))
             if length is not None:
                 store.prompt.leave(page, how, start + length, f"after {length}")
-                held[-1] = Stay(page, how, start, start + length, f"after {length}")
+                held[-1] = Residency(page, how, start, start + length, f"after {length}")
         compare(store, held)
         raise ExampleOver
 
 
-def compare(store: Store, held: list[Stay]) -> None:
+def compare(store: Store, held: list[Residency]) -> None:
     """The store against a list."""
     for at in range(15):
         there = [stay for stay in held if stay.from_step < at and (stay.until_step is None or at <= stay.until_step)]
@@ -125,7 +125,7 @@ def test_steps_that_leave_take_with_them_what_they_hold(store: Store) -> None:
         store.prompt.enter(page, "paged_in", 4, holder)
     store.prompt.release([4, 6, 99], 7, "full")
     assert resident(store) == ["f2", "f4"]
-    assert store.prompt.stays("f1") == [Stay("f1", "paged_in", 4, 7, "full")]
+    assert store.prompt.stays("f1") == [Residency("f1", "paged_in", 4, 7, "full")]
     store.prompt.enter("f1", "paged_in", 8, 9)
     store.prompt.release([4], 10, "again")
     store.prompt.release([], 10, "nothing")
@@ -142,7 +142,7 @@ def test_recalled_facts_leave_but_for_those_of_the_unsent_step(
     store.prompt.enter("f3", "paged_in", 4, 4)
     store.prompt.release_recalled(unsent, 6, "an epoch opened")
     assert resident(store) == kept
-    assert store.prompt.stays("f1") == [Stay("f1", "recalled", 4, 6, "an epoch opened")]
+    assert store.prompt.stays("f1") == [Residency("f1", "recalled", 4, 6, "an epoch opened")]
 
 
 def test_a_page_has_one_pin(store: Store) -> None:

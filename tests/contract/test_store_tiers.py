@@ -11,7 +11,7 @@ import pytest
 
 from pager.clock import from_micros
 from pager.errors import StorageError
-from pager.search import words
+from pager.search.words import words
 from pager.store import Store
 from pager.types import Block
 from tests.contract.stores import Place, keep, say, text

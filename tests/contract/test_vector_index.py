@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pager.chroma import ChromaIndex
-from pager.index import IndexUnavailable, OpenReport, Stop, Stopped, VectorIndex, VectorSource, never
+from pager.vectors.chroma.index import ChromaIndex
+from pager.vectors.index import IndexUnavailableError, OpenReport, Stop, Stopped, VectorIndex, VectorSource, never
 from tests.contract.vector_sources import MemorySource, unit_vectors
 
 
@@ -45,7 +45,7 @@ class PlainIndex:
 
     def _must_be_open(self) -> None:
         if self._report is None:
-            raise IndexUnavailable("the index is not open")
+            raise IndexUnavailableError("the index is not open")
 
     def extend(self, limit: int | None = None) -> int:
         with self._lock:
@@ -160,7 +160,7 @@ def test_nothing_but_opening_opens_it(make: Make) -> None:
         lambda: index.upsert([1], vector),
     ]
     for act in acts:
-        with pytest.raises(IndexUnavailable, match="not open"):
+        with pytest.raises(IndexUnavailableError, match="not open"):
             act()
     assert (index.through(), index.pending_replay()) == (0, 0)
     assert_finds_all(opened(index), source)

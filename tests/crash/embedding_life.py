@@ -37,7 +37,7 @@ def record(directory: str, last: int) -> None:
         say("single", number)
     memory.record_many([{"role": "user", "text": f"early{n}", "session": str(n)} for n in range(TURNS)], embed=False)
     say("early", TURNS)
-    while memory.embed_waiting(100):
+    while memory.embed_pending(100):
         pass
     memory.record_many({"role": "user", "text": f"late{n}", "session": str(n)} for n in range(TURNS))
     say("late", TURNS)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from pager import Memory, NotFound, StorageError, leave
+from pager import Memory, NotFoundError, StorageError, send_command
 from tests.crash.children import say
 from tests.crash.load import SECRET, database, open_memory, standin
 from tests.crash.witness import Witness, goes_on
@@ -31,14 +31,14 @@ WHAT_TO_DO = re.compile("Free some space|its free space|rights and space|another
 
 
 class Disk(Protocol):
-    def leave(self, spare_bytes: int) -> None: ...
+    def send_command(self, spare_bytes: int) -> None: ...
     def free(self) -> None: ...
 
 
 class FileLimit:
     """Nothing can be written behind a certain place of any file. (Before each try SQLite's log is cut to nothing.)"""
 
-    def leave(self, spare_bytes: int) -> None:
+    def send_command(self, spare_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (spare_bytes, resource.RLIM_INFINITY))
 
     def free(self) -> None:
@@ -52,7 +52,7 @@ class SmallDisk:
         self._folder = folder
         self._ballast = folder / "ballast"
 
-    def leave(self, spare_bytes: int) -> None:
+    def send_command(self, spare_bytes: int) -> None:
         self.free()
         found = os.statvfs(self._folder)
         with self._ballast.open("wb") as file:
@@ -110,7 +110,7 @@ def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Ge
             memory().append_result(call_id, "stored", memory_tool=True)
 
     def purge(fact: str) -> None:
-        with suppress(NotFound):  # what a failed one had begun, the next opening has finished
+        with suppress(NotFoundError):  # what a failed one had begun, the next opening has finished
             memory().purge(fact)
 
     page = yield "record", lambda: memory().record("user", "it was said elsewhere")
@@ -123,7 +123,7 @@ def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Ge
     yield "pin", lambda: memory().page_in(kept, pin=True)
     yield "core", lambda: memory().core_append("human", "a line to keep")
     yield "core", lambda: memory().core_append("human", "a line to move")
-    yield "move_out", lambda: memory().move_out("human", "a line to move")
+    yield "move_to_archive", lambda: memory().move_to_archive("human", "a line to move")
     witness.hear([["core", "a line to keep"], ["core", "a line to move"], ["moving", "a line to move"]])
     yield "search", lambda: memory().search_archive("view")
     yield from user("please look")
@@ -136,9 +136,9 @@ def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Ge
     yield "interrupt", lambda: memory().answer_interrupted()
     witness.hear([["result", first, "found it"], ["result", second, "stored"]])
     yield from reply("done")
-    left = yield "leave", lambda: leave(directory, "archive", {"text": "from elsewhere"}, clock)
+    left = yield "leave", lambda: send_command(directory, "archive", {"text": "from elsewhere"}, clock)
     witness.hear([["left", left, "archive", "from elsewhere"]])
-    yield "inbox", lambda: memory().take_inbox()
+    yield "inbox", lambda: memory().process_inbox()
     for number in range(6):
         yield from user(f"number {number} " + "and so on " * 60)
         yield from reply(f"answer {number} " + "as I said " * 60)
@@ -202,7 +202,7 @@ class Scene:
         spare_bytes = 0
         while True:
             before = self._rows() if name not in STEPWISE else None
-            self._disk.leave(spare_bytes)
+            self._disk.send_command(spare_bytes)
             try:
                 answer = act()
             except StorageError as error:

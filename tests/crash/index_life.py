@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from pager import chroma_probe
-from pager.chroma import ChromaIndex
-from pager.chroma_client import Collection
-from pager.chroma_files import IndexDirectory
-from pager.index import IndexUnavailable, OpenReport
+from pager.vectors.chroma import probe as chroma_probe
+from pager.vectors.chroma.client import Collection
+from pager.vectors.chroma.files import IndexDirectory
+from pager.vectors.chroma.index import ChromaIndex
+from pager.vectors.index import IndexUnavailableError, OpenReport
 from tests.contract.vector_sources import MemorySource, unit_vectors
 
 # What moves the files. Dying before and after each of these is dying between any two of them.
@@ -147,5 +147,5 @@ def _forked_probe(directory: Path, dimension: int, *, timeout_s: float = 60) -> 
             os._exit(code)
     _, status = os.waitpid(child, 0)
     if status != 0:
-        raise IndexUnavailable(f"reading it ended a child process with {status}")
+        raise IndexUnavailableError(f"reading it ended a child process with {status}")
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pager import BlockSpec, Limits, Memory, leave
+from pager import BlockSpec, Limits, Memory, send_command
 from pager.store import SqliteStore
 from pager.store.database import Database
 from pager.types import Json
@@ -145,7 +145,7 @@ class Load:
     def move_line(self, line: str) -> None:
         """From core to the archive: afterwards it stands in one of them, not in both."""
         self.say("moving", line)
-        fact = self.memory.move_out("human", line)
+        fact = self.memory.move_to_archive("human", line)
         self.say("fact", fact.id, line)
 
     def pin(self, page: str) -> None:
@@ -168,11 +168,11 @@ class Load:
 
     # others
 
-    def leave(self, kind: str) -> None:
+    def send_command(self, kind: str) -> None:
         """As another process would; the owner takes it at its next step."""
         text = self.text(3)
         arguments = {"text": text, **({"block": "notes"} if kind == "core_append" else {})}
-        self.say("left", leave(self.directory, kind, arguments, self.memory._clock), kind, text)
+        self.say("left", send_command(self.directory, kind, arguments, self.memory._clock), kind, text)
 
     def garbage(self) -> None:
         (self.directory / "inbox").mkdir(exist_ok=True)
@@ -213,10 +213,10 @@ def scripted(directory: str, deadly: int, when: str) -> None:
     load.drop_line(line)
     load.move_line(moved)
     for kind in ("message", "archive", "core_append"):
-        load.leave(kind)
+        load.send_command(kind)
     load.garbage()
-    leave(load.directory, "forget", {"page_id": seat, "reason": "a person says so"}, load.memory._clock)
-    leave(load.directory, "forget", {"page_id": "f999", "reason": "is refused"}, load.memory._clock)
+    send_command(load.directory, "forget", {"page_id": seat, "reason": "a person says so"}, load.memory._clock)
+    send_command(load.directory, "forget", {"page_id": "f999", "reason": "is refused"}, load.memory._clock)
     load.user()
     load.calls()
     load.reply(*(call("fetch", {"order": str(number)}) for number in range(3)))
@@ -228,7 +228,7 @@ def scripted(directory: str, deadly: int, when: str) -> None:
     load.memory.answer_interrupted()
     load.tool(second)
     size = load.count_tokens()
-    load.memory.overflowed(f"prompt is too long: {size} tokens > {size - 1} maximum")
+    load.memory.report_too_long(f"prompt is too long: {size} tokens > {size - 1} maximum")
     load.reply()
     load.unpin(pinned)
     load.user()
@@ -283,7 +283,7 @@ def live(directory: str, life: int) -> None:
         elif kind == 4:
             load.archive(load.random.choice([None, "seat", "hotel"]))
         elif kind == 5:
-            load.leave(load.random.choice(["message", "archive", "core_append"]))
+            load.send_command(load.random.choice(["message", "archive", "core_append"]))
         elif kind == 6:
             load.record_many() if load.random.random() < 0.5 else load.record()
         elif kind == 7:

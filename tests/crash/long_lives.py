@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 from agents.agent import Agent
-from agents.anthropic_model import AnthropicModel
-from agents.tools import Tool
+from agents.models.anthropic import AnthropicModel
+from agents.tools.functions import Tool
 from tests.crash.children import say
 from tests.support.chatter import Work, words
 from tests.support.clock import START, HandClock

@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.agent import Agent
 from agents.events import Event, Replied, ToolFinished
-from agents.tools import Tool
+from agents.tools.functions import Tool
 from pager.types import Json
 from tests.crash.children import die, say
 from tests.crash.commit_points import CommitPoints

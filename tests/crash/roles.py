@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pager import InUse, Memory, StorageError, chroma_probe, leave
-from pager.archival import CANDIDATES
+from pager import InUseError, MemoryReader, StorageError, send_command
 from pager.store import database as database_module
 from pager.store.schema import MIGRATIONS
+from pager.tiers.archive import CANDIDATES
+from pager.vectors.chroma import probe as chroma_probe
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.index_life import _forked_probe as forked_probe
@@ -32,7 +33,7 @@ def own(directory: str) -> None:
 def second(directory: str) -> None:
     try:
         open_memory(directory)
-    except InUse as error:
+    except InUseError as error:
         say("refused", str(error))
 
 
@@ -51,7 +52,7 @@ def write_pairs(directory: str, count: int) -> None:
 
 def read_on(directory: str, count: int) -> None:
     """Read until the last pair is there; a pair is never seen by halves."""
-    reader = Memory.read(directory)
+    reader = MemoryReader.open(directory)
     say("reading")
     seen = 0
     while seen < 2 * count:
@@ -66,7 +67,7 @@ def read_on(directory: str, count: int) -> None:
 def leave_many(directory: str, kind: str, name: str, count: int) -> None:
     for number in range(count):
         arguments: dict[str, Any] = {"text": f"{name} {number}"}
-        say("left", leave(Path(directory), kind, arguments, HandClock()))
+        say("left", send_command(Path(directory), kind, arguments, HandClock()))
 
 
 def take_and_die(directory: str, deadly: int, when: str) -> None:
@@ -74,7 +75,7 @@ def take_and_die(directory: str, deadly: int, when: str) -> None:
     memory = open_memory(directory, embedder=None)
     points = CommitPoints(deadly, after=when == "after")
     points.watch(database(memory))
-    memory.take_inbox()
+    memory.process_inbox()
     say("taken", points.count)
     memory.close()
 
@@ -83,7 +84,7 @@ def die_at_deletion(directory: str) -> None:
     """The effect is committed, the file is still there."""
     memory = open_memory(directory, embedder=None)
     Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
-    memory.take_inbox()
+    memory.process_inbox()
 
 
 def visit(directory: str) -> None:
@@ -97,7 +98,7 @@ def visit(directory: str) -> None:
     except StorageError as error:
         say("open", type(error).__name__, str(error))
     try:
-        reader = Memory.read(directory, embedder=Words())
+        reader = MemoryReader.open(directory, embedder=Words())
         fact, message = reader.newest_facts(1)[0].text, reader.search_recall("", limit=1)[0].text
         found = reader.search_archive(fact)[0].text
         assert found == fact
@@ -126,7 +127,7 @@ def archive_on(directory: str, first: int) -> None:
             say("fact", number, fact.id)
             if number % 9 == 0:
                 memory.search_archive("fact")
-                memory.embed_waiting()
+                memory.embed_pending()
             if number % 300 == 0:
                 memory.compact()
 
@@ -137,7 +138,7 @@ def look_for_all(directory: str, newest: int) -> None:
     with open_memory(directory, life=1_000_000) as memory:
         meaning = memory._archival.meaning
         assert meaning is not None
-        memory.embed_waiting()
+        memory.embed_pending()
         facts = memory.newest_facts(100_000)
         # Among as many as a search looks at: which of two is the very nearest, an approximate index may get wrong.
         lost = [

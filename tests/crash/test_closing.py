@@ -17,13 +17,13 @@ from threading import Event, Thread
 from pager import Memory, StorageError
 
 for _ in range(60):
-    reading = Memory.read(sys.argv[1])
+    reading = MemoryReader.open(sys.argv[1])
     begun, told = [Event() for _ in range(3)], []
 
     def look(began):
         try:
             while True:
-                reading.browse.holding("trains")
+                reading.inspect.holding("trains")
                 began.set()
         except StorageError as error:
             told.append(str(error))

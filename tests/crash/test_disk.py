@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from pager import Memory, PagerError, StorageError
+from pager import MemoryReader, PagerError, StorageError
 from tests.crash.children import Nursery
 from tests.crash.load import open_memory
 from tests.crash.witness import Witness, goes_on
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 WAY_BACK = r"damaged.*[Rr]estore a backup"
 EVERY_CALL = {
-    "open", "record", "record_many", "archive", "forget", "pin", "core", "move_out", "search", "user", "request",
+    "open", "record", "record_many", "archive", "forget", "pin", "core", "move_to_archive", "search", "user", "request",
     "reply", "begin", "result", "tool", "interrupt", "leave", "inbox", "unpin", "export", "purge",
 }  # fmt: skip
 
@@ -203,7 +203,7 @@ def test_a_reader_says_the_same_of_a_damaged_database(well: tuple[Path, Witness]
     for content in (b"", b"SQLite format 3\0" + bytes(84), b"nothing of the kind" * 1_000):
         (directory / "pager.db").write_bytes(content)
         with pytest.raises(StorageError, match=WAY_BACK):
-            Memory.read(directory, embedder=Words())
+            MemoryReader.open(directory, embedder=Words())
         assert (directory / "pager.db").read_bytes() == content
 
 
@@ -213,6 +213,6 @@ def test_the_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
         assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE((directory / "lock").stat().st_mode) == 0o600
-        with Memory.read(directory, embedder=Words()) as reading:
+        with MemoryReader.open(directory, embedder=Words()) as reading:
             reading.export(tmp_path / "copy")
         assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600

@@ -31,11 +31,11 @@ def test_killed_while_it_embeds(nursery: Nursery, tmp_path: Path, last: int) -> 
         turns = memory._store.said.told(0)
         stored = memory._store.said.vectors(0)
         assert len(turns) >= sum(1 if kind == "single" else count for kind, count in life.said)
-        assert memory.waiting_for_vectors() == len(turns) - len(stored) > 0
+        assert memory.count_unembedded() == len(turns) - len(stored) > 0
         assert memory.check() == []
         newest = memory.page(f"s{turns[-1].step}")
         assert set(memory.search_recall(newest, limit=1)[0].parts) == {"words"}
-        while memory.embed_waiting(1_000):
+        while memory.embed_pending(1_000):
             pass
         assert {part for _, part, _ in memory._store.said.vectors(0)} == {turn.part for turn in turns}
         assert memory.search_recall(newest, limit=1)[0].parts["meaning"] > 0

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pager import chroma_build
-from pager.child import command
-from pager.chroma import ChromaIndex
-from pager.index import IndexUnavailable, Stopped
+from pager.vectors.chroma import build as chroma_build
+from pager.vectors.chroma.child_process import command
+from pager.vectors.chroma.index import ChromaIndex
+from pager.vectors.index import IndexUnavailableError, Stopped
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete
 
@@ -94,7 +94,7 @@ def test_a_child_that_is_killed_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(chroma_build, "BATCH", 40)
         patched.setattr(chroma_build, "_send", send)
-        with pytest.raises(IndexUnavailable, match="ended a child process with -9"):
+        with pytest.raises(IndexUnavailableError, match="ended a child process with -9"):
             index.open()
     assert [entry.name for entry in tmp_path.iterdir()] == []
     index.open()
@@ -105,7 +105,7 @@ def test_a_child_that_is_killed_leaves_nothing(
 def test_what_the_child_says_of_its_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = [sys.executable, "-c", "import sys; sys.exit('no such luck')"]
     monkeypatch.setattr(chroma_build, "command", lambda *_: dying)
-    with pytest.raises(IndexUnavailable, match="ended a child process with 1: no such luck"):
+    with pytest.raises(IndexUnavailableError, match="ended a child process with 1: no such luck"):
         index_of(tmp_path, MemorySource.of(100)).open()
 
 
@@ -130,15 +130,18 @@ def test_a_child_without_a_parent_ends(tmp_path: Path) -> None:
     begun = np.asarray([3, 1, 2, 3], dtype="int64").tobytes() + rows.astype("float32").tobytes()
     for sent in (b"", begun[:20], begun[:-1], begun):
         done = subprocess.run(
-            command("pager.chroma_build", tmp_path / str(len(sent)), 16), input=sent, capture_output=True, check=False
+            command("pager.vectors.chroma.build", tmp_path / str(len(sent)), 16),
+            input=sent,
+            capture_output=True,
+            check=False,
         )
         assert (done.returncode, done.stderr.strip()) == (1, b"its parent is gone")
 
 
 def test_it_runs_from_wherever_it_was_imported(tmp_path: Path) -> None:
-    [python, *_] = command("pager.chroma_build")
+    [python, *_] = command("pager.vectors.chroma.build")
     assert python == sys.executable
     done = subprocess.run(
-        command("pager.chroma_build", tmp_path / "g1", 16), input=bytes(8), cwd="/", env={}, check=False
+        command("pager.vectors.chroma.build", tmp_path / "g1", 16), input=bytes(8), cwd="/", env={}, check=False
     )
     assert done.returncode == 0

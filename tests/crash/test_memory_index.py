@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pager import Memory
-from pager.indexing import BATCH
+from pager.vectors.indexing import BATCH
 from tests.crash.children import Nursery
 from tests.crash.roles import fact_text as text
 from tests.support.clock import HandClock
@@ -26,7 +26,7 @@ FACTS = BATCH + 30
 
 @pytest.fixture(autouse=True)
 def nothing_is_compared_that_the_index_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pager.meaning.EXACT", 0)
+    monkeypatch.setattr("pager.vectors.facts.EXACT", 0)
 
 
 KILLS, LONGEST_LIFE_S = 15, 0.4
@@ -51,7 +51,7 @@ def undone(memory: Memory, neighbours: int) -> None:
 
 def lost(memory: Memory, facts: int) -> list[str]:
     """Facts that are not the nearest in meaning to their own text, when all are embedded."""
-    while memory.embed_waiting():
+    while memory.embed_pending():
         pass
     nearest = memory._archival.meaning
     assert nearest is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pager import InUse, Memory, NotFound, Refused, leave, waiting
+from pager import InUseError, Memory, MemoryReader, NotFoundError, RejectedError, pending_commands, send_command
 from tests.crash.children import Nursery
 from tests.crash.load import open_memory, standin
 from tests.standin import Reply, call
@@ -46,7 +46,7 @@ def answer(memory: Memory, *blocks: Any) -> None:
 def test_the_second_process_is_told_who_the_first_is(nursery: Nursery, tmp_path: Path) -> None:
     life = nursery.begin("tests.crash.roles:own", tmp_path)
     life.until("open")
-    with pytest.raises(InUse) as refused:
+    with pytest.raises(InUseError) as refused:
         open_memory(tmp_path)
     assert f"process {life.pid} (" in str(refused.value)
     assert "children.py" in str(refused.value)
@@ -60,7 +60,7 @@ def test_it_works_in_both_directions_and_inside_one_process(nursery: Nursery, tm
     with open_memory(tmp_path):
         said = nursery.run("tests.crash.roles:second", tmp_path).said
         assert f"process {os.getpid()} (" in said[0][1]
-        with pytest.raises(InUse, match=f"process {os.getpid()} "):
+        with pytest.raises(InUseError, match=f"process {os.getpid()} "):
             open_memory(tmp_path)
     assert nursery.run("tests.crash.roles:second", tmp_path).said == []
 
@@ -78,7 +78,7 @@ def test_the_lock_goes_with_a_process_that_is_killed(nursery: Nursery, tmp_path:
 def test_a_reader_sees_each_call_as_soon_as_it_has_returned(nursery: Nursery, tmp_path: Path) -> None:
     life = nursery.begin("tests.crash.roles:write_pairs", tmp_path, 20)
     life.until("open")
-    reader = Memory.read(tmp_path)
+    reader = MemoryReader.open(tmp_path)
     for number in range(20):
         assert life.until("pair") == ["pair", number]
         assert len(reader.newest_facts(100)) >= 2 * (number + 1)
@@ -104,8 +104,8 @@ def test_readers_neither_wait_nor_stop_the_writer(nursery: Nursery, others: Nurs
 
 
 def test_a_reader_of_nothing_says_so_and_makes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="no memory"):
-        Memory.read(tmp_path / "nobody")
+    with pytest.raises(NotFoundError, match="no memory"):
+        MemoryReader.open(tmp_path / "nobody")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -123,13 +123,13 @@ def test_commands_of_many_processes_take_effect_once(nursery: Nursery, others: N
         while any(life.signal is None for life in lives):
             for life in lives:
                 life.next()
-            memory.take_inbox()
-        memory.take_inbox()
+            memory.process_inbox()
+        memory.process_inbox()
         texts = [fact.text for fact in memory.newest_facts(1_000)]
         assert sorted(texts) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(count))
         mine = [text for text in reversed(texts) if text.startswith("one")]
         assert mine == [f"one {number}" for number in range(count)], "in the order in which they were left"
-    assert waiting(tmp_path) == []
+    assert pending_commands(tmp_path) == []
 
 
 COMMANDS: list[tuple[str, dict[str, Any]]] = [
@@ -147,14 +147,14 @@ def leave_commands(directory: Path) -> None:
         memory.archive("was there before")
     clock = HandClock()
     for kind, arguments in COMMANDS:
-        leave(directory, kind, arguments, clock)
+        send_command(directory, kind, arguments, clock)
 
 
 def assert_taken_once(directory: Path) -> None:
     with open_words(directory) as memory:
-        memory.take_inbox()
-        assert memory.take_inbox() == 0
-        assert waiting(directory) == []
+        memory.process_inbox()
+        assert memory.process_inbox() == 0
+        assert pending_commands(directory) == []
         assert [fact.text for fact in memory.newest_facts()] == ["a fact", "was there before"]
         assert memory.fact("f1").forgotten == "it is over"
         assert [hit.text for hit in memory.search_recall("message")] == ["a message"]
@@ -183,20 +183,20 @@ def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(nursery
     leave_commands(tmp_path)
     for _ in COMMANDS:
         assert nursery.run("tests.crash.roles:die_at_deletion", tmp_path).signal == 9
-        assert len(waiting(tmp_path)) == len(COMMANDS), "it died before it deleted the first"
+        assert len(pending_commands(tmp_path)) == len(COMMANDS), "it died before it deleted the first"
     assert_taken_once(tmp_path)
 
 
 def test_a_command_outlives_the_transaction_that_was_undone(tmp_path: Path) -> None:
     with open_words(tmp_path) as memory:
-        leave(tmp_path, "archive", {"text": "not to be lost"}, HandClock())
+        send_command(tmp_path, "archive", {"text": "not to be lost"}, HandClock())
         with suppress(ZeroDivisionError), memory.transaction():
-            assert memory.take_inbox() == 1
+            assert memory.process_inbox() == 1
             raise ZeroDivisionError
         assert memory.newest_facts() == []
-        memory.take_inbox()
+        memory.process_inbox()
         assert [fact.text for fact in memory.newest_facts()] == ["not to be lost"]
-    assert waiting(tmp_path) == []
+    assert pending_commands(tmp_path) == []
 
 
 def test_messages_wait_while_calls_are_open_and_other_commands_do_not(tmp_path: Path) -> None:
@@ -205,18 +205,18 @@ def test_messages_wait_while_calls_are_open_and_other_commands_do_not(tmp_path: 
         memory.append_user("fetch two orders")
         answer(memory, call("fetch", {"order": "1"}), call("fetch", {"order": "2"}))
         first, second = memory.open_calls
-        leave(tmp_path, "message", {"text": "and hurry"}, clock)
-        leave(tmp_path, "archive", {"text": "may come now"}, clock)
-        assert memory.take_inbox() == 1
-        assert [command["arguments"]["text"] for command in waiting(tmp_path)] == ["and hurry"]
+        send_command(tmp_path, "message", {"text": "and hurry"}, clock)
+        send_command(tmp_path, "archive", {"text": "may come now"}, clock)
+        assert memory.process_inbox() == 1
+        assert [command["arguments"]["text"] for command in pending_commands(tmp_path)] == ["and hurry"]
         memory.append_result(first.id, "one")
-        assert memory.take_inbox() == 0
+        assert memory.process_inbox() == 0
         memory.append_result(second.id, "two")
         messages = memory.request().messages
         assert messages[-1]["role"] == "user"
         assert "and hurry" in json.dumps(messages[-1])
         answer(memory)
-    assert waiting(tmp_path) == []
+    assert pending_commands(tmp_path) == []
 
 
 GARBAGE: dict[str, bytes] = {
@@ -251,14 +251,14 @@ def test_garbage_is_set_aside_and_stops_nobody(tmp_path: Path, name: str) -> Non
     (inbox / f"0-{name}.json").write_bytes(GARBAGE[name])
     with open_words(tmp_path) as memory:
         memory.archive("was there before")
-        leave(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
+        send_command(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
         memory.append_user("hello")
         answer(memory)
         assert [fact.text for fact in memory.newest_facts()] == ["comes behind it", "was there before"]
         assert [each.detail["file"] for each in memory.ledger(events=["error"])] == [f"0-{name}.json"]
         assert (inbox / "rejected" / f"0-{name}.json").read_bytes() == GARBAGE[name]
         assert memory.check() == []
-    assert waiting(tmp_path) == []
+    assert pending_commands(tmp_path) == []
 
 
 def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
     (inbox / "1-cut.json").write_text("{")
     (inbox / "rejected").write_text("somebody's file, where the folder should be")
     with open_words(tmp_path) as memory:
-        leave(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
+        send_command(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
         memory.append_user("hello")
         answer(memory)
         assert [fact.text for fact in memory.newest_facts()] == ["comes behind it"]
@@ -275,6 +275,6 @@ def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
 
 def test_who_leaves_a_bad_command_is_told(tmp_path: Path) -> None:
     for kind, arguments in [("purge", {}), ("archive", {}), ("archive", {"text": 17}), ("pin", {"page_id": 1})]:
-        with pytest.raises(Refused):
-            leave(tmp_path, kind, arguments, HandClock())
-    assert waiting(tmp_path) == []
+        with pytest.raises(RejectedError):
+            send_command(tmp_path, kind, arguments, HandClock())
+    assert pending_commands(tmp_path) == []

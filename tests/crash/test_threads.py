@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pager import Memory, StorageError
-from pager.indexing import BATCH
+from pager.vectors.indexing import BATCH
 from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply, Standin, call
 from tests.support.embedders import vector
@@ -209,7 +209,7 @@ def test_two_threads_and_one_reply_to_give(tmp_path: Path) -> None:
                     outcomes.append(type(error).__name__)
 
             together(*[answer] * THREADS)
-            assert sorted(outcomes) == ["Refused"] * (THREADS - 1) + ["s"]
+            assert sorted(outcomes) == ["RejectedError"] * (THREADS - 1) + ["s"]
         assert len(steps(memory)) == 2 * ROUNDS
         assert memory.check() == []
 
@@ -229,11 +229,11 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
 
         def keep_up() -> None:
             for _ in range(4 * each):
-                memory.embed_waiting()
+                memory.embed_pending()
             memory.compact()
 
         together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), keep_up)
-        memory.embed_waiting()
+        memory.embed_pending()
         assert (tmp_path / "chroma" / "state.json").exists()
         nearest = memory._archival.meaning
         assert nearest is not None

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from pager.chroma import ChromaIndex
-from pager.chroma_client import Collection
-from pager.chroma_files import IndexDirectory
-from pager.chroma_probe import probe
-from pager.index import IndexUnavailable, OpenReport
+from pager.vectors.chroma.client import Collection
+from pager.vectors.chroma.files import IndexDirectory
+from pager.vectors.chroma.index import ChromaIndex
+from pager.vectors.chroma.probe import probe
+from pager.vectors.index import IndexUnavailableError, OpenReport
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, processes, take_over
 
@@ -78,13 +78,13 @@ def taken_over(root: Path, count: int) -> OpenReport:
 
 
 def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import pager.chroma, sys; print({'chromadb', 'numpy'} & set(sys.modules))"
+    code = "import pager.vectors.chroma.index, sys; print({'chromadb', 'numpy'} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
 
 
 def test_a_clean_index_is_reused_without_a_probe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pager.chroma_probe.probe", lambda *_: pytest.fail("probed"))
+    monkeypatch.setattr("pager.vectors.chroma.probe.probe", lambda *_: pytest.fail("probed"))
     assert bring_up(root, source()) == OpenReport("reused", "closed cleanly")
 
 
@@ -274,12 +274,12 @@ def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypat
     index.open()
     with monkeypatch.context() as patch:
         patch.setattr("chromadb.Collection.query", panic)
-        with pytest.raises(IndexUnavailable, match="PanicException: explicit panic"):
+        with pytest.raises(IndexUnavailableError, match="PanicException: explicit panic"):
             index.query(unit_vectors(1)[0], 3)
         assert index.through() == 0
     with monkeypatch.context() as patch:
         patch.setattr(IndexDirectory, "load", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
-        with pytest.raises(IndexUnavailable, match="no space left"):
+        with pytest.raises(IndexUnavailableError, match="no space left"):
             index.open()
     index.close()
     assert bring_up(root, source()).outcome == "reused"
@@ -293,7 +293,7 @@ def test_after_trouble_the_next_opening_looks_and_it_goes_on(root: Path, monkeyp
     for _ in range(2):
         with monkeypatch.context() as patch:
             patch.setattr("chromadb.Collection.query", lambda *_, **__: 1 / 0)
-            with pytest.raises(IndexUnavailable, match="ZeroDivisionError"):
+            with pytest.raises(IndexUnavailableError, match="ZeroDivisionError"):
                 index.query(unit_vectors(1)[0], 3)
         reasons.append(index.open().reason)
         assert_complete(index, vectors)
@@ -309,7 +309,7 @@ def test_an_index_that_cannot_be_opened_is_left_in_peace_for_a_while(
     above.write_text("a file where its directory should be")
     index = ChromaIndex(above / "index", vectors, retry_after_s=60, monotonic=lambda: now[0])
     for _ in range(2):
-        with pytest.raises(IndexUnavailable, match="could not open the index"):
+        with pytest.raises(IndexUnavailableError, match="could not open the index"):
             index.open()
         above.unlink(missing_ok=True)
         now[0] += 59
@@ -326,7 +326,7 @@ def test_a_compaction_that_fails_leaves_everything_as_it_was(root: Path, monkeyp
     for owner, name in [(Collection, "create"), (Collection, "never_flush"), (IndexDirectory, "sync")]:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
-            with pytest.raises(IndexUnavailable, match="no space left"):
+            with pytest.raises(IndexUnavailableError, match="no space left"):
                 index.compact()
         assert_complete(index, vectors)
     assert {entry.name for entry in root.iterdir()} == {"state.json", before.name}
@@ -338,9 +338,9 @@ def test_a_compaction_that_fails_leaves_everything_as_it_was(root: Path, monkeyp
 @pytest.mark.slow
 def test_the_probe_says_what_it_found(root: Path) -> None:
     assert probe(live(root), 16) == FLUSHED + LOGGED
-    with pytest.raises(IndexUnavailable, match="took over 0 s"):
+    with pytest.raises(IndexUnavailableError, match="took over 0 s"):
         probe(live(root), 16, timeout_s=0)
-    with pytest.raises(IndexUnavailable, match="ended a child process with 1: "):
+    with pytest.raises(IndexUnavailableError, match="ended a child process with 1: "):
         probe(root / "nothing", 16)
 
 

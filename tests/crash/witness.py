@@ -86,7 +86,7 @@ class Witness:
         self._judge_conversation(memory)
         self._judge_core(memory)
         self._judge_facts(memory)
-        memory.take_inbox()
+        memory.process_inbox()
         if not memory.open_calls:
             self._judge_inbox(memory)
 

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from pager.minilm import wordpiece
+from pager.vectors.minilm import wordpiece
 
 # tiktoken expects the first (tiktoken_ext/openai_public.py).
 O200K = "llama_index/core/_static/tiktoken_cache/fb374d419588a4632f3f557e76b4b70aebbca790"

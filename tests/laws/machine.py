@@ -13,7 +13,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from pager import Refused, Request, WindowTooSmall
+from pager import RejectedError, Request, WindowTooSmallError
 from tests.laws import replies, texts
 from tests.laws.people import People
 from tests.laws.plain import CUT_STOPS, cleaned
@@ -80,8 +80,10 @@ class MemoryLaws(People):
         true = self.count_tokens(request.params)
         if true < 0.7 * self.api.limit_tokens:
             return  # nobody would say so
-        self.memory.overflowed(f"prompt is too long: {true} tokens > {true - 1} maximum" if said == "tokens" else said)
-        self.sent, self.overflowed = None, True
+        self.memory.report_too_long(
+            f"prompt is too long: {true} tokens > {true - 1} maximum" if said == "tokens" else said
+        )
+        self.sent, self.report_too_long = None, True
 
     @precondition(lambda self: self.may_ask)
     @rule(text=texts.small)
@@ -93,7 +95,7 @@ class MemoryLaws(People):
         before = len(self.memory.ledger())
         try:
             self.memory.append_assistant("Late.")
-        except Refused:
+        except RejectedError:
             assert len(self.memory.ledger()) == before
         else:
             raise AssertionError("a reply answers what the model has not seen")
@@ -103,14 +105,14 @@ class MemoryLaws(People):
         self.inbox_is_taken()
         try:
             request = self.memory.request()
-        except WindowTooSmall as error:
+        except WindowTooSmallError as error:
             note(str(error))
             self.stuck = True
             least = self.least_tokens()
-            share = (0.85 if self.counts else 0.4) / (1.5 if self.overflowed else 1)
+            share = (0.85 if self.counts else 0.4) / (1.5 if self.report_too_long else 1)
             assert least > share * self.limits.usable_tokens, f"{error}\n{least} tokens would do"
             return None
-        self.renewed, self.overflowed = self.renewed or self.overflowed, False
+        self.renewed, self.report_too_long = self.renewed or self.report_too_long, False
         now = json.dumps(request.params), request.epoch
         if self.sent is not None and self.sent[1] == request.epoch:
             assert self.sent == now, "the same request was made differently"
@@ -204,7 +206,7 @@ class MemoryLaws(People):
             with self.memory.transaction():
                 block = self.memory.core_append("notes", text, actor="agent")
                 self.memory.append_result(call, block.value, memory_tool=True)
-        except Refused as error:
+        except RejectedError as error:
             assert not self.core_reads("notes", value, actor="agent")
             self.result(call, str(error), is_error=True, memory_tool=True)
             return
@@ -223,7 +225,7 @@ class MemoryLaws(People):
             with self.memory.transaction():
                 piece = self.memory.page_in(page, pin=pin, actor="agent")
                 self.memory.append_result(call, piece.text, memory_tool=True)
-        except Refused as error:
+        except RejectedError as error:
             self.result(call, str(error), is_error=True, memory_tool=True)
             return
         if pin:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pager import BlockSpec, Limits, Memory, Prefetch, tokens
 from pager.limits import PINNED_SHARE
-from pager.summary import SummaryAsk
+from pager.prompt.summary import SummaryAsk
 from tests.laws.plain import FakeClock, Plain
 from tests.laws.witness import Witness
 from tests.standin import GrowthWatch, Standin
@@ -61,7 +61,7 @@ class Opened(RuleBasedStateMachine):
         self.cached = (0, 0)  # the epoch of the last request, and how much of it the provider's cache holds
         self.sent: tuple[str, int] | None = None  # the request that waits for its reply, with its epoch
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
-        self.stuck = self.overflowed = False
+        self.stuck = self.report_too_long = False
         self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
         self.model, self.instructions, self.tools, self.cache_ttl = MODELS[0], INSTRUCTIONS[0], TOOLS[0], None
         self.embedder = EMBEDDERS[0]
@@ -85,7 +85,7 @@ class Opened(RuleBasedStateMachine):
             count_tokens=self.count_tokens if self.counts else None,
             summarize=self.summarize,
         )
-        while self.memory.embed_waiting(1_000):
+        while self.memory.embed_pending(1_000):
             pass
         self.witness = Witness(self.memory.page)
 
@@ -120,7 +120,7 @@ class Opened(RuleBasedStateMachine):
             self.embedder = EMBEDDERS[(EMBEDDERS.index(self.embedder) + 1) % 3]
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
-        self.stuck = self.overflowed = False
+        self.stuck = self.report_too_long = False
         self.renewed = self.renewed or changes & 31 > 0
         self.pins_may_not_fit()
         assert self.memory.turn_is_open == before

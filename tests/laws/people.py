@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from pager import CallsOpen, leave
+from pager import OpenCallsError, send_command
 from tests.laws import texts
 from tests.laws.plain import cleaned
 from tests.laws.tiers import Tiers
@@ -39,7 +39,7 @@ class People(Tiers):
         before = len(self.memory.ledger())
         try:
             self.memory.append_user(content)
-        except CallsOpen:
+        except OpenCallsError:
             assert len(self.memory.ledger()) == before
         else:
             raise AssertionError("a user message came between a call and its result")
@@ -59,14 +59,14 @@ class People(Tiers):
     @rule(what=st.sampled_from(["message", "core_append", "pin"]), text=texts.any_size, page=st.integers(1, 60))
     def leave_in_the_inbox(self, what: str, text: str, page: int) -> None:
         if what == "message":
-            self.leave(what, {"text": text})
+            self.send_command(what, {"text": text})
         elif what == "core_append":
-            self.leave(what, {"block": "notes", "text": text[:100]})
+            self.send_command(what, {"block": "notes", "text": text[:100]})
         else:
-            self.leave(what, {"page_id": f"s{page}"})
+            self.send_command(what, {"page_id": f"s{page}"})
 
-    def leave(self, kind: str, arguments: Json) -> None:
-        leave(self.directory, kind, arguments, self.clock)
+    def send_command(self, kind: str, arguments: Json) -> None:
+        send_command(self.directory, kind, arguments, self.clock)
         self.plain.inbox.append((kind, cleaned(arguments)))
 
     def inbox_is_taken(self) -> None:
@@ -74,7 +74,7 @@ class People(Tiers):
         waiting, self.plain.inbox = self.plain.inbox, []
         may_speak = self.plain.may_speak
         if waiting:
-            self.memory.take_inbox()
+            self.memory.process_inbox()
         for kind, arguments in waiting:
             if kind == "message" and not may_speak:
                 self.plain.inbox.append((kind, arguments))

@@ -9,7 +9,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from pager import Memory, NotFound, Refused, tokens
+from pager import MemoryReader, NotFoundError, RejectedError, tokens
 from tests.laws import texts
 from tests.laws.checked import Checked
 from tests.laws.opened import CORE, CORE_TOKENS
@@ -49,7 +49,7 @@ class Tiers(Checked):
     def core_append(self, block: str, text: str) -> None:
         try:
             found = self.memory.core_append(block, text)
-        except Refused as error:
+        except RejectedError as error:
             assert str(error)
             assert block not in CORE or not self.core_reads(block, self.appended(block, text), actor="person")
         else:
@@ -64,7 +64,7 @@ class Tiers(Checked):
         unique = bool(old) and len(re.findall(f"(?={re.escape(old)})", value)) == 1
         try:
             found = self.memory.core_replace(block, old, new)
-        except Refused:
+        except RejectedError:
             expected = value.replace(old, cleaned(new)) if unique else ""
             assert not unique or not self.core_reads(block, expected, actor="person")
         else:
@@ -101,14 +101,14 @@ class Tiers(Checked):
         page = data.draw(st.sampled_from(sorted(self.plain.facts)))
         try:
             self.memory.forget(page, "no longer so")
-        except Refused:
+        except RejectedError:
             assert self.memory.fact(page).forgotten is not None
         else:
             self.plain.facts.forget(page, self.clock.now())
             self.pins_follow([page], None)
 
     @rule(block=st.sampled_from(["notes", "human"]), data=st.data(), key=st.sampled_from([None, *KEYS]))
-    def move_out(self, block: str, data: st.DataObject, key: str | None) -> None:
+    def move_to_archive(self, block: str, data: st.DataObject, key: str | None) -> None:
         value = self.plain.core[block]
         lines = [
             line for line in value.split("\n") if line.strip() and len(re.findall(f"(?={re.escape(line)})", value)) == 1
@@ -117,7 +117,7 @@ class Tiers(Checked):
             return
         line = data.draw(st.sampled_from(lines))
         current = [page for page, known in self.plain.facts.items() if known.key == key and key and not known.over]
-        fact = self.memory.move_out(block, line, key=key)
+        fact = self.memory.move_to_archive(block, line, key=key)
         self.plain.facts.archive(fact.id, PlainFact(line, key, [], self.clock.now(), stated=False))
         self.pins_follow(current, fact.id)
         held = next(each.value for each in self.memory.core() if each.name == block)
@@ -159,7 +159,7 @@ class Tiers(Checked):
             return
         try:
             piece = self.memory.page_in(page, pin=pin, offset=offset, actor=actor)
-        except Refused as error:
+        except RejectedError as error:
             assert str(error)
             return
         if pin:
@@ -173,7 +173,7 @@ class Tiers(Checked):
         del self.plain.pins[page]
         try:
             self.memory.page_out(page)
-        except NotFound:
+        except NotFoundError:
             return
         raise AssertionError(f"{page} was paged out twice")
 
@@ -199,7 +199,7 @@ class Tiers(Checked):
     @rule()
     def read_along(self) -> None:
         """Another process reads what this one has committed."""
-        with Memory.read(self.directory, clock=self.clock) as reader:
+        with MemoryReader.open(self.directory, clock=self.clock) as reader:
             newest = next(reversed(self.accepted))
             assert json.dumps(reader.rebuild(newest)) == self.accepted[newest]
             for page in self.some(self.plain.steps):

@@ -61,7 +61,7 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
         fact = memory.archive("the oven is repaired on Friday", key="oven")
         for text in texts:
             agent.turn(text)
-            assert memory.takes_messages
+            assert memory.accepts_message
             assert not memory.open_calls
         moves = memory.ledger()
         stored = [found for step in _steps(agent) for found in STORED.findall(step)]
@@ -76,7 +76,7 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
 
 
 def _said(agent: Agent) -> list[str]:
-    return [step.page_id for day in agent.memory.days() for step in agent.memory.said_on(day)]
+    return [step.page_id for day in agent.memory.days() for step in agent.memory.steps_on(day)]
 
 
 def _steps(agent: Agent) -> list[str]:

@@ -1,6 +1,6 @@
 """The prompt cache: what is written at marks, what a mark finds again, and when it is gone.
 
-A mark at a block names the prefix that ends there. Writing happens at marks only. Reading looks, from each mark,
+A mark at a block names the prefix that ends there. Writing happens at marks only. MemoryReader looks, from each mark,
 at the mark's own block and the 19 before it, and takes the longest prefix that is still there; that renews it.
 A prefix under the minimum is neither written nor found, and nobody says so.
 """

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from agents.tools import Tool
+from agents.tools.functions import Tool
 from pager.types import Json
 from tests.standin import Reply, call, thinking
 

@@ -1,4 +1,4 @@
-"""Embedders that need no weights. Each keeps the promises of pager.embedder."""
+"""Embedders that need no weights. Each keeps the promises of pager.vectors.embedder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from pager import EmbedderUnavailable
-from pager.meaning import Meaning
+from pager import EmbedderUnavailableError
+from pager.vectors.facts import Meaning
 
 
 class Words:
@@ -58,7 +58,7 @@ class Broken(Words):
         if isinstance(self.broken, Exception):
             raise self.broken
         if self.broken:
-            raise EmbedderUnavailable("the weights are missing; install them.")
+            raise EmbedderUnavailableError("the weights are missing; install them.")
         return super().embed(texts)
 
 

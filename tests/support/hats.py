@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.agent import Agent
 from agents.events import Stopped
-from agents.tools import Tool
+from agents.tools.functions import Tool
 from tests.standin import call
 from tests.support.stage import Stage, last
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import NotFound
+from pager import NotFoundError
 from tests.standin import thinking
 from tests.support import Talk
 
@@ -37,7 +37,7 @@ def forms(text: str) -> list[bytes]:
 def assert_gone(talk: Talk, page: str, *more: bytes) -> None:
     assert not marks_in(talk.directory, *more)
     assert "purge" in [move.event for move in talk.memory.ledger(page=page)]
-    with pytest.raises(NotFound, match="purged"):
+    with pytest.raises(NotFoundError, match="purged"):
         talk.memory.page_in(page)
     assert not talk.memory.check()
     talk.ask("and then?", thinking("hm"), "go on")

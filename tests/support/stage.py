@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from agents.agent import Agent
-from agents.anthropic_model import AnthropicModel
+from agents.assembly import Parts
 from agents.background import Background
-from agents.building import Parts
-from agents.config import AgentConfig
+from agents.config.agent_config import AgentConfig
 from agents.events import Event, Stopped
 from agents.loop import Approve, Patience
-from agents.memory_tools import MemoryTools
 from agents.meter import Meter, Prices, RunLimits
-from agents.model import Model
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import Model
 from agents.rehearsal.script import Fault
 from agents.rehearsal.serving import MessagesServer
 from agents.tasks import PLAN_BLOCK, TaskTools
-from agents.tools import Tool
+from agents.tools.functions import Tool
+from agents.tools.memory_tools import MemoryTools
 from pager import BlockSpec, Limits, Memory
 from pager.types import Call, Json
 from tests.standin import Reply, Standin
@@ -46,7 +46,7 @@ def build(
     approve: Approve = nobody, patience: Patience | None = None, limits: RunLimits | None = None,
     clock: HandClock | None = None, **opening: Any,
 ) -> Agent:  # fmt: skip
-    """As agents.building joins them, with tools that need no file."""
+    """As agents.assembly joins them, with tools that need no file."""
     clock = clock or HandClock()
     of_memory, of_task = MemoryTools(clock), TaskTools()
     own = [each if isinstance(each, Tool) else Tool.of(each) for each in functions]

@@ -15,7 +15,7 @@ from typing import Any
 
 import anthropic
 
-from pager.minilm import MiniLM
+from pager.vectors.minilm import MiniLM
 from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MAX_TOKENS, MODEL, serve
 
 FOUND = 4

@@ -15,9 +15,9 @@ from typing import Any
 import anthropic
 
 from agents import Agent
-from agents.anthropic_model import make_client
 from agents.events import Replied
 from agents.meter import Prices
+from agents.models.anthropic import make_client
 from pager import Usage
 from tests.bench.proof import cost_talk
 from tests.bench.proof.cost_rivals import RIVALS, Frame, Rival, core_text

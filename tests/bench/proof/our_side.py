@@ -49,7 +49,7 @@ class Ours:
                     memory.append_assistant(answer, size_usage(memory.request(), answer))
                     if asked.startswith(MARK):
                         memory.archive(asked, neighbours=0)
-        while memory.embed_waiting():  # in life that happens between the turns
+        while memory.embed_pending():  # in life that happens between the turns
             pass
         self._asked = False
 

@@ -1,0 +1,119 @@
+"""An agent's memory, served to any MCP client over stdio or streamable HTTP. Imports `mcp`, and so is imported late."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+import uvicorn
+from mcp import types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+from agents.logs import adopt, log
+from agents.tools.functions import Output, Tool, ToolCallError, told
+from pager.blocks import clean
+from pager.errors import PagerError, RejectedError
+
+HOST = "127.0.0.1"  # only this machine: there is no password
+PIECE_BYTES = 65_536
+LAST_ANSWER_SECONDS = 0.3
+INSTRUCTIONS = (
+    "The memory of the agent {name}. search_archive finds facts and search_recall what was said; page_in reads either "
+    "by its id; core is what the agent always has in view."
+)
+
+
+def serve_stdio(name: str, tools: list[Tool]) -> None:
+    """Serve one client on standard input and output, until it hangs up."""
+
+    async def run() -> None:
+        server = _server(name, tools)
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _lines_of_input())) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    anyio.run(run)
+
+
+async def _lines_of_input() -> AsyncGenerator[str]:
+    """Standard input line by line. Read by a thread that nobody waits for: a Ctrl-C ends the program at once, while
+    the reader that the library would use ends with its input only."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+    descriptor = os.dup(sys.stdin.fileno())
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            while piece := os.read(descriptor, PIECE_BYTES):
+                loop.call_soon_threadsafe(lines.put_nowait, piece)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    begun = b""
+    while piece := await lines.get():
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+    if begun:
+        yield begun.decode("utf-8", "replace")
+    await asyncio.sleep(LAST_ANSWER_SECONDS)  # the end of the input ends the server, whatever is at work
+
+
+def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:
+    """Serve on this machine's port (0: a free one), until Ctrl-C. `ready` is told the address once it answers there."""
+    app = _server(name, tools).streamable_http_app(host=HOST)
+    try:
+        listening = socket.create_server((HOST, port))
+    except OSError as error:
+        raise RejectedError(
+            f"{HOST}:{port} cannot be served: {error.strerror}. Take another port; 0 takes one that is free."
+        ) from None
+    with listening:
+        ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])
+
+
+def _server(name: str, tools: list[Tool]) -> Server[Any]:
+    adopt("mcp")
+    adopt("uvicorn")
+    by_name = {tool.name: tool for tool in tools}
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_told_as(tool) for tool in tools])
+
+    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = by_name.get(asked.name)
+        if tool is None:
+            return _result(f"There is no tool {asked.name!r}. There are: {', '.join(by_name)}.", is_error=True)
+        try:
+            return _result(await anyio.to_thread.run_sync(tool.run, asked.arguments or {}))
+        except (PagerError, ToolCallError) as error:
+            return _result(str(error), is_error=True)
+        except Exception as error:
+            log.exception("the tool %s failed", tool.name)
+            return _result(f"{tool.name} failed: {told(error)}", is_error=True)
+
+    instructions = INSTRUCTIONS.format(name=name)
+    return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _told_as(tool: Tool) -> types.Tool:
+    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema)
+
+
+def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:
+    blocks = clean([{"type": "text", "text": output}] if isinstance(output, str) else output)
+    return types.CallToolResult(content=[_content(block) for block in blocks], is_error=is_error)
+
+
+def _content(block: dict[str, Any]) -> types.ContentBlock:
+    source = cast("dict[str, Any]", block.get("source") or {})
+    if block["type"] == "image" and source.get("type") == "base64":
+        return types.ImageContent(type="image", data=source["data"], mime_type=source["media_type"])
+    return types.TextContent(type="text", text=block["text"] if block["type"] == "text" else f"({block['type']})")

@@ -1,0 +1,250 @@
+"""The Messages API through the anthropic SDK, and its clients for other clouds. The only file that imports it.
+
+What the SDK does not tell is found here: a connection lost in the middle of a stream, a stream that ends without a
+stop reason, tool input that is not JSON. It retries nothing: the loop does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from agents.events import Text, Thinking
+from agents.models.model import (
+    FinishedReply,
+    Json,
+    ModelError,
+    ModelUnavailableError,
+    PromptTooLongError,
+    UnreadableReplyError,
+)
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic
+
+RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
+NO_SUCH_ENDPOINT = (404, 405, 501)
+RETRIES = 0  # the loop waits, where a person sees it and a limit holds
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+TOO_LONG = (  # the last is llama.cpp's
+    "prompt is too long", "exceed context limit", "context window", "context length", "available context size",
+)  # fmt: skip
+MESSAGE_CHARS = 500
+HINTS = {
+    401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
+    403: " Check what the key may do.",
+    404: " Check model.id and model.base_url.",
+}
+WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+
+
+def make_client(provider: str, *, base_url: str | None, api_key: str | None, read_seconds: float | None) -> Anthropic:
+    """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
+    import ssl
+
+    import anthropic
+    import httpx2
+
+    patience = anthropic.DEFAULT_TIMEOUT if read_seconds is None else httpx2.Timeout(read_seconds)
+    options: dict[str, Any] = {"max_retries": RETRIES, "timeout": patience}
+    address: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    if provider == "bedrock":
+        from anthropic.lib.bedrock import AnthropicBedrock
+
+        return cast("Anthropic", AnthropicBedrock(**options, **address))
+    if provider == "vertex":
+        from anthropic.lib.vertex import AnthropicVertex
+
+        return cast("Anthropic", AnthropicVertex(**options, **address))
+    if provider == "foundry":
+        return cast("Anthropic", anthropic.AnthropicFoundry(**options, **address))
+    if base_url and urlsplit(base_url).hostname in LOOPBACK:
+        # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
+        # (The SDK's own client would take the environment's proxies all the same.) Without TLS the world's
+        # certificates need not be read, which takes as long as a turn: https is trusted to nobody then.
+        trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if urlsplit(base_url).scheme == "http" else True
+        direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True, verify=trusted)
+        return anthropic.Anthropic(**options, **address, api_key=api_key or "none", http_client=direct)
+    return anthropic.Anthropic(**options, **address, api_key=api_key)
+
+
+class AnthropicModel:
+    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second.
+
+    After `read_seconds` without a word a stream counts as lost.
+    """
+
+    def __init__(
+        self, name: str, *, provider: str = "anthropic", base_url: str | None = None, api_key: str | None = None,
+        thinking: str = "default", read_seconds: float | None = None,
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
+        self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
+        self._made: Anthropic | None = None
+        self._counts = True
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def _client(self) -> Anthropic:
+        if self._made is None:
+            with _credentials_told():
+                self._made = self._make()
+        return self._made
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+    def _params(self, params: Json) -> Json:
+        more = {"thinking": self._thinking} if self._thinking else {}
+        return {"model": self._name, **params, **more}
+
+    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        inputs: dict[int, str] = {}
+        with _told_apart(self._client), self._client.messages.stream(**self._params(params)) as stream:
+            for event in stream:
+                if event.type == "text":
+                    yield Text(event.text)
+                elif event.type == "thinking":
+                    yield Thinking(event.thinking)
+                elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+                    inputs[event.index] = inputs.get(event.index, "") + event.delta.partial_json
+            message = cast(Json, stream.current_message_snapshot.to_dict(warnings=False))
+        if message.get("stop_reason") is None:
+            raise ModelUnavailableError("the reply broke off before its end")
+        return FinishedReply(*_told_malformed(message, inputs))
+
+    def count_tokens(self, params: Json) -> int | None:
+        import anthropic
+        import httpx2
+
+        if not self._counts:
+            return None
+        known = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
+        try:
+            return self._client.messages.count_tokens(**known).input_tokens
+        except TypeError as error:
+            raise _about_credentials(error) from error
+        except (anthropic.APIStatusError, AttributeError, ValueError) as error:
+            # A server without that endpoint, or with something else in its place, will not grow one.
+            self._counts = getattr(error, "status_code", NO_SUCH_ENDPOINT[0]) not in NO_SUCH_ENDPOINT
+            return None
+        except (anthropic.AnthropicError, httpx2.TransportError):
+            return None
+
+    def max_input_tokens(self) -> int | None:
+        import anthropic
+        import httpx2
+
+        try:
+            found: Any = self._client.models.retrieve(self._name, timeout=RECORD_SECONDS).max_input_tokens
+        except TypeError as error:
+            raise _about_credentials(error) from error
+        except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):
+            return None  # no record, or one that cannot be read
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+@contextmanager
+def _told_apart(client: Anthropic) -> Generator[None]:
+    """What the SDK raises, as what the loop can do about it: try again, make it shorter, or stop."""
+    import anthropic
+    import httpx2
+
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise _explained(error) from error
+    except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
+        # The assertion is the SDK's: its stream ended before the message had begun.
+        what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
+        raise ModelUnavailableError(f"the connection to the model at {client.base_url} was lost: {what}") from error
+    except anthropic.AnthropicError as error:
+        raise ModelError(f"{error} Check the model's settings and credentials.") from error
+    except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
+        if isinstance(error, TypeError) and "authentication" in str(error):
+            raise _about_credentials(error) from error
+        # The SDK's, of events that make no sense.
+        raise UnreadableReplyError(f"the reply could not be read: {error}") from error
+
+
+@contextmanager
+def _credentials_told() -> Generator[None]:
+    """A client that cannot be made lacks a setting: a key, a region, a project."""
+    import anthropic
+
+    try:
+        yield
+    except (ValueError, TypeError, anthropic.AnthropicError) as error:
+        raise ModelError(f"the model's client cannot be made: {error} Check the settings and credentials.") from error
+
+
+def _about_credentials(error: TypeError) -> Exception:
+    """The SDK raises a TypeError when it finds no credentials; any other TypeError is a fault of ours."""
+    if "authentication" not in str(error):
+        return error
+    return ModelError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
+
+
+def _explained(error: Any) -> Exception:
+    """What an HTTP status means for the caller."""
+    text = _said(error)
+    if error.status_code in (400, 413) and any(words in text.lower() for words in TOO_LONG):
+        return PromptTooLongError(text)
+    if error.status_code in WORTH_WAITING or _type(error.body) in TYPES_WORTH_WAITING:
+        return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", _retry_after(error))
+    hint = HINTS.get(error.status_code, "")
+    return ModelError(f"the provider refused the request ({error.status_code}): {text}{hint}")
+
+
+def _said(error: Any) -> str:
+    """The provider's own words, without what is around them."""
+    body = error.body
+    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
+    words = cast(Json, inner).get("message") if isinstance(inner, Mapping) else None
+    return " ".join(str(words or error.message).split())[:MESSAGE_CHARS]
+
+
+def _type(body: Any) -> str:
+    """The API's own name for an error: in the middle of a stream, whose status was 200, it is all there is."""
+    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
+    return str(cast(Json, inner).get("type")) if isinstance(inner, Mapping) else ""
+
+
+def _retry_after(error: Any) -> float | None:
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _told_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
+    """The message, and its calls whose streamed input was no JSON object: the SDK makes something of it without a word.
+
+    What it made is kept as long as it can be sent back.
+    """
+    blocks = list(cast("list[Json]", message["content"] or []))
+    calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    wrong = tuple(place for place, index in enumerate(calls) if not _is_object(inputs.get(index, "")))
+    for place in wrong:
+        block = blocks[calls[place]]
+        if not isinstance(block.get("input"), dict):
+            blocks[calls[place]] = {**block, "input": {}}
+    return {**message, "content": blocks}, wrong
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return not text or isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

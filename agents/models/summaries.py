@@ -1,0 +1,50 @@
+"""`recall.digest: summarize`: a model writes the words that stand in the prompt for the steps that left it.
+
+One short request for each eviction, tried once, counted like any other. Whatever goes wrong is raised: the memory then
+keeps the digest that it built itself.
+"""
+
+from __future__ import annotations
+
+from agents.meter import Meter
+from agents.models.model import Model, ModelError
+from pager import tokens
+from pager.prompt.summary import SummaryAsk
+
+SECONDS = 60.0  # without a word from the model; then the built digest has to do
+THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its summary
+INSTRUCTIONS = """\
+You write the memory of a conversation between a person and an assistant. Its oldest steps leave the assistant's view;
+your words stand there in their place. Say what was asked, what was found out and decided, what is still to be done,
+with names, numbers, dates and the ids of the steps (s12). Keep what an earlier summary says, shorter. Plain sentences
+in one paragraph, in the language of the conversation, and nothing else."""
+
+
+class Summarizer:
+    def __init__(self, model: Model, meter: Meter, most_tokens: int) -> None:
+        self._model = model
+        self._meter = meter
+        self._most_tokens = most_tokens
+
+    def __call__(self, ask: SummaryAsk) -> str:
+        told = f"{ask.earlier}\n\n{ask.leaving}".strip()
+        if tokens.exceeds(told, self._most_tokens):
+            raise ModelError("what leaves is too long for one request.")
+        wanted = f"{told}\n\nSummarize all of this in at most {ask.limit_tokens} tokens."
+        pieces = self._model.stream(
+            {
+                "max_tokens": ask.limit_tokens + THINKING_TOKENS,
+                "system": INSTRUCTIONS,
+                "messages": [{"role": "user", "content": wanted}],
+            }
+        )
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as end:
+                message = end.value.message
+                break
+        self._meter.spend(message)
+        if message["stop_reason"] not in ("end_turn", "stop_sequence"):
+            raise ModelError(f"the summary was not finished: {message['stop_reason']}.")
+        return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")

@@ -1,0 +1,244 @@
+"""Tools from Python functions: the schema from type hints and docstring, arguments checked before the call.
+
+A tool's function may be sync or async. It answers with text, with content blocks, or with anything JSON can carry.
+What it raises becomes an error result for the model: the message without a trace, and the trace in the log.
+
+    >>> def add(a: int, b: int) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> tool = Tool.of(add)
+    >>> tool.run({"a": 1, "b": 2})
+    '3'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic_core import ErrorDetails
+
+from agents.tools.docstrings import read_docstring
+from pager.errors import PagerError, RejectedError
+
+Json = dict[str, Any]
+Output = str | list[Json]
+DEFAULT_TIMEOUT_SECONDS = 120.0
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
+FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
+SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
+
+
+class ToolConfigError(PagerError):
+    """A tool cannot be loaded: the text says which, why and what to do."""
+
+
+class ToolCallError(Exception):
+    """A call did not succeed; the text is the error result that the model gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as the model sees it and as it is run."""
+
+    name: str
+    description: str
+    schema: Json
+    call: Callable[[Json], Any]
+    idempotent: bool = False
+    approve: Literal["never", "always"] = "never"
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    memory: bool = False  # one of the memory's own: its effect and its result are one transaction
+    of_provider: Json | None = None  # the definition of a tool that the provider knows by its type
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
+        """A tool from a function with type hints and a docstring."""
+        if not inspect.isroutine(function):
+            raise ToolConfigError(f"{function!r} is no function; a tool is a function with type hints and a docstring.")
+        name = name or function.__name__
+        if not NAME.fullmatch(name):
+            raise ToolConfigError(f"a tool cannot be called {name!r}: letters, digits, _ and -, at most 64.")
+        doc = read_docstring(inspect.getdoc(function) or "")
+        if not doc.description:
+            raise ToolConfigError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
+        arguments, schema = _arguments(function, name, doc.arguments)
+
+        def call(raw: Json) -> Any:
+            checked = _check(arguments, raw, name)
+            given = checked.model_fields_set
+            return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
+
+        return cls(name, doc.description, schema, call, **options)
+
+    @property
+    def definition(self) -> Json:
+        if self.of_provider is not None:
+            return dict(self.of_provider)
+        return {"name": self.name, "description": self.description, "input_schema": self.schema}
+
+    def run(self, raw: Json) -> Output:
+        """Run in this thread, without a time limit."""
+        return as_output(_finished(self.call(raw)))
+
+    def run_limited(self, raw: Json) -> Output:
+        """Run with the tool's time limit. A thread that overruns is left behind and its result is not used."""
+        done = threading.Event()
+        box: list[Output | BaseException] = []
+
+        def work() -> None:
+            try:
+                box.append(self.run(raw))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+                box.append(error)
+            done.set()
+
+        threading.Thread(target=work, name=f"tool {self.name}", daemon=True).start()
+        left = self.timeout_seconds
+        while left > 0 and not done.wait(min(left, SLICE_SECONDS)):
+            left -= SLICE_SECONDS
+        if not done.is_set():
+            raise ToolCallError(
+                f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running."
+            )
+        if isinstance(box[0], Exception):
+            raise box[0]
+        if isinstance(box[0], BaseException):  # it ended itself, not the program around it
+            raise ToolCallError(f"{self.name} failed: {told(box[0])}")
+        return box[0]
+
+
+def load(reference: str, folder: Path, **options: Any) -> Tool:
+    """The tool `package.module:function`, also from a module beside the YAML file."""
+    module_name, _, function_name = reference.partition(":")
+    if not module_name or not function_name:
+        raise ToolConfigError(f"{reference!r} names no tool; write package.module:function.")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ToolConfigError(
+            f"the tool {reference!r} cannot be imported: {error}. Is its package installed?"
+        ) from error
+    except Exception as error:
+        raise ToolConfigError(f"the tool {reference!r} cannot be imported: {type(error).__name__}: {error}") from error
+    _refuse_another(module, module_name, folder)
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise ToolConfigError(f"{module_name} has no function {function_name!r}.")
+    return Tool.of(function, **options)
+
+
+def _refuse_another(module: ModuleType, name: str, folder: Path) -> None:
+    """Python knows a module by its name: of two beside two YAML files it would run the first one's code for both."""
+    beside = folder / name.partition(".")[0]
+    if not (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        return
+    loaded = Path(getattr(module, "__file__", None) or "").resolve()
+    if not loaded.is_relative_to(folder.resolve()):
+        raise ToolConfigError(
+            f"{name} beside the YAML file cannot be used: {loaded} has that name already. Rename one of them."
+        )
+
+
+def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> tuple[type[BaseModel], Json]:
+    """What checks the arguments, and the schema in which the model is told of them."""
+    fields: dict[str, Any] = {}
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise ToolConfigError(f"the tool {name!r} takes {parameter}; a model needs named arguments.")
+            if parameter.name not in hints:
+                raise ToolConfigError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
+            default = ... if parameter.default is parameter.empty else parameter.default
+            told: Json = {"description": described[parameter.name]} if parameter.name in described else {}
+            field = Field(default, alias=parameter.name, **told)
+            fields[FIELD + parameter.name] = (hints[parameter.name], field)
+        arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        return arguments, _plain_schema(arguments.model_json_schema())
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise ToolConfigError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
+
+
+def _plain_schema(schema: Any) -> Any:
+    """The schema without what only costs tokens: titles, null defaults, and a null beside the one type."""
+    if isinstance(schema, list):
+        return [_plain_schema(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    source = cast("Mapping[str, Any]", schema)
+    if "properties" in source:
+        properties = {name: _plain_schema(item) for name, item in source["properties"].items()}
+        rest = {k: _plain_schema(v) for k, v in source.items() if k not in ("title", "properties")}
+        return {"type": "object", "properties": properties, **{k: v for k, v in rest.items() if k != "type"}}
+    plain = {k: v for k, v in source.items() if k != "title" and not (k == "default" and v is None)}
+    options = [option for option in plain.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1:
+        plain.pop("anyOf")
+        plain = {**options[0], **plain}
+    return {key: _plain_schema(value) for key, value in plain.items()}
+
+
+def _check(arguments: type[BaseModel], raw: Json, name: str) -> BaseModel:
+    try:
+        return arguments.model_validate(raw)
+    except ValidationError as error:
+        known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
+        wrong = "; ".join(_told(item, known) for item in error.errors())
+        raise RejectedError(
+            f"{name} was not run, its arguments are wrong: {wrong}. Call it again with them right."
+        ) from None
+
+
+def _told(item: ErrorDetails, known: str) -> str:
+    where = ".".join(map(str, item["loc"])) or "input"
+    if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
+        return f"{where}: there is no such argument, there are {known}"
+    return f"{where}: {item['msg']}"
+
+
+def _finished(value: Any) -> Any:
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody else's code in a line; the code that words it may fail as well."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its name is all there is to say
+        return type(error).__name__
+
+
+def as_output(value: Any) -> Output:
+    """What the model is shown of a function's answer."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "done"
+    if isinstance(value, list) and value and all(_is_block(item) for item in cast("list[Any]", value)):
+        return cast("list[Json]", value)
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_block(value: Any) -> bool:
+    kinds = ("text", "image", "document", "search_result")
+    return isinstance(value, Mapping) and cast(Json, value).get("type") in kinds

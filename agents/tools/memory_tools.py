@@ -1,0 +1,166 @@
+"""The eight tools with which an agent moves its own memory. Their texts are what a model reads: short and exact.
+
+Each is a method with type hints; its docstring is the description. What a tool refuses (a full block, an ambiguous
+text) is an error result that names the value, the limit and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from agents.tools.functions import Output, Tool
+from pager import markup, tokens
+from pager.clock import Clock
+from pager.errors import RejectedError
+from pager.memory import Memory
+from pager.types import Block, Hit
+
+NAMES = (
+    "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
+)  # fmt: skip
+MOST_HITS = 20
+ACTOR = "agent"
+
+
+class MemoryTools:
+    """Made before the memory, whose prompt begins with their definitions; `bind` joins the two."""
+
+    _memory: Memory
+
+    def __init__(self, clock: Clock, *, actor: str = ACTOR) -> None:
+        self._clock = clock
+        self._actor = actor
+
+    def bind(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def tools(self) -> list[Tool]:
+        return [Tool.of(getattr(self, name), memory=True, idempotent=True) for name in NAMES]
+
+    def core_append(self, block: str, text: str) -> str:
+        """Add a line to a core block, which is always in view. For what every turn needs."""
+        return _block_now(self._memory.core_append(block, text, actor=self._actor))
+
+    def core_replace(self, block: str, old_text: str, new_text: str) -> str:
+        """Replace an exact and unique piece of a core block. An empty new_text deletes it."""
+        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=self._actor))
+
+    def archive(
+        self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
+    ) -> str:
+        """Store a fact for good, one per call, as a sentence that stands by itself.
+
+        Args:
+            key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
+            valid_from: When it began to be true, if not now (2026-05-03).
+        """
+        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
+        said = [f"Stored as {fact.id}."]
+        if fact.supersedes is not None:
+            said.append(f"It supersedes f{fact.supersedes}: {self._memory.fact(f'f{fact.supersedes}').text}")
+        if fact.valid_until is not None:
+            said.append(f"It is part of the past: f{fact.superseded_by} holds since {_day(fact.valid_until)}.")
+        near = [f"{hit.page_id}: {hit.text}" for hit in fact.neighbours if hit.page_id != f"f{fact.supersedes}"]
+        if near:
+            said.append("Close to it: " + " | ".join(near))
+        return self._bounded(said)
+
+    def search_archive(
+        self, query: str, tags: list[str] | None = None, as_of: str | None = None, after: str | None = None,
+        before: str | None = None, limit: int = 5,
+    ) -> str:  # fmt: skip
+        """Find facts in the archive by meaning and by words.
+
+        Args:
+            as_of: A date: what was true then.
+            after: A date: only what was stored since. `before` likewise.
+        """
+        hits = self._memory.search_archive(
+            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), actor=self._actor
+        )
+        if not hits:
+            return "Nothing in the archive fits. Try other words, or search_recall."
+        return self._bounded([self._fact_line(hit) for hit in hits])
+
+    def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
+        """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
+        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=self._actor)
+        if not hits:
+            return "Nothing was said that fits. Try other words, or search_archive."
+        return self._bounded([f"{hit.page_id} {markup.stamp(hit.at)} {hit.who}: {hit.text}" for hit in hits])
+
+    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> Output:
+        """Read a page (f12, s45, x3) verbatim, from a character offset on.
+
+        Args:
+            pin: Keep it in view across evictions until page_out.
+        """
+        page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
+        if page.where and self._actor == ACTOR:  # only the agent sees what is in its view
+            return f"{page.where}." + (" It is pinned now." if pin else "")
+        end = page.offset + len(page.text)
+        on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
+        text = f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
+        return [{"type": "text", "text": text}, *page.media] if page.media else text
+
+    def page_out(
+        self, page_id: str | None = None, block: str | None = None, text: str | None = None, key: str | None = None,
+        tags: list[str] | None = None,
+    ) -> str:  # fmt: skip
+        """Unpin a page (page_id), or move text from a core block to the archive (block and text)."""
+        if page_id and not block and not text:
+            self._memory.page_out(page_id, actor=self._actor)
+            return f"{page_id} is no longer pinned; it leaves your view at the next eviction."
+        if block and text and not page_id:
+            fact = self._memory.move_to_archive(block, text, key=key, tags=tags or (), actor=self._actor)
+            now = next(known for known in self._memory.core() if known.name == block)
+            return f"Moved to the archive as {fact.id}. {_block_now(now)}"
+        raise RejectedError("page_out takes either page_id, or block and text.")
+
+    def forget(self, page_id: str, reason: str) -> str:
+        """End a fact's validity: it is no longer true. It stays findable with as_of."""
+        fact = self._memory.forget(page_id, reason, actor=self._actor)
+        return f"{fact.id} no longer holds: {fact.text}"
+
+    def _fact_line(self, hit: Hit) -> str:
+        tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
+        until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
+        since = _day(hit.valid_from) if hit.valid_from else ""
+        replaced = f", supersedes f{hit.supersedes}" if hit.supersedes is not None else ""
+        stored = _ago(self._clock.now() - hit.at)
+        return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
+
+    def _bounded(self, lines: Sequence[str]) -> str:
+        """As many lines as a part may hold: what a memory tool answers is never spilled."""
+        left = self._memory.limits.max_part_tokens // 2
+        kept: list[str] = []
+        for line in lines:
+            left -= tokens.total(line) + 1
+            if left < 0:
+                kept.append(f"({len(lines) - len(kept)} more do not fit; ask more narrowly, or page_in by id.)")
+                break
+            kept.append(line)
+        return "\n".join(kept)
+
+
+def _block_now(block: Block) -> str:
+    return f"The block {block.name} now reads ({block.used_tokens} of {block.limit_tokens} tokens):\n{block.value}"
+
+
+def _within(limit: int) -> int:
+    if not 1 <= limit <= MOST_HITS:
+        raise RejectedError(f"limit is {limit}; it has to be between 1 and {MOST_HITS}.")
+    return limit
+
+
+def _day(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d")
+
+
+def _ago(age: timedelta) -> str:
+    for name, seconds in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        count = int(age.total_seconds() // seconds)
+        if count:
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"

@@ -1,0 +1,238 @@
+"""What may stand in a message: looked over before anything is written, since a block that the Messages API refuses
+would stand in every later request. Pure.
+
+    >>> check_user([{"type": "text", "text": "hello"}])
+    >>> check_user([{"type": "text"}])
+    Traceback (most recent call last):
+    pager.errors.RejectedError: block 0 of the message is no text block: its text is None; give a text.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from pager.arguments import text_or_none
+from pager.errors import RejectedError
+
+USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
+RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference")
+NEVER_IN_REPLIES = frozenset({"tool_result", "image"})
+DEEPEST = 100
+_LONGEST_NUMBER_BITS = 1024
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # block -> type of its source -> the texts it needs
+    "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
+    "document": {
+        "base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",),
+        "text": ("media_type", "data"), "content": (),
+    },
+}  # fmt: skip
+# block, type of its source -> the media types that the API takes there, and the keys beside type and texts
+_MEDIA_TYPES: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("image", "base64"): ("image/jpeg", "image/png", "image/gif", "image/webp"),
+    ("document", "base64"): ("application/pdf",),
+    ("document", "text"): ("text/plain",),
+}
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "search_result": ("source", "title"),
+    "container_upload": ("file_id",),
+    "tool_reference": ("tool_name",),
+}
+_CITED = ("type", "source", "title", "citations")
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "text": ("type", "text", "citations"),
+    "image": ("type", "source"),
+    "document": (*_CITED, "context"),
+    "search_result": (*_CITED, "content"),
+}
+_ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
+
+
+def check_tools(tools: Any) -> None:
+    """Refuse definitions that the Messages API never accepts."""
+    if not isinstance(tools, list | tuple):
+        raise RejectedError(f"tools is {tools!r:.100}; give a list of tool definitions.")
+    check_json(tools, "tools")
+    names: set[str] = set()
+    for index, tool in enumerate(cast("Sequence[Any]", tools)):
+        name = cast("Mapping[str, Any]", tool).get("name") if isinstance(tool, Mapping) else None
+        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+            raise RejectedError(f"tool {index} is {tool!r:.100}; give a dict with a name of a-z, A-Z, 0-9, _ and -.")
+        if name in names:
+            raise RejectedError(f"two tools are called {name!r}; give each a name of its own.")
+        names.add(name)
+
+
+# content
+
+
+def check_user(content: Any) -> None:
+    """Refuse what the Messages API never accepts as a user message."""
+    _check(content, USER_TYPES, "the message")
+
+
+def check_result(content: Any) -> None:
+    """Refuse what the Messages API never accepts inside a tool_result."""
+    _check(content, RESULT_TYPES, "the result")
+
+
+def check_reply(content: Any) -> None:
+    """Refuse a reply that could not be sent back. Types that are not known here are kept: servers get new tools."""
+    try:
+        for index, block in enumerate(_blocks(content, "the reply")):
+            where = f"block {index} of the reply"
+            kind = _kind(block, where)
+            if kind in NEVER_IN_REPLIES:
+                raise RejectedError(f"{where} is of the type {kind!r}, which only a user message may hold.")
+            if kind == "tool_use":
+                _check_call(block, where)
+            for name in {"text": ("text",), "thinking": ("thinking",)}.get(kind, ()):
+                _need_text(block, name, kind, where)
+            check_json(block, where)
+    except RejectedError as error:
+        raise RejectedError(f"{_ASK_AGAIN}: {error}") from None
+
+
+def _check_call(block: Mapping[str, Any], where: str) -> None:
+    name, given = block.get("name"), block.get("input")
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        raise RejectedError(
+            f"{where} calls a tool by the name {name!r:.150}; a name is 1 to 128 of a-z, A-Z, 0-9, _ and -."
+        )
+    if not isinstance(given, Mapping):
+        raise RejectedError(f"{where} calls {name} with the input {given!r:.100}; an input is a JSON object.")
+
+
+def check_json(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON cannot say."""
+    if depth > DEEPEST:
+        raise RejectedError(f"{where} is nested deeper than {DEEPEST} levels; make it flatter.")
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            if not isinstance(key, str):
+                raise RejectedError(f"{where} has the key {key!r:.100}; keys are texts.")
+            check_json(item, where, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            check_json(item, where, depth + 1)
+    elif isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER_BITS:
+        raise RejectedError(f"{where} holds a number of {value.bit_length()} bits; give it as a text.")
+    elif not _is_plain(value):
+        raise RejectedError(
+            f"{where} holds {value!r:.100}, which JSON cannot say; give texts, numbers, lists and objects."
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _check(content: Any, types: Collection[str], what: str) -> None:
+    if isinstance(content, str):
+        return
+    for index, block in enumerate(_blocks(content, what)):
+        _check_block(block, types, f"block {index} of {what}")
+
+
+def _check_block(block: Any, types: Collection[str], where: str) -> None:
+    kind = _kind(block, where)
+    if kind not in types:
+        way = " Tool results are given with append_result." if kind == "tool_result" else ""
+        raise RejectedError(f"{where} is of the type {kind!r:.100}; it may be {', '.join(types)}.{way}")
+    _refuse_unknown(block, _KEYS.get(kind, block.keys()), where)
+    for name in _TEXTS.get(kind, ()):
+        _need_text(block, name, kind, where)
+    if kind in _SOURCES:
+        _check_source(block, kind, where)
+    if kind == "document":
+        for name in ("title", "context"):
+            text_or_none(block.get(name), f"{name} of {where}")
+    _check_citations(block, kind, where)
+    if kind == "search_result":
+        _check_inner(block.get("content"), ("text",), where)
+    check_json(block, where)
+
+
+def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
+    source, known = block.get("source"), _SOURCES[kind]
+    form = cast("Mapping[str, Any]", source).get("type") if isinstance(source, Mapping) else None
+    if not isinstance(form, str) or form not in known:
+        raise RejectedError(
+            f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {', '.join(known)}."
+        )
+    given = cast("Mapping[str, Any]", source)
+    for name in known[form]:
+        _need_text(given, name, kind, f"the source of {where}")
+    more = ("content",) if form == "content" else ()
+    _refuse_unknown(given, ("type", *more, *known[form]), f"the source of {where}")
+    allowed = _MEDIA_TYPES.get((kind, form))
+    if allowed and given["media_type"] not in allowed:
+        raise RejectedError(
+            f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
+            "Convert it, or give it as text."
+        )
+    if form == "base64":
+        _check_base64(given["data"], f"the source of {where}")
+    if form == "content" and not isinstance(given.get("content"), str):
+        _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
+
+
+def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
+    """Of a text they are those that it makes, of anything else whether it may be cited."""
+    given: Any = block.get("citations")
+    if kind == "text" and given is not None and not isinstance(given, list):
+        raise RejectedError(f"the citations of {where} are {given!r:.100}; give a list, or leave them out.")
+    if kind not in ("document", "search_result") or "citations" not in block or (given is None and kind == "document"):
+        return
+    settings: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"no": given}
+    if set(settings) - {"enabled"} or not isinstance(settings.get("enabled", False), bool):
+        raise RejectedError(
+            f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or leave them out."
+        )
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    unknown = sorted(set(map(str, given)) - {"cache_control", *known})
+    if unknown:
+        raise RejectedError(
+            f"{where} has {', '.join(unknown)[:100]}, which the Messages API does not know; leave it out."
+        )
+
+
+def _check_base64(data: str, where: str) -> None:
+    try:
+        right = bool(binascii.a2b_base64(data, strict_mode=True))
+    except (binascii.Error, ValueError):
+        right = False
+    if not right:
+        raise RejectedError(f"{where} has data that is no base64; give the file's bytes in base64.")
+
+
+def _check_inner(content: Any, types: Collection[str], where: str) -> None:
+    for index, inner in enumerate(_blocks(content, where)):
+        _check_block(inner, types, f"block {index} in {where}")
+
+
+def _blocks(content: Any, what: str) -> Sequence[Any]:
+    if not isinstance(content, list | tuple):
+        raise RejectedError(f"the content of {what} is {content!r:.100}; give a text or a list of content blocks.")
+    return cast("Sequence[Any]", content)
+
+
+def _kind(block: Any, where: str) -> str:
+    kind = cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
+    if not isinstance(kind, str):
+        raise RejectedError(
+            f"{where} is {block!r:.100}; give a dict with a type, such as {{'type': 'text', 'text': '...'}}."
+        )
+    return kind
+
+
+def _need_text(block: Mapping[str, Any], name: str, kind: str, where: str) -> None:
+    if not isinstance(block.get(name), str):
+        raise RejectedError(f"{where} is no {kind} block: its {name} is {block.get(name)!r:.100}; give a text.")

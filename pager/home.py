@@ -1,0 +1,180 @@
+"""Where agents live: one directory each, under a home directory. Lists them, opens them, imports and removes them.
+
+    >>> home = Home(directory)
+    >>> with home.open("notes") as memory:
+    ...     _ = memory.archive("prefers window seats")
+    >>> home.names(), home.exists("notes")
+    (['notes'], True)
+
+Programs that give a directory of their own use `Memory.open(directory)` and need no home.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pager.clock import Clock, SystemClock
+from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
+from pager.limits import Limits
+from pager.memory import Memory
+from pager.reader import MemoryReader
+from pager.store.files import AgentFiles
+from pager.upkeep import inbox
+from pager.upkeep.checksum import unseal
+from pager.upkeep.lock import held_by
+
+MESSAGE = "message"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """The state of a command that was sent to an agent. `text` says why it was refused."""
+
+    command: str
+    state: Literal["done", "pending", "refused"]
+    text: str = ""
+
+
+class Home:
+    """A directory that holds agents. Every method that takes a name raises RejectedError for an impossible one."""
+
+    def __init__(self, path: str | Path, *, clock: Clock | None = None) -> None:
+        self.path = Path(path).expanduser()
+        self._clock = clock or SystemClock()
+
+    @classmethod
+    def locate(
+        cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    ) -> Home:
+        """Return the home at `path`, else at $SELFPAGER_HOME, else in the user's data directory."""
+        chosen = path or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
+        if not chosen:
+            from platformdirs import user_data_path
+
+            chosen = user_data_path("selfpager")
+        return cls(chosen, clock=clock)
+
+    # which agents there are
+
+    def names(self) -> list[str]:
+        """Return the names of all agents, sorted."""
+        names = (path.parent.name for path in self.path.glob("*/pager.db"))
+        return sorted(name for name in names if _NAME.fullmatch(name))
+
+    def exists(self, name: str) -> bool:
+        return self.files(name).database.is_file()
+
+    def files(self, name: str) -> AgentFiles:
+        """Return where an agent of this name has its files, or would have them."""
+        if not _NAME.fullmatch(name):
+            raise RejectedError(
+                f"{name!r} cannot be an agent's name: use letters, digits, '.', '_' and '-', beginning with a letter "
+                "or digit, at most 64."
+            )
+        return AgentFiles(self.path / name)
+
+    def existing(self, name: str) -> AgentFiles:
+        """Return the files of an agent that exists. Raises NotFoundError with the names of those that do."""
+        files = self.files(name)
+        if files.database.is_file():
+            return files
+        names = ", ".join(self.names()) or "none yet"
+        raise NotFoundError(f"there is no agent {name!r} in {self.path}; there are: {names}.")
+
+    # opening
+
+    def open(self, name: str, **options: Any) -> Memory:
+        """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
+        return Memory.open(self.files(name).directory, clock=self._clock, **options)
+
+    def read(self, name: str, **options: Any) -> MemoryReader:
+        """Open an existing agent for reading. Takes the options of `MemoryReader.open`."""
+        return MemoryReader.open(self.existing(name).directory, clock=self._clock, **options)
+
+    def remove(self, name: str) -> None:
+        """Delete an agent with all its files. Raises InUseError while a process writes it."""
+        files = self.existing(name)
+        with Memory.open(files.directory, embedder=None, clock=self._clock):
+            pass  # nobody else has it open now
+        shutil.rmtree(files.directory)
+
+    def import_file(self, file: Path, name: str) -> None:
+        """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
+        files = self.files(name)
+        if not file.is_file():
+            raise RejectedError(f"there is no file {file}.")
+        if files.directory.exists():
+            raise RejectedError(f"there is an agent in {files.directory} already; give another name with --as.")
+        if not file.stat().st_size:
+            raise RejectedError(f"{file} is empty, so it is damaged: there is nothing to import.")
+        aside = AgentFiles(self.path / f".{name}.import")
+        shutil.rmtree(aside.directory, ignore_errors=True)
+        try:
+            aside.make_directory()
+            shutil.copyfile(file, aside.database)
+            unseal(aside.database)
+            with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
+                if problems := memory.check():
+                    raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
+            aside.directory.rename(files.directory)
+        except StorageError as error:  # it names the copy, which is deleted below
+            raise type(error)(str(error).replace(str(aside.database), str(file))) from error
+        except OSError as error:
+            raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
+        finally:
+            shutil.rmtree(aside.directory, ignore_errors=True)
+
+    # commands for an agent that another process may be running
+
+    def owner(self, name: str) -> dict[str, Any] | None:
+        """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
+        return held_by(self.existing(name).lock)
+
+    def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
+        """Send a command: a message waits for the process that will answer it, an edit is applied at once if none runs.
+
+        It takes effect exactly once, in the order in which commands were sent.
+        """
+        files = self.existing(name)
+        command = inbox.send_command(files.directory, kind, arguments, self._clock)
+        if kind != MESSAGE:
+            self.apply_pending(name)
+        return self.outcomes(name, [command])[0]
+
+    def pending(self, name: str) -> list[dict[str, Any]]:
+        """Return the commands that no process has taken yet, oldest first, with their ids."""
+        return inbox.pending_commands(self.existing(name).directory)
+
+    def apply_pending(self, name: str) -> bool:
+        """Apply pending edits, but no messages, unless a process has the agent open. Return whether that was so."""
+        files = self.existing(name)
+        if held_by(files.lock):
+            return False
+        # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
+        with self.read(name) as reader:
+            limits = reader.limits_at() or Limits.for_window()
+        try:
+            with Memory.open(files.directory, limits=limits, embedder=None, clock=self._clock) as memory:
+                memory.process_inbox(messages=False)
+        except InUseError:
+            return False
+        return True
+
+    def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
+        """Return the state of commands by their ids."""
+        with self.read(name) as reader:
+            return [_outcome(command, reader.inspect.command(command)) for command in commands]
+
+
+def _outcome(command: str, stored: str | None) -> CommandOutcome:
+    if stored is None:
+        return CommandOutcome(command, "pending")
+    state, _, text = stored.partition(": ")
+    return CommandOutcome(command, "done") if state == "done" else CommandOutcome(command, "refused", text)

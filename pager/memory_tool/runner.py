@@ -1,0 +1,66 @@
+"""The provider's memory tool over the tiers, for programs that use the anthropic SDK's own tool runner. Importing this
+module, and only this one, loads that SDK.
+
+`clear_all_memory` is not offered: files can be deleted, and what was said stays. `Memory.purge` destroys for good.
+
+    >>> from pager.memory_tool.runner import TieredMemoryTool
+    >>> with Memory.open(directory, embedder=None) as memory:
+    ...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
+    ...     tool.to_dict()["type"]                 # client.beta.messages.tool_runner(..., tools=[tool])
+    'memory_20250818'
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from anthropic import BaseModel
+from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+from anthropic.types.beta import BetaCacheControlEphemeralParam
+
+from pager.errors import RejectedError
+from pager.memory_tool.files import MemoryFiles
+from pager.reader import MemoryReader
+
+
+class TieredMemoryTool(BetaAbstractMemoryTool):
+    """For `client.beta.messages.tool_runner` of an `Anthropic` client. Whoever opened the memory closes it."""
+
+    def __init__(self, memory: MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+        super().__init__(cache_control=cache_control)
+        self._files = MemoryFiles(memory)
+
+    def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
+        return _answer(self._files, input)
+
+    def _carry_out(self, command: BaseModel) -> str:
+        return _answer(self._files, command.model_dump())
+
+    execute = view = create = str_replace = insert = delete = rename = _carry_out
+
+
+class AsyncTieredMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The same for an `AsyncAnthropic` client: each command runs in a thread."""
+
+    def __init__(self, memory: MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+        super().__init__(cache_control=cache_control)
+        self._files = MemoryFiles(memory)
+
+    async def call(self, input: object) -> str:  # noqa: A002
+        return await asyncio.to_thread(_answer, self._files, input)
+
+    async def _carry_out(self, command: BaseModel) -> str:
+        return await self.call(command.model_dump())
+
+    execute = view = create = str_replace = insert = delete = rename = _carry_out
+
+
+def _answer(files: MemoryFiles, command: object) -> str:
+    if not isinstance(command, Mapping):
+        raise ToolError(f"the input is {command!r:.100}; it has to be an object with a command.")
+    try:
+        return files.run(cast("Mapping[str, Any]", command))
+    except RejectedError as error:
+        raise ToolError(str(error)) from error

@@ -1,0 +1,138 @@
+"""Words of texts and questions: how the word index splits them, which of them say something, and where one stands.
+
+Texts are folded before they are indexed, and so are questions: one form for letters that look or mean the same, without
+accents and points; scripts that put no spaces between words in pieces of one and two letters; each emoji as a word.
+
+    >>> folded("Stra\u00dfe \uff21\uff22 \u6771\u4eac\u90fd"), words("Where is the STRASSE?")
+    ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from pager.blocks import text_of
+from pager.store import Store
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+# Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# Marks that a word is also written without: accents, Hebrew points, Arabic and Syriac vowels, variants of one letter.
+# Not those that make another word or that are a vowel: kana's voicing, the signs of Indic scripts and of Thai.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u08d3-\u08e1\u08e3-\u08ff"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]+"
+)
+# Emoji and other pictures, which no index takes for words; without what only changes their colour.
+_PICTURE = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
+)
+# Letters that are written without their stroke or dot where a keyboard has none, and that Unicode does not take apart.
+_STROKED = str.maketrans(
+    {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
+)
+MOST_WORDS = 256  # a question may be a page long
+# Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        a about all also am an and any are as at be been but by can could did do does for from had has have he her him
+        his how i if in into is it its just me my no not of on or our out she so some than that the their them then
+        there these they this to up us was we were what when where which who why will with would you your
+        aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn weren won wouldn
+        """,
+    )
+)
+# What people say without speaking of anything: no fact helps to answer it.
+_SMALL_TALK = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        again ask asked bye continue cool doing evening fine go goes going good great happy hello help hey hi hmm let
+        lets lol meet moment morning much never nice night no nope oh ok okay perfect please really right say see
+        something sorry sounds start stop sure tell thank thanks today try very wait welcome well wow yeah yes
+        """,
+    )
+)
+
+
+def folded(text: str) -> str:
+    """The text as its words are indexed."""
+    if text.isascii():
+        return text.lower()
+    return _PICTURE.sub(lambda picture: f" picture{ord(picture[0])} ", _UNSPACED.sub(_in_pieces, _plain(text)))
+
+
+def _plain(text: str) -> str:
+    # Marks go before the case does: one of them has a letter for its lower case. What stays is joined again.
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
+
+
+def _in_pieces(run: re.Match[str]) -> str:
+    """Each letter, and every two that stand beside each other. Without vowel signs: the index parts words at them."""
+    letters = [letter for letter in run[0] if not unicodedata.category(letter).startswith("M")]
+    pairs = (one + other for one, other in pairwise(letters))
+    return f" {' '.join([*letters, *pairs])} "
+
+
+def words(text: str) -> list[str]:
+    """The distinct words of a text, without the common ones where there are others."""
+    found = list(dict.fromkeys(_WORD.findall(folded(text).replace("\0", " "))))
+    common = _written(_COMMON, text)
+    telling = [word for word in found if word not in common]
+    return (telling or found)[:MOST_WORDS]
+
+
+def telling_words(text: str) -> list[str]:
+    """The words that say what a message is about; none for a greeting."""
+    empty = _written(_COMMON | _SMALL_TALK, text)
+    return [word for word in words(text) if word not in empty]
+
+
+def _written(known: frozenset[str], text: str) -> frozenset[str]:
+    """Those that the text holds with no mark on them: French tea, "th\u00e9", is no article."""
+    return known.intersection(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
+    """The piece of a long text around the first place where one of these words stands."""
+    if len(text) <= characters:
+        return text
+    start = max(0, _first_place(text, asked) - characters // 4)
+    end = min(len(text), start + characters)
+    return ("… " if start else "") + text[start:end] + (" …" if end < len(text) else "")
+
+
+def _first_place(text: str, asked: Sequence[str]) -> int:
+    """Where in the text the first of these words stands, which have the form that the index gives them."""
+    forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
+    searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
+    place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
+    if len(searched) == len(text) or not place:
+        return place
+    return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)
+
+
+def index_text(text: str, name: str | None = None) -> str:
+    """What is indexed for a text: the name of who said it is one of its words."""
+    return folded(f"{name} {text}" if name else text)
+
+
+def rebuild_index(store: Store) -> None:
+    with store.transaction():
+        store.upkeep.clear_words()
+        for part, name, block in store.upkeep.said_for_words():
+            store.said.index_words(part, index_text(text_of(json.loads(block)), name))
+        for fact, text in store.upkeep.facts_for_words():
+            store.archive.index_words(fact, index_text(text))

@@ -1,0 +1,43 @@
+"""The files of one agent, all in its directory. Nothing else builds these paths.
+
+pager.db     the truth (SQLite)
+chroma/      the vector index, which can be rebuilt from it
+lock         names the process that writes
+inbox/       commands that other processes have left for that process
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """Where the files of one agent are, whether they exist or not."""
+
+    directory: Path
+
+    @property
+    def database(self) -> Path:
+        return self.directory / "pager.db"
+
+    @property
+    def index(self) -> Path:
+        return self.directory / "chroma"
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "lock"
+
+    @property
+    def inbox(self) -> Path:
+        return self.directory / "inbox"
+
+    def make_directory(self) -> None:
+        """Create the directory and its missing parents, readable by their owner only. Raises OSError."""
+        missing = [each for each in (self.directory, *self.directory.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+        if not self.directory.is_dir():
+            raise NotADirectoryError(20, "it is a file", str(self.directory))

@@ -1,0 +1,188 @@
+"""Long lists in pieces, and every place that may hold a text: what a debug view asks. SQL.
+
+The ids of steps, facts and ledger rows have no gaps: a piece in the middle of a list is found without counting to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import tzinfo
+
+from pager.clock import from_micros
+from pager.store.archive import ArchiveTable
+from pager.store.core import CoreTable
+from pager.store.database import Database, Row, Values
+from pager.store.journal import JournalTable
+from pager.store.prompt import answered_of
+from pager.store.rows import Asked, CoreVersion, Piece, Rows, StepRow
+from pager.types import FOREVER, Fact, FactUse, Movement, Usage
+
+BEGINS_CHARS = 240
+FACTS = {  # what a list of facts may be of
+    "all": "",
+    "current": "purged = 0 AND valid_until IS NULL",
+    "ended": "valid_until IS NOT NULL",
+    "used": "uses > 0 AND purged = 0",
+    "unused": "uses = 0 AND valid_until IS NULL AND purged = 0",
+}
+
+
+class BrowseTable:
+    def __init__(
+        self, db: Database, zone: tzinfo, archive: ArchiveTable, core: CoreTable, journal: JournalTable
+    ) -> None:
+        self._db = db
+        self._zone = zone
+        self._archive = archive
+        self._core = core
+        self._journal = journal
+
+    # requests
+
+    def requests(self, limit: int, through: int | None = None) -> list[Asked]:
+        """The newest requests, in order; with `through` up to the one that this step answered."""
+        sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
+        rows = self._db.rows(sql, (FOREVER if through is None else through, limit))
+        return [self._asked(row) for row in reversed(rows)]
+
+    def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
+        """Requests, newest first."""
+        rows = self._db.rows("SELECT * FROM requests ORDER BY step DESC LIMIT ? OFFSET ?", (limit, offset))
+        return Rows(self._db.value("SELECT count(*) FROM requests"), [self._asked(row) for row in rows])
+
+    def usage(self) -> Usage:
+        """What all requests together cost, in tokens."""
+        row = self._db.row(
+            "SELECT sum(input - cache_read - cache_write), sum(output), sum(cache_read), sum(cache_write) FROM requests"
+        )
+        return Usage(*(number or 0 for number in row or ()))
+
+    def after(self, step: int) -> int | None:
+        """The next reply to a request."""
+        return self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
+
+    def _asked(self, row: Row) -> Asked:
+        return Asked(answered_of(row), from_micros(row["at"], self._zone))
+
+    # steps
+
+    def steps(self, offset: int, limit: int) -> Rows[StepRow]:
+        """All steps, newest first."""
+        total = self._db.value("SELECT max(id) FROM steps", default=0)
+        sql = "SELECT * FROM steps WHERE id <= ? ORDER BY id DESC LIMIT ?"
+        rows = self._db.rows(sql, (total - offset, limit))
+        return Rows(total, [self._step(row) for row in rows])
+
+    def step(self, step: int) -> StepRow | None:
+        row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
+        return self._step(row) if row else None
+
+    def _step(self, row: Row) -> StepRow:
+        step = row["id"]
+        told = self._db.rows(
+            "SELECT substr(coalesce(json_extract(block, '$.text'), json_extract(block, '$.content[0].text'), ''), 1, ?)"
+            " AS text, json_extract(block, '$.type') AS type, json_extract(block, '$.name') AS name"
+            " FROM parts WHERE step = ? AND kind = 'said' ORDER BY id LIMIT 12",
+            (BEGINS_CHARS, step),
+        )
+        spoken = [known["text"] for known in told if known["type"] == "text" and known["text"].strip()]
+        tokens = self._db.value(
+            "SELECT sum(z.words + z.digits + z.other + z.code + z.media) FROM parts p JOIN sizes z ON z.part = p.id"
+            " WHERE p.step = ?",
+            (step,),
+            default=0,
+        )
+        resident = self._db.row(
+            "SELECT 1 FROM residency WHERE page = ? AND until_step = ? AND how = 'step'", (f"s{step}", FOREVER)
+        )
+        who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]
+        return StepRow(
+            f"s{step}", row["turn"], row["kind"], who, from_micros(row["at"], self._zone), tokens,
+            resident is not None, bool(row["purged"]), spoken[0] if spoken else "",
+            tuple(str(known["name"]) for known in told if known["type"] == "tool_use"),
+        )  # fmt: skip
+
+    # facts
+
+    def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
+        """Facts of a kind (`FACTS`), newest first; with `text` only those with that in their text, key or tags."""
+        if not text and kind == "all":
+            total = self._db.value("SELECT max(id) FROM facts", default=0)
+            rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
+            return Rows(total, [self._archive.use(row) for row in rows])
+        cased = _cased(text)
+        held = " OR ".join(
+            f"instr(lower({column}), lower(:{name}))" for column in ("text", "key", "tags") for name in cased
+        )
+        where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else ""))) or "1"
+        values: Values = {**cased, "offset": offset, "limit": limit}
+        chosen = f"SELECT id FROM facts WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
+        rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({chosen}) ORDER BY id DESC", values)
+        total = self._db.value(f"SELECT count(*) FROM facts WHERE {where}", values)
+        return Rows(total, [self._archive.use(row) for row in rows])
+
+    # the ledger
+
+    def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:
+        """Rows of the ledger, newest first, all or those of some events."""
+        if not events:
+            total = self._db.value("SELECT max(id) FROM ledger", default=0)
+            rows = self._db.rows("SELECT * FROM ledger WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
+            return Rows(total, [self._journal.movement(row) for row in rows])
+        where = f"event IN ({','.join('?' * len(events))})"
+        chosen = f"SELECT id FROM ledger WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"
+        rows = self._db.rows(f"SELECT * FROM ledger WHERE id IN ({chosen}) ORDER BY id DESC", (*events, limit, offset))
+        total = self._db.value(f"SELECT count(*) FROM ledger WHERE {where}", events)
+        return Rows(total, [self._journal.movement(row) for row in rows])
+
+    def events(self) -> dict[str, int]:
+        """How many rows of each event the ledger has."""
+        return {row[0]: row[1] for row in self._db.rows("SELECT event, count(*) FROM ledger GROUP BY event")}
+
+    def searches(self, likes: Sequence[str], limit: int) -> list[Movement]:
+        """The newest searches whose detail may fit one of the patterns, in order."""
+        fits = " OR ".join(["detail LIKE ?"] * len(likes)) or "0"
+        sql = f"SELECT * FROM ledger WHERE event = 'search' AND ({fits}) ORDER BY id DESC LIMIT ?"
+        return [self._journal.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
+
+    # places that may hold a text
+
+    def pieces_like(self, like: str, after: int, limit: int) -> list[Piece]:
+        """Said parts, oldest first, whose JSON fits a pattern of LIKE."""
+        sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
+        return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
+
+    def pieces_of(self, step: int) -> list[Piece]:
+        return [
+            _piece(r)
+            for r in self._db.rows("SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
+        ]
+
+    def piece(self, part: int) -> Piece | None:
+        row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
+        return _piece(row) if row else None
+
+    def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
+        sql = "SELECT * FROM facts WHERE id > ? AND purged = 0 AND text LIKE ? ORDER BY id LIMIT ?"
+        return [self._archive.use(row).fact for row in self._db.rows(sql, (after, like, limit))]
+
+    def core_like(self, like: str) -> list[str]:
+        """The names of core blocks of which some version fits a pattern."""
+        rows = self._db.rows("SELECT DISTINCT name FROM blocks WHERE value LIKE ? ORDER BY name", (like,))
+        return [row["name"] for row in rows]
+
+    def core_history(self, name: str) -> list[CoreVersion]:
+        """Every version of a core block, oldest first."""
+        rows = self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))
+        return [CoreVersion(self._core.block_of(row), row["step"], place) for place, row in enumerate(rows, start=1)]
+
+
+def _piece(row: Row) -> Piece:
+    return Piece(row["id"], row["step"], row["slot"], bool(row["searchable"]), json.loads(row["block"]))
+
+
+def _cased(text: str) -> dict[str, str]:
+    """A text as it may be written: SQLite's `lower` knows the cases of ASCII letters only."""
+    forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
+    return {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}

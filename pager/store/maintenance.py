@@ -1,0 +1,236 @@
+"""SQL for looking after the database: audits, full-text rebuilds, scrubbing of purged bytes, copies."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from pager.blocks import dump
+from pager.errors import StorageError
+from pager.store.audits import AUDITS
+from pager.store.database import Database
+from pager.store.seam import Change
+from pager.types import Json
+from pager.upkeep.checksum import seal
+
+# Every column in which a text could stand, with its key. JSON columns are walked string by string.
+TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
+    ("steps", "id", "role", False),
+    ("steps", "id", "name", False),
+    ("steps", "id", "session", False),
+    ("parts", "id", "block", True),
+    ("forms", "part", "block", True),
+    ("epochs", "id", "tools", True),
+    ("epochs", "id", "system", True),
+    ("epochs", "id", "preamble", True),
+    ("epochs", "id", "digest", True),
+    ("blocks", "id", "value", False),
+    ("blocks", "id", "description", False),
+    ("facts", "id", "text", False),
+    ("facts", "id", "key", False),
+    ("facts", "id", "tags", True),
+    ("facts", "id", "forgotten", False),
+    ("ledger", "id", "reason", False),
+    ("ledger", "id", "detail", True),
+    ("commands", "id", "outcome", False),
+    ("residency", "rowid", "reason", False),
+    ("meta", "key", "value", False),
+)
+
+
+def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
+    """`text` with what it says of one core block changed."""
+    element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
+    return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
+
+
+class UpkeepTable:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # audits
+
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        try:
+            found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
+        except StorageError as error:
+            return [str(error)]  # too damaged to be looked over
+        broken = [
+            f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in self._db.rows("PRAGMA foreign_key_check")
+        ]
+        return [text for text in found if text != "ok"] + broken
+
+    def audit(self) -> list[tuple[str, str]]:
+        """Every law that does not hold, with the rows that break it."""
+        broken = [(audit, self._db.rows(f"{audit.sql} LIMIT 5")) for audit in AUDITS]
+        return [
+            (audit.law, f"{audit.wrong}: {', '.join(str(row[0]) for row in rows)}") for audit, rows in broken if rows
+        ]
+
+    def words_missing(self) -> list[str]:
+        """Full-text tables that do not hold exactly what they should."""
+        wanted = {
+            "said_words": "SELECT count(*) FROM parts WHERE searchable = 1",
+            "fact_words": "SELECT count(*) FROM facts WHERE purged = 0",
+        }
+        missing: list[str] = []
+        for table, sql in wanted.items():
+            held, should = self._db.value(f"SELECT count(*) FROM {table}_docsize"), self._db.value(sql)
+            if held != should or not self._sound(table):
+                missing.append(f"{table} holds {held} of {should} texts")
+        return missing
+
+    def _sound(self, table: str) -> bool:
+        try:
+            self._db.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+        except StorageError:
+            return False
+        return True
+
+    # full text
+
+    def clear_words(self) -> None:
+        for table in ("said_words", "fact_words"):
+            self._db.run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+
+    def facts_for_words(self) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in self._db.rows("SELECT id, text FROM facts WHERE purged = 0 ORDER BY id")]
+
+    def said_for_words(self) -> list[tuple[int, str | None, str]]:
+        sql = (
+            "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step"
+            " WHERE p.searchable = 1 ORDER BY p.id"
+        )
+        return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
+
+    # purging
+
+    def rewrite(self, change: Change) -> list[tuple[str, int]]:
+        """Put every text of the database through `change(text, is_json)`; the (table, row) of each that changed."""
+        changed: list[tuple[str, int]] = []
+        for table, key, column, is_json in TEXT_COLUMNS:
+            if table == "forms":
+                changed += self._rewrite_forms(change)
+                continue
+            ours = " AND key LIKE 'note:%'" if table == "meta" else ""  # what a program keeps; the rest says no text
+            sql = f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL{ours}"
+            for row in self._db.rows(sql):
+                text: str | None = change(row["text"], is_json=is_json)
+                if text != row["text"]:
+                    if (table, column) == ("facts", "key"):
+                        text = None  # two keys that were purged must not become one
+                    self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
+                    changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
+        self._rewrite_tags(change)
+        return changed
+
+    def _rewrite_tags(self, change: Change) -> None:
+        for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
+            tag = change(row["tag"], is_json=False)
+            if tag != row["tag"]:
+                self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
+
+    def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
+        changed: list[tuple[str, int]] = []
+        for row in self._db.rows("SELECT part, epoch, block FROM forms WHERE block IS NOT NULL"):
+            text = change(row["block"], is_json=True)
+            if text != row["block"]:
+                where = (text, row["part"], row["epoch"])
+                self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
+                changed.append(("forms", row["part"]))
+        return changed
+
+    def parts_in(self, step: int) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in self._db.rows("SELECT id, block FROM parts WHERE step = ?", (step,))]
+
+    def asides_naming(self, pages: Sequence[str]) -> list[int]:
+        """Parts that our own tools or we ourselves wrote and that may quote pages: all that mention one by its id."""
+        before = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # the block is JSON: a new line ends in a letter there
+        named = re.compile(rf"{before}(?:{'|'.join(pages)})(?![A-Za-z0-9])")
+        sql = "SELECT id, block FROM parts WHERE kind <> 'said' OR (slot = 'result' AND searchable = 0)"
+        return [row["id"] for row in self._db.rows(sql) if named.search(row["block"])]
+
+    def overwrite_part(self, part: int, change: Callable[[str], str]) -> None:
+        """Put a part, as it came and as it was carried, through `change`; it is searchable no more."""
+        row = self._db.row("SELECT block FROM parts WHERE id = ?", (part,))
+        if row is None:
+            return
+        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (change(row["block"]), part))
+        for table in ("said_vectors", "said_owed"):
+            self._db.run(f"DELETE FROM {table} WHERE part = ?", (part,))
+        for form in self._db.rows("SELECT epoch, block FROM forms WHERE part = ? AND block IS NOT NULL", (part,)):
+            where = (change(form["block"]), part, form["epoch"])
+            self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
+
+    def preambles(self) -> list[tuple[int, str, str]]:
+        """Every epoch with its preamble and its digest, as JSON."""
+        return [tuple(row) for row in self._db.rows("SELECT id, preamble, digest FROM epochs")]
+
+    def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
+        self._db.run("UPDATE epochs SET preamble = ?, digest = ? WHERE id = ?", (preamble, digest, epoch))
+
+    def put_movement(self, movement: int, reason: str, detail: Json) -> None:
+        self._db.run("UPDATE ledger SET reason = ?, detail = ? WHERE id = ?", (reason, dump(detail), movement))
+
+    def put_block(self, version: int, value: str) -> None:
+        self._db.run("UPDATE blocks SET value = ? WHERE id = ?", (value, version))
+
+    def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
+        """Put a core block, as ended epochs and their updates showed it, through `change`."""
+        for row in self._db.rows("SELECT id, system FROM epochs WHERE json_array_length(system) > 1"):
+            system = json.loads(row["system"])
+            system[1]["text"] = _in_block(name, system[1]["text"], change)
+            self._db.run("UPDATE epochs SET system = ? WHERE id = ?", (dump(system), row["id"]))
+        for row in self._db.rows("SELECT id, block FROM parts WHERE kind = 'update'"):
+            block = json.loads(row["block"])
+            block["text"] = _in_block(name, block["text"], change)
+            self._db.run("UPDATE parts SET block = ? WHERE id = ?", (dump(block), row["id"]))
+
+    def mark_step_purged(self, step: int) -> None:
+        self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
+
+    def mark_fact_purged(self, fact: int) -> None:
+        self._db.run(
+            "UPDATE facts SET purged = 1, text = '', key = NULL, tags = '[]', forgotten = NULL WHERE id = ?", (fact,)
+        )
+        self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
+        self.drop_vector(fact)
+
+    def drop_vector(self, fact: int) -> None:
+        self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
+
+    def erase_freed(self) -> None:
+        """No freed page, no log keeps what was deleted. A reader that still reads an old state prevents it."""
+        self._db.run("VACUUM")
+        row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
+        if row is not None and row[0]:
+            raise StorageError(
+                f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the "
+                "readers (a debug view, a backup) and open the agent again: it finishes by itself."
+            )
+
+    # copies
+
+    def copy_to(self, file: Path, values: Mapping[str, str] | None = None) -> None:
+        """A copy of what is committed, with further single values in it, sealed and on disk when this returns."""
+        try:
+            file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
+        except FileExistsError:
+            raise StorageError(f"{file} exists already; choose another name.") from None
+        except OSError as error:
+            raise StorageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
+        try:
+            self._db.run("VACUUM INTO ?", (str(file),))
+            if values:
+                with closing(sqlite3.connect(file)) as copy, copy:
+                    copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+            seal(file)  # and syncs it, which SQLite does not do with what it vacuums into
+        except (StorageError, sqlite3.Error, OSError) as error:
+            file.unlink(missing_ok=True)  # half a copy
+            reason = error.__cause__ or error
+            raise StorageError(f"{file} cannot be written ({reason}). Choose another place.") from error

@@ -1,0 +1,292 @@
+"""How many tokens a text has for tiktoken's o200k_base, by kind of text. The only module that knows tiktoken.
+
+The table comes with the project and is loaded at the first count (a tenth of a second); there is no network.
+Any string is counted, as plain text: `<|endoftext|>` is seven tokens, a lone surrogate counts as the U+FFFD it
+will be sent as, ten million spaces are a number like any other. Long texts are encoded in pieces, cut where
+tiktoken cuts as well; only a run of 15,000 characters without a space is cut inside, where a count may be off by
+a token or so per cut.
+
+    >>> count("Call 0800 123, please!")
+    Counts(words=2, digits=3, other=0, code=4, media=0)
+    >>> exceeds("a" * 10_000_000, 8000)
+    True
+    >>> head("one two three four", 2), tail("one two three four", 2)
+    ('one two', ' three four')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from operator import add, sub
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from pager.errors import PagerError
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+TABLE = Path(__file__).parent.parent / "data" / "o200k_base.zlib"
+TABLE_SHA256 = "75a984bf59dfb77b03d00f651cb144e88345efa853f75797f4fdb2eb674a1c7e"  # of what it expands to
+LONGEST_TOKEN_BYTES = 128
+PIECE_CHARACTERS = 16_384  # tiktoken's pattern overflows its stack, and panics, at a million spaces or so
+NEAR_CHARACTERS = 1_024  # how far from the end of a piece a good cut is looked for
+LONGEST_JOINED = 32  # characters that `head` and `tail` give up to keep an emoji or an accented letter whole
+
+# o200k_base as in tiktoken_ext/openai_public.py, which would download the table.
+PATTERN = "|".join(
+    [
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)
+
+
+class Counts(NamedTuple):
+    """Tokens by kind of text, because other tokenizers differ from tiktoken by a different factor for each."""
+
+    words: int = 0  # ASCII letters, with the space before them
+    digits: int = 0  # any ASCII digit
+    other: int = 0  # anything beyond ASCII: other scripts, accented letters, emoji
+    code: int = 0  # punctuation, symbols, runs of white space, and letters glued to them, as in "(self"
+    media: int = 0  # images and documents; no text gives any
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+    # A tuple's + would append. Here it adds up, so that `sum(counts, ZERO)` is a Counts.
+    def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Counts(*map(add, self, more))
+
+    def __sub__(self, less: Counts) -> Counts:
+        return Counts(*map(sub, self, less))
+
+
+ZERO = Counts()
+
+
+def count(text: str) -> Counts:
+    frequencies: Counter[int] = Counter()
+    for start, end in _pieces(text):
+        frequencies.update(_encode(text[start:end]))
+    sums = [0] * len(Counts._fields)
+    for token, times in frequencies.items():
+        kind = _kinds.get(token)
+        if kind is None:
+            kind = _kinds[token] = _kind(_encoding().decode_single_token_bytes(token))
+        sums[kind] += times
+    return Counts(*sums)
+
+
+def total(text: str) -> int:
+    return sum(len(_encode(text[start:end])) for start, end in _pieces(text))
+
+
+def exceeds(text: str, limit_tokens: int) -> bool:
+    """`total(text) > limit_tokens`, without reading on once that is sure."""
+    if len(text) > LONGEST_TOKEN_BYTES * limit_tokens:
+        return limit_tokens < 0 or bool(text)
+    if upper_bound(text) <= limit_tokens:
+        return False
+    used = 0
+    for start, end in _pieces(text):
+        used += len(_encode(text[start:end]))
+        if used > limit_tokens:
+            return True
+    return False
+
+
+def head(text: str, limit_tokens: int) -> str:
+    """As many whole tokens from the beginning as the limit allows, or a few characters less where that would part
+    what belongs together (a letter and its accents, a composed emoji)."""
+    if limit_tokens <= 0:
+        return ""
+    window = text[: LONGEST_TOKEN_BYTES * limit_tokens + 1]
+    left = limit_tokens
+    for start, end in _pieces(window):
+        piece = window[start:end]
+        size = len(_encode(piece))
+        if size > left:
+            return window[: start + _fitting_head(piece, left)]
+        left -= size
+    return text
+
+
+def tail(text: str, limit_tokens: int) -> str:
+    """The same from the end."""
+    if limit_tokens <= 0:
+        return ""
+    if not exceeds(text, limit_tokens):
+        return text
+    start = end = len(text)
+    left = limit_tokens
+    while end > 0:
+        start = _cut_before(text, end)
+        piece = text[start:end]
+        size = len(_encode(piece))
+        if size > left:
+            start += _fitting_tail(piece, left)
+            break
+        left -= size
+        end = start
+    # A run without spaces is cut at other places when it is counted from here.
+    while (excess := total(text[start:]) - limit_tokens) > 0:
+        start += excess
+    return text[start:]
+
+
+def upper_bound(text: str) -> int:
+    """No tokenizer gives more: one token per byte of UTF-8. Loads nothing."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def byte_bound(text: str) -> int:
+    """More than any plausible tokenizer gives, and never less than `total`: a bound by kind of character.
+
+    One token per byte; but a space directly before a letter belongs to its word, and the lower-case letters of a
+    word count half, except a letter that stands alone and five consonants in a row, as in keys and hashes. English
+    prose gets about twice its tokens. Strings exist that are worse for tiktoken ("xqkqxq"), hence also `total`.
+    """
+    shape = text.encode("utf-8", "surrogatepass").translate(_SHAPES)
+    halved = shape.count(b"v") + shape.count(b"c") - sum(map(len, _ODD_LETTERS.findall(shape)))
+    joined = shape.count(b" v") + shape.count(b" c") + shape.count(b" U")
+    return max(len(shape) - joined - halved // 2, total(text))
+
+
+def _shapes() -> bytes:
+    table = bytearray(b"." * 256)
+    table[ord(" ")] = ord(" ")
+    for letter in range(26):
+        table[ord("A") + letter] = ord("U")
+        table[ord("a") + letter] = ord("v" if chr(ord("a") + letter) in "aeiouy" else "c")
+    return bytes(table)
+
+
+_SHAPES = _shapes()
+_ODD_LETTERS = re.compile(rb"c{5,}|(?<![Uvc])[vc](?![vc])")
+
+
+def _fitting_head(piece: str, limit_tokens: int) -> int:
+    """How many characters of the piece, in whole tokens, fit."""
+    tokens = _encode(piece)
+    keep = limit_tokens
+    while True:
+        # Tokens that end inside a character are left out with it.
+        length = len(_encoding().decode_bytes(tokens[:keep]).decode(errors="ignore"))
+        shorter = range(length, max(-1, length - LONGEST_JOINED), -1)
+        length = next((end for end in shorter if not _joined(piece, end)), length)
+        # Counted alone, a part may have a token more than it had in the whole.
+        excess = len(_encode(piece[:length])) - limit_tokens
+        if excess <= 0:
+            return length
+        keep = max(0, keep - excess)
+
+
+def _fitting_tail(piece: str, limit_tokens: int) -> int:
+    """The same from the end: where in the piece the part that fits begins."""
+    tokens = _encode(piece)
+    keep = limit_tokens
+    while True:
+        kept = tokens[max(0, len(tokens) - keep) :]
+        start = len(piece) - len(_encoding().decode_bytes(kept).decode(errors="ignore"))
+        later = range(start, min(len(piece) + 1, start + LONGEST_JOINED))
+        start = next((begin for begin in later if not _joined(piece, begin)), start)
+        excess = len(_encode(piece[start:])) - limit_tokens
+        if excess <= 0:
+            return start
+        keep = max(0, keep - excess)
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether a cut at this place would part what is read as one character."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    return (
+        after == "\u200d"
+        or before == "\u200d"
+        or unicodedata.category(after) in ("Mn", "Mc", "Me")
+        or "\U0001f3fb" <= after <= "\U0001f3ff"  # skin tones
+        or "\udc00" <= after <= "\udfff"
+        or (before == "\r" and after == "\n")
+    )
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where to cut a long text: a space behind something else always begins a new word of tiktoken's pattern, so
+    the pieces have exactly the tokens of the whole."""
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        end = start + PIECE_CHARACTERS
+        for cut in _CUT.finditer(text, end - NEAR_CHARACTERS, end):
+            end = cut.start()
+        yield start, end
+        start = end
+    if start < len(text):
+        yield start, len(text)
+
+
+def _cut_before(text: str, end: int) -> int:
+    """The same from the end: where the last piece before `end` begins."""
+    start = end - PIECE_CHARACTERS
+    if start <= 0:
+        return 0
+    cut = _CUT.search(text, start, start + NEAR_CHARACTERS)
+    return cut.start() if cut else start
+
+
+_CUT = re.compile(r"(?<=\S) ")
+
+
+def _kind(token: bytes) -> int:
+    if not token.isascii():
+        name = "other"
+    elif any(byte in b"0123456789" for byte in token):
+        name = "digits"
+    elif token.removeprefix(b" ").replace(b"'", b"").isalpha():
+        name = "words"
+    else:
+        name = "code"
+    return Counts._fields.index(name)
+
+
+def _encode(text: str) -> list[int]:
+    return _encoding().encode_ordinary(text)
+
+
+def _encoding() -> Encoding:
+    global _loaded  # noqa: PLW0603  the one table of the process, 80 MB
+    if _loaded is None:
+        with _loading:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> Encoding:
+    import tiktoken
+
+    table = zlib.decompress(TABLE.read_bytes())
+    if hashlib.sha256(table).hexdigest() != TABLE_SHA256:
+        raise PagerError(f"{TABLE} is not the file that was shipped: install selfpager again.")
+    tokens = table.split(b"\xff")
+    tokens[tokens.index(b"")] = b"\xff"
+    ranks = dict(zip(tokens, range(len(tokens)), strict=True))
+    return tiktoken.Encoding("o200k_base", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
+
+
+_loaded: Encoding | None = None
+_loading = Lock()
+_kinds: dict[int, int] = {}

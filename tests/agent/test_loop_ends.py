@@ -1,0 +1,342 @@
+"""How requests and replies end: every stop reason, lost streams, outages, and what is no reply at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.events import Replied, Stopped, StreamLost, Text, ToolFinished, ToolStarted
+from agents.loop import Patience
+from agents.meter import RunLimits
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import FinishedReply, ModelError, ModelUnavailableError, PromptTooLongError
+from agents.rehearsal.script import disconnect, http_error, stall, stream_error, too_long, truncate
+from agents.tools.functions import Tool
+from pager.conversation.replies import CUT_CALL
+from tests.standin import Reply, Standin, call, thinking
+from tests.support import HandClock
+from tests.support.hands import look
+from tests.support.stage import Said, Stage, last, stage_in, until
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+def said(stage: Stage) -> str:
+    return str(stage.requests[-1]["messages"])
+
+
+# ---- every stop reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "ends", "text"),
+    [
+        (["Hello."], "answered", "Hello."),
+        ([call("look"), "Calm."], "answered", "Calm."),
+        ([Reply.stopped_by("END", "Hello.")], "answered", "Hello."),
+        ([Reply.cut_text("I was ab")], "cut", "I was ab"),
+        ([Reply.window_exceeded("I was ab"), "Calm."], "answered", "Calm."),
+        ([Reply.window_exceeded(f"I was {at}") for at in "abc"], "cut", "I was c"),
+        ([Reply.refusal()], "refused", ""),
+        ([Reply.refusal("I will n")], "refused", "I will n"),
+        ([Reply.empty()], "answered", ""),
+        ([Reply.blank()], "answered", "\n\n"),
+        ([Reply.only_thinking()], "answered", ""),
+        ([Reply.cut_call("look", {"at": "s"}), "Calm."], "answered", "Calm."),
+        ([Reply("One moment.", stop_reason="pause_turn"), "Calm."], "answered", "Calm."),
+    ],
+)
+def test_every_stop_reason_ends_well(stage: Stage, lines: list[Said], ends: str, text: str) -> None:
+    agent = stage.says(*lines).agent(look)
+    turn = agent.turn("go")
+    assert (turn.stopped.reason, turn.text) == (ends, text)
+    assert not agent.memory.turn_is_open
+    for words in ("and now?", "and then?"):  # what was said stays valid
+        assert stage.says(Reply(thinking("hm"), "Fine.")).agent
+        assert agent.turn(words).text == "Fine."
+    assert agent.memory.check() == []
+
+
+def test_a_refusal_leaves_together_with_its_request(stage: Stage) -> None:
+    agent = stage.says("Hello.", Reply.refusal("I will n"), "Fine.").agent()
+    agent.turn("good morning")
+    agent.turn("something bad")
+    agent.turn("something good")
+    assert "good morning" in said(stage)
+    assert "something bad" not in said(stage)
+
+
+def test_a_cut_call_is_not_run_but_the_whole_ones_before_it_are(stage: Stage) -> None:
+    seen: list[str] = []
+
+    def touch(what: str) -> str:
+        """Touch."""
+        seen.append(what)
+        return "touched"
+
+    stage.says(Reply.cut_call("touch", {"what": "win"}, call("touch", {"what": "door"})), "Good.")
+    assert stage.agent(touch).turn("go").text == "Good."
+    assert seen == ["door"]
+    texts = {block["tool_use_id"]: block["content"][0]["text"] for block in stage.last}
+    assert sorted(texts.values()) == sorted(["touched", CUT_CALL])
+
+
+def test_three_cut_calls_in_a_row_end_the_turn(stage: Stage) -> None:
+    stage.says(*3 * [Reply.cut_call("look", {"at": "s"}, call("look", {"at": "sky"}))])
+    agent = stage.agent(look)
+    events = list(agent.stream("go"))
+    assert events[-1].reason == "cut"  # type: ignore[union-attr]
+    assert len([event for event in events if isinstance(event, ToolFinished)]) == 3
+    assert not agent.memory.turn_is_open
+    assert stage.says("Fine.").agent
+    assert agent.turn("shorter").text == "Fine."
+
+
+def test_a_paused_reply_goes_on_as_it_came(stage: Stage) -> None:
+    stage.says(Reply.pause("hats", "Let me search."), "Hats are in.")
+    agent = stage.agent(look, tools=[*map(_definition, [look]), SEARCH])
+    assert agent.turn("what is in?").text == "Hats are in."
+    last = stage.requests[-1]["messages"][-1]
+    assert (last["role"], [block["type"] for block in last["content"]]) == ("assistant", ["text", "server_tool_use"])
+
+
+def _definition(function: Callable[..., Any]) -> Any:
+    return Tool.of(function).definition
+
+
+@pytest.mark.parametrize("goes_on", ["Hats are in.", Reply("Wait.", call("look"))])
+def test_something_said_into_a_paused_turn_waits_until_it_went_on(stage: Stage, goes_on: Said) -> None:
+    stage.says(Reply("One moment.", stop_reason="pause_turn"), http_error(400, "no"), goes_on, "And warm.")
+    agent = stage.agent(look)
+    with pytest.raises(ModelError):
+        agent.turn("what is in?")
+    assert agent.turn("and the weather?").text == "And warm."
+    assert stage.last[0]["text"] == "and the weather?"
+
+
+def test_a_stop_before_a_paused_reply_went_on_says_that_nothing_was_taken(stage: Stage) -> None:
+    stage.says(Reply("One moment.", stop_reason="pause_turn"), http_error(400, "no"), http_error(529), "Hats are in.")
+    agent = stage.agent(look)
+    with pytest.raises(ModelError):
+        agent.turn("what is in?")
+    events = agent.stream("and the weather?")
+    until(events, StreamLost)
+    agent.stop()
+    stopped = last(events)
+    assert stopped.reason == "cancelled"
+    assert "was not taken" in stopped.text
+    assert agent.resume().text == "Hats are in."
+    assert stage.says("Warm.").agent
+    assert agent.turn("and the weather?").text == "Warm."
+    assert said(stage).count("and the weather?") == 1
+
+
+# ---- what is no finished reply
+
+
+LOST = [
+    disconnect(after=0.6), disconnect(after=0), truncate(after=0.6), stream_error(after=0.6), stall(after=0.6),
+    stall(after=0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_a_lost_stream_leaves_nothing_and_is_asked_again(stage: Stage, fault: Said) -> None:
+    stage.follows(lambda params: Reply("These words are a reply. " * 20))
+    agent = stage.says(fault).agent(model=stage.model(read_seconds=0.2))
+    events = list(agent.stream("go"))
+    lost = next(index for index, event in enumerate(events) if isinstance(event, StreamLost))
+    assert sum(isinstance(event, Replied) for event in events) == 1
+    first, second = stage.requests[-2:] if len(stage.requests) > 1 else 2 * stage.requests
+    assert first == second
+    whole = "".join(event.text for event in events[lost:] if isinstance(event, Text))
+    assert whole == "These words are a reply. " * 20
+    assert agent.turn("and?").text == whole
+    assert agent.memory.check() == []
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_an_outage_is_waited_out_with_growing_pauses(stage: Stage, status: int) -> None:
+    waits: list[float] = []
+    patience = Patience(1_000, first_pause_seconds=1, longest_pause_seconds=5, wait=waits.append)
+    agent = stage.says(*5 * [http_error(status)], "Back.").agent(patience=patience)
+    assert agent.turn("go").text == "Back."
+    assert waits == [1, 2, 4, 5, 5]
+
+
+def test_a_connection_that_is_lost_again_and_again_is_an_outage_too(stage: Stage) -> None:
+    waits: list[float] = []
+    agent = stage.says(*2 * [truncate(after=0.6), disconnect(after=0.6)], "Back.").agent(
+        patience=Patience(100, wait=waits.append)
+    )
+    assert agent.turn("go").text == "Back."
+    assert waits == [1, 2, 4, 8]
+
+
+def test_what_the_provider_asks_for_is_waited(stage: Stage) -> None:
+    waits: list[float] = []
+    patience = Patience(100, wait=waits.append)
+    agent = stage.says(http_error(429, retry_after=40), http_error(429, retry_after=61)).agent(patience=patience)
+    with pytest.raises(ModelUnavailableError, match="429"):  # longer than there is patience for: it says so at once
+        agent.turn("go")
+    assert waits == [40]
+    assert stage.says("Back.").agent
+    assert agent.resume().text == "Back."
+
+
+def test_when_patience_ends_the_turn_stays_open(stage: Stage) -> None:
+    waits: list[float] = []
+    agent = stage.says(*4 * [http_error(529)]).agent(patience=Patience(6, wait=waits.append))
+    with pytest.raises(ModelUnavailableError):
+        agent.turn("are you there?")
+    assert waits == [1, 2, 3]
+    assert agent.memory.turn_is_open
+    assert stage.says("Here.").agent
+    assert agent.resume().text == "Here."
+    assert [message["role"] for message in stage.requests[-1]["messages"]] == ["user"]
+
+
+def test_stop_ends_the_waiting(stage: Stage) -> None:
+    agent = stage.says(http_error(529)).agent(patience=Patience(3_600, first_pause_seconds=3_600))
+    events = agent.stream("go")
+    until(events, StreamLost)
+    agent.stop()  # or this test would take an hour
+    assert [event.reason for event in events if isinstance(event, Stopped)] == ["cancelled"]
+    assert stage.says("Here.").agent
+    assert agent.resume().text == "Here."
+
+
+def test_minutes_hold_while_waiting(stage: Stage) -> None:
+    def wait(seconds: float) -> None:
+        clock.set(clock.now() + timedelta(seconds=seconds))
+
+    clock = HandClock()
+    patience = Patience(3_600, first_pause_seconds=600, wait=wait)
+    agent = stage.says(http_error(529)).agent(limits=RunLimits(max_minutes=2), patience=patience, clock=clock)
+    assert agent.turn("go").stopped.reason == "minutes"
+
+
+def test_a_window_smaller_than_thought_is_learned(tmp_path: Path) -> None:
+    with stage_in(tmp_path, Standin(limit_tokens=12_000)) as stage:
+        agent = stage.agent(window=20_000, count_tokens=None)
+        for number in range(30):
+            words = f"turn {number}: " + "and so we went on and on " * 30
+            assert agent.turn(words).stopped.reason == "answered"
+            assert words in said(stage)
+        refused = [each["message"] for each in stage.service.rejected]
+        assert refused
+        assert all("prompt is too long" in each or "exceed context limit" in each for each in refused)
+        assert len(refused) < 5
+        assert "the provider said that the prompt is too long" in [move.reason for move in agent.memory.ledger()]
+
+
+def test_the_words_of_llama_cpp_are_understood_too(stage: Stage) -> None:
+    agent = stage.says("Hello.").agent()
+    agent.turn("hello")
+    words = "request (9031 tokens) exceeds the available context size (8192 tokens), try increasing it"
+    stage.says(http_error(400, words), "Here.")
+    assert agent.turn("go on").text == "Here."
+    assert [move.tokens for move in agent.memory.ledger(events=["error"])] == [9031]
+
+
+def test_too_long_is_tried_again_with_a_bound(stage: Stage) -> None:
+    agent = stage.says(*3 * [too_long(60_100, 60_000)]).agent()
+    with pytest.raises(PromptTooLongError, match="60100"):
+        agent.turn("four")
+    assert agent.memory.turn_is_open
+    assert stage.says("Fine again.").agent
+    assert agent.resume().text == "Fine again."
+
+
+def test_a_request_that_is_refused_is_not_sent_again(stage: Stage) -> None:
+    agent = stage.says(http_error(400, "thinking: no")).agent()
+    with pytest.raises(ModelError, match="thinking: no"):
+        agent.turn("go")
+    assert stage.service.control("log", {})["asked"] == 1
+
+
+class Babbling:
+    """A model whose first replies are none that could be sent back."""
+
+    name = "m"
+
+    def __init__(self, model: AnthropicModel, *bad: dict[str, Any]) -> None:
+        self._model = model
+        self._bad = list(bad)
+        self.count_tokens, self.max_input_tokens, self.close = model.count_tokens, model.max_input_tokens, model.close
+
+    def stream(self, params: Any) -> Any:
+        reply = yield from self._model.stream(params)
+        return FinishedReply({**reply.message, **self._bad.pop(0)}) if self._bad else reply
+
+
+NO_NAME = {"content": [{"type": "tool_use", "id": "c", "name": "", "input": {}}], "stop_reason": "tool_use"}
+NO_INPUT = {"content": [{"type": "tool_use", "id": "c", "name": "look", "input": [1]}], "stop_reason": "tool_use"}
+NO_TEXT = {"content": [{"type": "text", "text": None}]}
+NO_USAGE = {"usage": {"input_tokens": "many"}}
+
+
+def test_a_malformed_reply_is_voided_and_asked_again(stage: Stage) -> None:
+    stage.says("bad one", "bad two", "Good.")
+    waits: list[float] = []
+    model = Babbling(stage.model(), NO_NAME, NO_TEXT)
+    agent = stage.agent(look, model=model, patience=Patience(wait=waits.append))
+    events = list(agent.stream("go"))
+    assert waits == [1, 2]
+    kinds = [type(event) for event in events if isinstance(event, Text | StreamLost | Replied)]
+    assert kinds == [Text, StreamLost, Text, StreamLost, Text, Replied]
+    assert [step.page_id for step in agent.memory.resident()] == ["s1", "s2"]
+    assert stage.requests[0] == stage.requests[2]
+
+
+def test_after_three_malformed_replies_it_fails_clearly_and_nothing_is_kept(stage: Stage) -> None:
+    stage.says("bad one", "bad two", "bad three")
+    agent = stage.agent(look, model=Babbling(stage.model(), NO_INPUT, NO_USAGE, NO_NAME))
+    with pytest.raises(ModelError, match=r"3 replies in a row .* 1 to 128 of"):
+        agent.turn("go")
+    assert (agent.memory.turn_is_open, agent.memory.open_calls) == (True, [])
+    assert agent.meter.steps == 0
+    assert stage.says("Good.").agent
+    assert agent.resume().text == "Good."
+    assert agent.memory.check() == []
+
+
+def test_a_stream_that_makes_no_sense_is_asked_again(stage: Stage) -> None:
+    agent = stage.says({**call("look", {}), "raw_json": "}{"}, "Good.").agent(look)
+    events = list(agent.stream("go"))
+    assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [1.0]
+    assert not any(isinstance(event, ToolStarted) for event in events)
+
+
+def test_a_provider_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once(stage: Stage) -> None:
+    agent = stage.says(http_error(429, retry_after=3_600)).agent(look, patience=Patience(total_seconds=30))
+    with pytest.raises(ModelUnavailableError, match="429"):
+        agent.turn("go")
+    assert agent.memory.turn_is_open
+
+
+@pytest.mark.parametrize(("status", "told"), [(401, "model.api_key"), (404, "model.id"), (403, "may do")])
+def test_what_the_provider_refuses_says_where_to_look(stage: Stage, status: int, told: str) -> None:
+    agent = stage.says(http_error(status, "no such thing")).agent(look)
+    with pytest.raises(ModelError, match=told) as error:
+        agent.turn("go")
+    assert "{" not in str(error.value)
+
+
+def test_without_a_key_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    model = AnthropicModel("m", base_url="http://example.org:9")
+    with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):
+        model.max_input_tokens()
+    model.close()
+
+
+def test_a_client_without_its_region_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ModelError, match="cannot be made"):
+        AnthropicModel("m", provider="bedrock").max_input_tokens()

@@ -1,0 +1,370 @@
+"""`selfpager show` as a person and as a program see it: what it says, not where it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agents import palette
+from agents.cli import bar
+from agents.cli.common import Shared
+from agents.cli.main import cli, run
+from agents.cli.show import LOOK_SECONDS, follow
+from agents.cli.terminal import as_json
+from agents.cli.visible import harmless, visible
+from agents.explain import snapshot
+from agents.explain.snapshot_parts import Thresholds, Window, WindowPart
+from agents.explain.window_parts import PARTS
+from pager import BlockSpec, Memory, MemoryReader
+from tests.standin import call, thinking
+from tests.support import Talk, Words
+
+HOSTILE = (
+    "[bold]not bold[/bold] [/] [link=x]y :smile: \x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u2066"
+    "\r\b\0\x7f\U000e0041 ünï 👩\u200d👩\u200d👧 日本"
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three agents: anna with a past, hana with hostile texts everywhere, nobody with nothing."""
+    home = tmp_path_factory.mktemp("home")
+    blocks = {"human": BlockSpec(limit_tokens=200), "rules": BlockSpec(value="be kind", read_only=True)}
+    anna = Talk(home / "anna", window=6_000, core=blocks, embedder=Words())
+    for number in range(12):
+        anna.ask(f"story {number} " + "and so it went on " * 30, thinking("hm"), call("weather", {"city": "Porto"}))
+        anna.answer("sunny")
+        anna.memory.core_append("human", f"likes story {number}")
+        anna.reply("It is sunny.")
+    anna.memory.archive("prefers window seats", key="seat")
+    anna.memory.archive("prefers aisle seats", key="seat")
+    anna.memory.archive("lives in Porto")
+    anna.memory.search_archive("aisle", limit=1)
+    anna.memory.page_in("f3", pin=True)
+    anna.ask("and now?", "It is late.")
+    anna.memory.close()
+    hana = Talk(home / "hana", core={"human": BlockSpec(value=HOSTILE, description=HOSTILE)}, model=f"m{HOSTILE}")
+    hana.memory.append_user(HOSTILE, name=f"\x1b[{HOSTILE}")
+    hana.reply(HOSTILE, call("weather", {"city": HOSTILE}))
+    hana.answer(HOSTILE)
+    hana.reply("ok")
+    fact = hana.memory.archive(HOSTILE, key=HOSTILE, tags=[HOSTILE], actor=HOSTILE)
+    hana.memory.search_archive(HOSTILE)
+    hana.memory.forget(fact.id, HOSTILE)
+    hana.memory.close()
+    Memory.open(home / "nobody", embedder=None).close()
+    return home
+
+
+def show(home: Path, *arguments: str, env: dict[str, str] | None = None) -> Result:
+    known = {"COLUMNS": "80", "NO_COLOR": None, "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **(env or {})}
+    runner = CliRunner(env=known)
+    return runner.invoke(cli, ["show", *arguments, "--home", str(home)], obj=Shared(), standalone_mode=False)
+
+
+def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
+    result = show(home, *arguments, env=env)
+    assert result.exception is None
+    assert result.return_value == 0
+    return result.stdout
+
+
+# --- what it says
+
+
+def test_it_says_what_the_snapshot_knows(home: Path) -> None:
+    text = shown(home, "anna")
+    with MemoryReader.open(home / "anna") as reading:
+        now = snapshot.take(reading)
+    window = now.window
+    assert window.thresholds
+    assert f"{window.used_tokens:,} of {window.usable_tokens:,} tokens" in text
+    for part in window.parts:
+        assert (f"{part.name} {part.tokens:,}" in text) == (part.tokens > 0)
+    for tokens in (window.thresholds.notify_at, window.thresholds.evict_at, window.thresholds.evict_to):
+        assert f" {tokens:,}" in text
+    assert f"epoch {window.epoch}" in text
+    for block in now.core.blocks:
+        assert f"{block.used_tokens:,}/{block.limit_tokens:,} v{block.version} · {block.actor}" in text
+    assert "read-only" in text
+    assert "likes story 0" in text
+    for step in now.steps[-12:]:
+        assert f"{step.page_id} " in text
+        assert step.words[:20] in text
+    assert "f3 pinned" in text
+    assert "3 facts, 2 current, 0 never used" in text
+    for fact in now.archive.newest:
+        assert fact.text in text
+    assert "superseded by f2" in text
+    assert "1x seat: prefers aisle seats" in text
+    for movement in now.movements:
+        assert f" {movement.event} " in text
+    assert "search" in text
+    assert "aisle" in text
+
+
+def test_at_a_step_it_says_what_was(home: Path) -> None:
+    with MemoryReader.open(home / "anna") as reading:
+        step = "s9"
+        then = snapshot.take(reading, step)
+        answered = reading.prompt(step).answered
+        sent = json.dumps(reading.rebuild(step))
+    text = shown(home, "anna", "--at", step)
+    assert "the request that s9 answered" in text
+    assert answered
+    assert answered.usage
+    assert f"{answered.usage.whole_input:,} of " in text
+    assert "likes story 1" in sent
+    assert "likes story 1" in text
+    assert "likes story 3" not in sent
+    assert "likes story 3" not in text
+    assert all(f"{resident.page_id} " in text for resident in then.steps)
+    assert "No fact was archived by then" in text
+    assert shown(home, "anna", "--at", "s4") == shown(home, "anna", "--at", "s5")  # s4 is no reply
+    data = json.loads(shown(home, "anna", "--at", step, "--json"))
+    assert data == {"agent": "anna", **snapshot.as_data(then)}
+
+
+def test_json_is_one_line_with_everything(home: Path) -> None:
+    line = shown(home, "anna", "--json")
+    assert line.count("\n") == 1
+    with MemoryReader.open(home / "anna") as reading:
+        assert json.loads(line) == {"agent": "anna", **snapshot.as_data(snapshot.take(reading))}
+    empty = json.loads(shown(home, "nobody", "--json"))
+    assert (empty["window"]["usable_tokens"], empty["core"]["blocks"], empty["archive"]["total"]) == (None, [], 0)
+
+
+def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
+    text = " ".join(shown(home, "nobody").split())
+    for hint in (
+        "selfpager chat",
+        "core.blocks",
+        "What it says next",
+        "with its tool archive",
+        "Nothing has moved yet",
+    ):
+        assert hint in text
+
+
+def test_wrong_questions_are_answered_with_the_way_out(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, said in (
+        (["nobody", "--at", "s1"], 1, "nothing was sent yet"),
+        (["anna", "--at", "s99"], 1, "no request was answered after s99; the last one was answered by s"),
+        (["anna", "--at", "f1"], 1, "is not a step"),
+        (["anna", "--at", "soon"], 1, "is not a page id"),
+        (["otto"], 1, "there are: anna, hana, nobody"),
+        (["anna", "--at", "s3", "--watch"], 2, "leave out --watch"),
+    ):
+        assert run(["show", *arguments, "--home", str(home)]) == code
+        assert said in capsys.readouterr().err
+
+
+# --- how it says it
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(home: Path, columns: int) -> None:
+    for name in ("anna", "hana", "nobody"):
+        for line in shown(home, name, env={"COLUMNS": str(columns)}).splitlines():
+            assert cell_len(line) <= columns
+
+
+def test_colours_are_those_of_the_palette_and_only_where_they_are_wanted(home: Path) -> None:
+    colourful = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
+    text = shown(home, "anna", env=colourful)
+    for colour in palette.TIERS.values():
+        red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        assert f"38;2;{red};{green};{blue}m" in text
+    assert "\x1b" not in shown(home, "anna")
+    assert "38;2" not in shown(home, "anna", env={**colourful, "NO_COLOR": "1"})
+
+
+def test_without_colours_each_part_has_a_letter_of_its_own(home: Path) -> None:
+    assert len({paint.letter for paint in palette.WINDOW.values()}) == len(PARTS) + 1
+    lines = shown(home, "anna").splitlines()
+    drawn = next(line for line in lines if line.count("#") > 10).strip()
+    with MemoryReader.open(home / "anna") as reading:
+        cells = bar.cells(snapshot.take(reading).window, len(drawn))
+    assert drawn == "".join(palette.WINDOW[name].letter * count for name, count in cells)
+
+
+def test_hostile_texts_are_shown_as_text(home: Path) -> None:
+    wide = {"COLUMNS": "400"}
+    for arguments in (("hana",), ("hana", "--at", "s3")):
+        text = shown(home, *arguments, env=wide)
+        assert not [each for each in text if each != "\n" and _obeyed(each)]
+        assert text.count("[bold]not bold[/bold] [/] [link=x]y :smile: ␛[2J␛]0;title␇\\u009b31m\\u202eevil\\u2066") >= 4
+        assert "ünï 👩\u200d👩\u200d👧 日本" in text
+    coloured = shown(home, "hana", env={"FORCE_COLOR": "1", "TERM": "xterm-256color", **wide})
+    assert not [after for after in coloured.split("\x1b")[1:] if not after.startswith("[") or after.startswith("[2J")]
+
+
+def _obeyed(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character != "\u200d"
+
+
+@given(st.text())
+@example(HOSTILE)
+def test_visible_leaves_nothing_to_obey_and_everything_to_read(text: str) -> None:
+    seen = visible(text)
+    assert not any(_obeyed(each) for each in seen if each != "\u200c")
+    assert all(visible(each) == each for each in text if each.isprintable())
+    assert visible(seen) == seen
+
+
+@given(st.text())
+@example(HOSTILE)
+@example("two\n\tlines \x9b31m \x7f \r")
+def test_what_is_printed_as_it_is_and_as_json_orders_nothing(text: str) -> None:
+    shown = harmless(text)
+    assert not any(unicodedata.category(each) == "Cc" for each in shown if each not in "\n\t")
+    assert len(shown) >= len(text)
+    plain = "".join(each for each in text if each in "\n\t" or unicodedata.category(each) != "Cc")
+    assert harmless(plain) == plain
+    line = as_json({"text": text})
+    assert not any(unicodedata.category(each) == "Cc" for each in line)
+    assert json.loads(line) == {"text": text}
+
+
+# --- the bar
+
+WINDOWS = st.builds(
+    lambda tokens, usable, shares: Window(
+        tuple(map(WindowPart, PARTS, tokens)), sum(tokens), True, usable, usable + 10, 10,
+        Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False,
+    ),
+    st.lists(st.integers(0, 50_000), min_size=8, max_size=8),
+    st.integers(100, 200_000),
+    st.tuples(*[st.integers(1, 100)] * 3),
+)  # fmt: skip
+
+
+@given(WINDOWS, st.integers(18, 200))
+def test_the_bar_is_as_wide_as_it_is_told_and_true_to_a_cell(window: Window, width: int) -> None:
+    cells = bar.cells(window, width)
+    assert [name for name, _ in cells] == [*PARTS, "free"]
+    assert sum(count for _, count in cells) == width
+    assert all(count >= 0 for _, count in cells)
+    whole = max(window.usable_tokens or 0, window.used_tokens)
+    for part, (_, count) in zip(window.parts, cells, strict=False):
+        assert abs(count - width * part.tokens / whole) <= 1
+
+
+@given(WINDOWS, st.integers(18, 200))
+def test_every_mark_has_its_name_in_touch(window: Window, width: int) -> None:
+    line, *names = bar.marks(window, width)
+    assert all(len(row) <= width for row in (line, *names))
+    assert window.thresholds
+    whole = max(window.usable_tokens or 0, window.used_tokens)
+    limits = window.thresholds
+    for label, tokens in (("notify", limits.notify_at), ("evict", limits.evict_at), ("to", limits.evict_to)):
+        place = min(width - 1, round(width * tokens / whole))
+        assert line[place] == bar.MARK
+        name = f"{label} {tokens:,}"
+        spans = [range(at, at + len(name)) for row in names for at in range(width) if row.startswith(name, at)]
+        assert any(place in span for span in spans)
+
+
+# --- live
+
+
+@contextmanager
+def watching(home: Path, *arguments: str, stdout: Any = subprocess.PIPE, **env: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "agents", "show", "live", "--watch", *arguments, "--home", str(home)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
+    )
+    try:
+        yield process
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+        assert process.stderr
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_watching_shows_each_change_of_another_process_until_interrupted(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "live")
+    with watching(tmp_path, "--json") as process:
+        assert process.stdout
+        seen = [json.loads(process.stdout.readline())]
+        for number in range(3):
+            with talk.memory.transaction():
+                talk.ask(f"turn {number}")
+            seen.append(json.loads(process.stdout.readline()))
+    talk.memory.close()
+    assert [len(each["steps"]) for each in seen] == [0, 2, 4, 6]
+    assert [each["steps"][-2]["words"] for each in seen[1:]] == ["turn 0", "turn 1", "turn 2"]
+
+
+def test_nothing_is_drawn_again_while_nothing_changes(tmp_path: Path) -> None:
+    waited, drawn = list[float](), list[int]()
+
+    class Rounds(Event):
+        """Ends after five rounds; before the fourth another connection writes."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0)
+            if len(waited) == 3:
+                talk.ask("hello")
+            if len(waited) == 5:
+                self.set()
+            return self.is_set()
+
+    talk = Talk(tmp_path)
+    with MemoryReader.open(tmp_path) as reading:
+        follow(reading, lambda: drawn.append(len(waited)), Rounds())
+    talk.memory.close()
+    assert drawn == [0, 3]
+    assert waited == [LOOK_SECONDS] * 5
+
+
+def test_watching_on_a_terminal_draws_the_screen_anew(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "live")
+    ours, theirs = pty.openpty()
+    try:
+        with watching(tmp_path, stdout=theirs, TERM="xterm-256color", COLUMNS="100", LINES="60"):
+            screen = _read_until(ours, "Nothing was sent")
+            talk.ask("a word that was not there before")
+            screen += _read_until(ours, "a word that was not there before")
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    talk.memory.close()
+    assert "\x1b[?1049h" in screen  # the alternate screen: what was there before comes back
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    text = ""
+    while wanted not in text:
+        text += os.read(terminal, 65_536).decode(errors="replace")
+    return text
+
+
+# --- what it costs
+
+
+def test_rich_is_loaded_by_drawing_only(home: Path) -> None:
+    script = "import sys; from agents.cli.main import run; run(sys.argv[1:]); print('rich' in sys.modules)"
+    for arguments, loaded in ((["--help"], False), (["show", "anna", "--json"], False), (["show", "anna"], True)):
+        command = [sys.executable, "-c", script, *arguments, *(["--home", str(home)] if len(arguments) > 1 else [])]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert said.splitlines()[-1] == str(loaded)

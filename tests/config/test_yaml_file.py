@@ -1,0 +1,260 @@
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agents.config import yaml_file
+from agents.config.nodes import ConfigError, Node, plain
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+tricky = st.sampled_from(
+    [
+        *("off", "yes", "true", "NULL", "~", "0o17", "0x1F", "1e3", ".5", ".inf", "2026-05-03", "1_000", "12:30"),
+        *("é", "🙂", "'", "%", "@", "`", "!x", "&x", "*x", "---", "...", "?", "? a", "{", "]", "-", "- a", "a: b", "#"),
+        *("", " x", "x ", "a #b", "|", "=", "<<", '"', "\ufeff", "a\tb", "a\r\nb", "\x85", "\u2028", "a\x85b\n"),
+        *("a\n b\n", "\n", "a\n\n", "  a\nb", "\n a", "a \nb", "a\n---\nb"),
+    ]
+)
+texts = any_text | tricky
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
+data = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=15
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name: str, text: str | bytes) -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else dedent(text).encode())
+    return path
+
+
+def wrong(path: Path, environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        yaml_file.read(path, environ or {})
+    return str(caught.value).splitlines()
+
+
+def places(node: Node, path: str = "") -> dict[str, tuple[str | None, str]]:
+    found = {path: (str(node.key_place) if node.key_place else None, str(node.place))}
+    members = node.value if isinstance(node.value, dict) else {}
+    items = node.value if isinstance(node.value, list) else []
+    for key, below in [*members.items(), *enumerate(items)]:
+        found |= places(below, f"{path}/{key}")
+    return found
+
+
+def test_every_key_and_value_has_its_place(folder: Path) -> None:
+    path = write(
+        "a.yaml",
+        """\
+        name: x
+        core:
+          blocks: {human: {value: "hi"}}
+        tools:
+          - use: a:b
+        text: |
+          two
+          lines
+        """,
+    )
+    tree = yaml_file.read(path, {})
+    assert plain(tree) == {
+        "name": "x",
+        "core": {"blocks": {"human": {"value": "hi"}}},
+        "tools": [{"use": "a:b"}],
+        "text": "two\nlines\n",
+    }
+    assert places(tree) == {
+        "": (None, "a.yaml:1:1"),
+        "/name": ("a.yaml:1:1", "a.yaml:1:7"),
+        "/core": ("a.yaml:2:1", "a.yaml:3:3"),
+        "/core/blocks": ("a.yaml:3:3", "a.yaml:3:11"),
+        "/core/blocks/human": ("a.yaml:3:12", "a.yaml:3:19"),
+        "/core/blocks/human/value": ("a.yaml:3:20", "a.yaml:3:27"),
+        "/tools": ("a.yaml:4:1", "a.yaml:5:3"),
+        "/tools/0": (None, "a.yaml:5:5"),
+        "/tools/0/use": ("a.yaml:5:5", "a.yaml:5:10"),
+        "/text": ("a.yaml:6:1", "a.yaml:6:7"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        *(("off", "off"), ("yes", "yes"), ("No", "No"), ("2026-05-03", "2026-05-03"), ("12:30", "12:30")),
+        *(("true", True), ("False", False), ("null", None), ("~", None), ("", None), ("none", "none")),
+        *(("17", 17), ("-3", -3), ("017", 17), ("0o17", 15), ("0x1F", 31), ("60_000", "60_000")),
+        *((".5", 0.5), ("1e3", 1000.0), ("3.", 3.0), ("-.inf", float("-inf")), ("1.2.3", "1.2.3")),
+        *(("'17'", "17"), ('"true"', "true"), ("!!str 17", "17"), ("!!float 17", 17.0), ("=", "="), ("5m", "5m")),
+    ],
+)
+def test_scalars_are_those_of_the_core_schema(folder: Path, written: str, read: object) -> None:
+    value = plain(yaml_file.read(write("a.yaml", f"a: {written}\n"), {}))["a"]
+    assert (value, type(value)) == (read, type(read))
+
+
+def test_an_alias_stands_for_what_it_names(folder: Path) -> None:
+    assert plain(yaml_file.read(write("a.yaml", "a: &x {b: 1}\nc: [*x, *x]\n"), {}))["c"] == [{"b": 1}, {"b": 1}]
+
+
+def test_a_byte_order_mark_and_foreign_line_ends_are_fine(folder: Path) -> None:
+    tree = yaml_file.read(write("a.yaml", b"\xef\xbb\xbfa: 1\r\nb: 2\r\n"), {})
+    assert plain(tree) == {"a": 1, "b": 2}
+    assert str(tree.at(["b"]).place) == "a.yaml:2:4"
+
+
+BRACKETS = "the brackets of a list or mapping opened before are not closed, or a ',' is missing."
+INDENT = "Check the indentation, the quotes and the brackets."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1:1: the file is empty; it needs at least 'name: ...'."),
+        ("# only this\n", "1:1: the file is empty; it needs at least 'name: ...'."),
+        ("- a\n", "1:1: an agent is a mapping: lines of 'key: value', the first one 'name: ...'."),
+        ("hello\n", "1:1: an agent is a mapping: lines of 'key: value', the first one 'name: ...'."),
+        ("a: 1\nb:\n\tc: 2\n", "3:1: there is a tab here; YAML is indented with spaces only. Replace it with spaces."),
+        ("a:\t1\n", "1:3: there is a tab here; YAML is indented with spaces only. Replace it with spaces."),
+        ("a: b: c\n", "1:5: ':' is not expected here. Check the indentation, or put the value in quotes."),
+        ("a: 1\nb\nc: 2\n", "3:1: a ':' is missing: every line of a mapping reads 'key: value'."),
+        ("a:\n  b: 1\n c: 2\n", f"3:2: this does not fit the lines above. {INDENT}"),
+        ("a: 1\n  b: 2\n", "2:4: ':' is not expected here. Check the indentation, or put the value in quotes."),
+        ("a: 1\n- b\n", f"2:1: this does not fit the lines above. {INDENT}"),
+        ("a: 'x\nb: 1\n", "1:4: a quote that is opened here is never closed. Close it."),
+        ("a: [1, 2\nb: 1\n", f"2:2: {BRACKETS}"),
+        ("a: {b: ${X}}\n", '1:9: inside { } and [ ] an expansion stands in quotes: "${VAR}".'),
+        ("a: @x\n", "1:4: no value can begin with this character. Put the value in quotes."),
+        ("a: *x\n", "1:4: this alias (*) has no anchor (&) of that name before it."),
+        ("a: 1\n---\nb: 2\n", "2:1: a second document begins here (---). One file describes one agent."),
+        ("a: &x [*x]\n", "1:4: this contains itself by an alias (*). Write it out."),
+        ("a: 1\nb: \x07\n", "2:4: YAML cannot hold this invisible character. Delete it."),
+        (b"a: 1\nb: gr\xfcn\n", "2:6: this is not UTF-8. Save the file in the encoding UTF-8."),
+        ("a: 1\n".encode("utf-16"), "1:1: this is not UTF-8. Save the file in the encoding UTF-8."),
+        ("a: 1\nb: 2\na: 3\n", "3:1: the key 'a' stands in this mapping already, in line 1. Remove one."),
+        ("a: {b: 1, b: 1}\n", "1:11: the key 'b' stands in this mapping already, in line 1. Remove one."),
+        ("12: a\n", '1:1: a key has to be text; put it in quotes: "12".'),
+        ("? [a]\n: b\n", "1:3: a key has to be text; give it a name."),
+        ("a: &x {b: 1}\nc: {<<: *x}\n", "2:5: merge keys (<<) are not read here; use extends."),
+        ("a: !secret b\n", "1:4: the tag '!secret' has no meaning here. Remove it."),
+        ("a: !!set {}\n", "1:4: the tag 'tag:yaml.org,2002:set' has no meaning here. Remove it."),
+        ("a: !!int x\n", "1:4: 'x' is no int, as its tag says."),
+        (f"a: {'1' * 5000}\n", "1:4: a number of 5000 digits is too long to be read."),
+        ('a: "x\\ud800"\n', "1:4: \\ud800 to \\udfff are no characters. Remove it."),
+        ("extends: [b]\n", "1:10: extends names one file, such as 'extends: base.yaml'."),
+        ("a: 1\nextends: ${B}\n", "2:10: the environment variable B is not set; set it, or give a default: ${B:-...}."),
+        ("a: 1\nextends: .\n", "2:10: . cannot be read (Is a directory). It has to be a readable file."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(folder: Path, text: str | bytes, message: str) -> None:
+    assert wrong(write("bad.yaml", text)) == [f"bad.yaml:{message}"]
+
+
+def test_deep_nesting_is_refused(folder: Path) -> None:
+    assert wrong(write("deep.yaml", "a: " + "[" * 5000)) == ["deep.yaml: this is nested too deeply to be read."]
+
+
+def test_aliases_of_aliases_do_not_fill_the_memory(folder: Path) -> None:
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    [message] = wrong(write("laughs.yaml", "\n".join(lines)))
+    assert message.endswith("with its aliases this file stands for more than 100000 values. Use fewer.")
+
+
+def test_all_duplicates_are_listed(folder: Path) -> None:
+    path = write("a.yaml", "a: 1\na: 2\nextends: b.yaml\n")
+    write("b.yaml", "c: {d: 1, d: 2}\n5: x\n")
+    assert wrong(path) == [
+        "a.yaml:2:1: the key 'a' stands in this mapping already, in line 1. Remove one.",
+        "b.yaml:1:11: the key 'd' stands in this mapping already, in line 1. Remove one.",
+        'b.yaml:2:1: a key has to be text; put it in quotes: "5".',
+    ]
+
+
+def test_a_missing_file_is_named_and_a_near_one_proposed(folder: Path) -> None:
+    write("configs/assistant.yaml", "name: x\n")
+    assert wrong(Path("configs/assitant.yaml")) == [
+        "configs/assitant.yaml: there is no such file; did you mean 'configs/assistant.yaml'?"
+    ]
+    assert wrong(Path("nowhere/x.yaml")) == ["nowhere/x.yaml: there is no such file; Check the path."]
+
+
+def test_extends_lays_a_file_over_its_base_and_places_follow(folder: Path) -> None:
+    path = write("sub/top.yaml", "extends: ../mid.yaml\nmodel: {id: top}\n")
+    write("mid.yaml", "extends: ${WHERE:-far}/base.yaml\nmodel: {id: mid, thinking: off}\ntools: [a]\n")
+    write("far/base.yaml", "name: base\nmodel: {cache_ttl: 1h}\ntools: [b, c]\n")
+    tree = yaml_file.read(path, {})
+    assert plain(tree) == {
+        "name": "base",
+        "model": {"cache_ttl": "1h", "id": "top", "thinking": "off"},
+        "tools": ["a"],
+    }
+    assert {key: str(tree.at(key.split(".")).place) for key in ("name", "model.id", "model.thinking", "tools")} == {
+        "name": "sub/../far/base.yaml:1:7",
+        "model.id": "sub/top.yaml:2:13",
+        "model.thinking": "sub/../mid.yaml:2:28",
+        "tools": "sub/../mid.yaml:3:8",
+    }
+    write("elsewhere/base.yaml", "name: other\n")
+    assert plain(yaml_file.read(path, {"WHERE": "elsewhere"}))["name"] == "other"
+
+
+@pytest.mark.parametrize("nothing", ["", "~", '""', "${NONE:-}"])
+def test_extends_may_be_empty(folder: Path, nothing: str) -> None:
+    assert plain(yaml_file.read(write("a.yaml", f"a: 1\nextends: {nothing}\n"), {})) == {"a": 1}
+
+
+def test_a_missing_base_is_an_error_where_it_is_named(folder: Path) -> None:
+    write("base.yaml", "name: x\n")
+    assert wrong(write("a.yaml", "a: 1\nextends: bas.yaml\n")) == [
+        "a.yaml:2:10: extends: there is no file bas.yaml; did you mean 'base.yaml'?"
+    ]
+
+
+def test_a_circle_of_extends_is_named(folder: Path) -> None:
+    write("a.yaml", "extends: sub/b.yaml\n")
+    write("sub/b.yaml", "extends: ../c.yaml\n")
+    write("c.yaml", "extends: ./a.yaml\n")
+    assert wrong(Path("a.yaml")) == [
+        "sub/../c.yaml:1:10: extends goes in a circle: a.yaml -> sub/b.yaml -> sub/../c.yaml -> sub/../a.yaml. "
+        "Take one of them out."
+    ]
+    assert wrong(write("self.yaml", "extends: self.yaml\n"))[0].startswith("self.yaml:1:10: extends goes in a circle")
+
+
+@given(st.dictionaries(texts.filter(lambda key: key != "extends"), data, min_size=1, max_size=4))
+@example({"a": "x\n  y\n\nz"})
+def test_what_is_dumped_reads_back_as_the_same(tmp_path_factory: pytest.TempPathFactory, members: dict) -> None:
+    path = tmp_path_factory.mktemp("dump") / "a.yaml"
+    path.write_text(yaml_file.dump(members), encoding="utf-8", newline="")
+    assert repr(plain(yaml_file.read(path, {}))) == repr(members)
+
+
+@given(st.binary(max_size=60) | any_text.map(str.encode) | st.lists(tricky, max_size=8).map("\n".join).map(str.encode))
+def test_any_file_is_read_or_refused_with_a_place(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "a.yaml"
+    path.write_bytes(content)
+    problems = ()
+    try:
+        tree = yaml_file.read(path, {})
+    except ConfigError as error:
+        problems = error.problems
+    else:
+        assert isinstance(tree.value, dict)
+    assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in problems)
+
+
+def test_yaml_is_loaded_at_the_first_use() -> None:
+    code = "import sys, agents.config.yaml_file; sys.exit('yaml' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

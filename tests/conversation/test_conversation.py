@@ -1,0 +1,327 @@
+"""The conversation: what is said is kept exactly as it came, and carried so that every request is valid."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import itertools
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pager import Memory, NotFoundError, OpenCallsError, RejectedError
+from pager.types import Json
+from tests.standin import Reply, call, redacted_thinking, search_result, server_call, thinking
+from tests.support import HandClock, Talk
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 30, 20)).decode()
+PDF = base64.b64encode(b"%PDF-1.4 /Type /Page ").decode()
+CITED = {
+    "type": "char_location",
+    "cited_text": "a",
+    "document_index": 0,
+    "document_title": None,
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+FOUND = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "found"}]}
+
+
+def document(source: Json, **more: Any) -> Json:
+    return {"type": "document", "source": source, **more}
+
+
+USER_BLOCKS: list[Json] = [
+    {"type": "text", "text": "plain"},
+    {"type": "text", "text": "\0 <|endoftext|> \u202eright\u202c to left 👩‍👩‍👧 &lt;"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/cat.png"}},
+    {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+    document({"type": "base64", "media_type": "application/pdf", "data": PDF}, title="A", context=None),
+    document({"type": "text", "media_type": "text/plain", "data": "body"}, citations={"enabled": True}),
+    document({"type": "content", "content": [{"type": "text", "text": "inner"}]}),
+    document({"type": "url", "url": "https://example.org/a.pdf"}),
+    {**FOUND, "citations": {"enabled": False}},
+    {"type": "container_upload", "file_id": "file_2"},
+]
+RESULT_BLOCKS = [block for block in USER_BLOCKS if block["type"] != "container_upload"]
+
+
+def sent(talk: Talk, message: int) -> list[Json]:
+    """What a message of the last request carried, without cache marks."""
+    content = copy.deepcopy(talk.standin.requests[-1]["messages"][message]["content"])
+    for block in content:
+        block.pop("cache_control", None)
+    return content
+
+
+# verbatim
+
+
+@pytest.mark.parametrize("block", USER_BLOCKS, ids=[f"{i}-{block['type']}" for i, block in enumerate(USER_BLOCKS)])
+def test_a_user_s_block_is_kept_and_sent_as_it_came(tmp_path: Path, block: Json) -> None:
+    talk = Talk(tmp_path)
+    step = talk.memory.append_user([block, {"type": "text", "text": "look"}])
+    talk.reply("ok")
+    talk.ask("and?", "yes")
+    assert sent(talk, 0)[0] == talk.memory.blocks_of(step)[0] == block
+    assert list(sent(talk, 0)[0]) == list(block)
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert sent(talk, 0)[0] == block
+    assert not talk.memory.check()
+
+
+@pytest.mark.parametrize("block", RESULT_BLOCKS, ids=[f"{i}-{block['type']}" for i, block in enumerate(RESULT_BLOCKS)])
+def test_a_result_s_block_is_kept_and_sent_as_it_came(tmp_path: Path, block: Json) -> None:
+    talk = Talk(tmp_path)
+    step = talk.ask("look", call("weather", {"city": "Porto"}))
+    call_id = talk.memory.open_calls[0].id
+    talk.memory.append_result(call_id, [block])
+    talk.reply("ok")
+    assert sent(talk, 2) == [{"type": "tool_result", "tool_use_id": call_id, "content": [block]}]
+    assert talk.memory.blocks_of(step)[-1]["content"] == [block]
+
+
+def test_a_reply_of_every_kind_of_block_goes_back_as_it_came(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    step = talk.ask(
+        "look", thinking("", tokens=90), redacted_thinking(), thinking("hm"), server_call("web_search", {"query": "x"}),
+        search_result(), {"type": "text", "text": "it says", "citations": [CITED]}, thinking("so"),
+        call("weather", {"city": "Évora", "n": 1.5, "deep": [{"a": None, "b": True}], "": ""}),
+    )  # fmt: skip
+    came = talk.standin.replies[-1]["content"]
+    assert talk.memory.blocks_of(step) == came
+    assert talk.memory.open_calls[0].input == {"city": "Évora", "n": 1.5, "deep": [{"a": None, "b": True}], "": ""}
+    talk.reopen()
+    talk.answer()
+    talk.reply(thinking("aha"), "ok")
+    talk.ask("and?", "yes")
+    assert sent(talk, 1) == came
+    assert str(sent(talk, 1)) == str(came)
+
+
+def test_what_the_caller_does_with_its_objects_afterwards_changes_nothing(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    content = [{"type": "text", "text": "before"}]
+    talk.memory.append_user(content)
+    content[0]["text"] = "after"
+    message = talk.send(Reply(call("weather", {"city": "before"})))
+    talk.memory.append_assistant(message)
+    message["content"][0]["input"]["city"] = "after"
+    assert talk.memory.open_calls[0].input == {"city": "before"}
+    talk.answer()
+    talk.reply("ok")
+    assert "after" not in str(talk.standin.requests[-1]["messages"])
+
+
+def test_a_request_that_was_handed_out_stays_as_it_is(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("hello", "hello")
+    talk.memory.append_user("and?")
+    first = talk.memory.request()
+    before = copy.deepcopy(first.params)
+    assert talk.memory.request().params == before
+    talk.reply("yes")
+    talk.ask("more", "yes")
+    assert first.params == before
+    first.params["messages"].clear()
+    first.params["system"][0]["text"] = "forged"
+    talk.ask("still there?", "yes")
+    assert "forged" not in str(talk.standin.requests[-1])
+
+
+def test_cache_marks_are_ours(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    talk.memory.append_user([{"type": "text", "text": str(number), **mark} for number in range(9)])
+    talk.reply(call("weather"))
+    talk.memory.append_result(talk.memory.open_calls[0].id, [{"type": "text", "text": "sun", **mark}])
+    talk.reply("ok")
+    assert "1h" not in str(talk.standin.requests[-1])
+
+
+def test_a_name_is_kept_and_found_and_not_sent(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    step = talk.memory.append_user("hello", name="Dana", at="2026-01-02T03:04Z")
+    talk.reply("hello")
+    hit = talk.memory.search_recall("dana")[0]
+    assert (hit.page_id, hit.who, hit.at.isoformat()) == (step, "Dana", "2026-01-02T03:04:00+00:00")
+    assert "Dana" not in str(talk.standin.requests[-1])
+
+
+# results
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_results_may_come_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("look", *(call("weather", {"city": name}) for name in "abc"))
+    ids = [each.id for each in talk.memory.open_calls]
+    for place in order:
+        with pytest.raises(OpenCallsError, match="wait for their results"):
+            talk.memory.request()
+        talk.memory.append_result(ids[place], f"result {place}")
+    talk.reply("ok")
+    assert {block["tool_use_id"] for block in sent(talk, 2)} == set(ids)
+    before = sent(talk, 2)
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert sent(talk, 2) == before
+
+
+@pytest.mark.parametrize(
+    "content", ["", " \n", [], [{"type": "text", "text": ""}], [{"type": "text", "text": "\t"}] * 2]
+)
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_result_of_nothing_is_a_result(tmp_path: Path, content: Any, is_error: bool) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("look", call("weather"))
+    talk.memory.append_result(talk.memory.open_calls[0].id, content, is_error=is_error)
+    talk.reply("ok")
+    assert bool(sent(talk, 2)[0].get("is_error")) is is_error
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert not talk.memory.check()
+
+
+def test_calls_go_through_their_states(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("look", call("weather", {"city": "a"}), call("weather", {"city": "b"}), call("weather", {"city": "c"}))
+    one, two, three = (each.id for each in talk.memory.open_calls)
+    talk.memory.begin_call(one)
+    talk.memory.hold_call(two)
+    states = [(each.begun, each.waiting) for each in talk.reopen().open_calls]
+    assert states == [(True, False), (False, True), (False, False)]
+    assert talk.memory.answer_interrupted() == [one]
+    assert [each.id for each in talk.memory.open_calls] == [two, three]
+    talk.memory.begin_call(two)
+    assert talk.memory.answer_interrupted(rerun=["weather"]) == []
+    talk.answer()
+    talk.reply("ok")
+    first = next(block for block in sent(talk, 2) if block["tool_use_id"] == one)
+    assert "interrupted, may have run" in str(first)
+    assert first["is_error"]
+    for act in (talk.memory.begin_call, talk.memory.hold_call, lambda each: talk.memory.append_result(each, "x")):
+        with pytest.raises(NotFoundError, match="was answered already; no call is open"):
+            act(one)
+        with pytest.raises(NotFoundError, match="was never made"):
+            act("x")
+
+
+def test_nothing_comes_between_a_call_and_its_result(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("look", call("weather"))
+    for act in (
+        lambda: talk.memory.append_user("hello?"),
+        lambda: talk.memory.append_assistant("hm"),
+        talk.memory.request,
+    ):
+        with pytest.raises(RejectedError, match=r"toolu_|results"):
+            act()
+    talk.answer()
+    talk.memory.append_user("and tell me about Faro")  # told in the middle of the turn
+    talk.reply("ok")
+    assert sent(talk, 3) == [{"type": "text", "text": "and tell me about Faro"}]
+    assert not talk.memory.turn_is_open
+
+
+def test_several_messages_in_a_row_are_messages_of_their_own(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    for text in ("one", "two", "three"):
+        talk.memory.append_user(text)
+    talk.reply("ok")
+    assert [sent(talk, number) for number in range(3)] == [
+        [{"type": "text", "text": t}] for t in ("one", "two", "three")
+    ]
+
+
+def test_a_reply_to_nothing_is_refused(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    with pytest.raises(RejectedError):
+        talk.memory.append_assistant("hello")
+    talk.ask("hello", "hello")
+    with pytest.raises(RejectedError):
+        talk.memory.append_assistant("hello again")
+    assert not talk.memory.turn_is_open
+    talk.ask("and?", "yes")
+    assert not talk.memory.check()
+
+
+# transactions
+
+
+def test_an_effect_and_its_result_are_one(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("keep it", call("archive", {"text": "a"}))
+    call_id = talk.memory.open_calls[0].id
+
+    def keep(*, fail: bool) -> None:
+        with talk.memory.transaction():
+            talk.memory.archive("a", actor="agent")
+            talk.memory.append_result(call_id, "f1", memory_tool=True)
+            if fail:
+                raise OSError("the power is gone")
+
+    with pytest.raises(OSError, match="power"):
+        keep(fail=True)
+    assert talk.memory.newest_facts() == []
+    assert [each.id for each in talk.memory.open_calls] == [call_id]
+    keep(fail=False)
+    assert len(talk.memory.newest_facts()) == 1
+    talk.reply("kept")
+    assert not talk.memory.check()
+
+
+def test_a_turn_that_was_rolled_back_never_was(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.ask("hello", "hello")
+
+    def say(text: str) -> None:
+        with talk.memory.transaction():
+            talk.memory.append_user(text)
+            talk.memory.core()
+            raise ValueError(text)
+
+    with pytest.raises(ValueError, match="zebra"):
+        say("zebra")
+    assert not talk.memory.turn_is_open
+    assert not talk.memory.search_recall("zebra")
+    talk.ask("and?", "yes")
+    assert "zebra" not in str(talk.standin.requests[-1])
+
+
+# any text
+
+
+@given(text=st.text(alphabet=st.characters(), max_size=60), other=st.text(alphabet=st.characters(), max_size=30))
+@settings(max_examples=40)
+def test_any_text_anywhere_makes_a_valid_request(tmp_path_factory: Any, text: str, other: str) -> None:
+    talk = Talk(tmp_path_factory.mktemp("m"), clock=HandClock())
+    talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": other}])
+    looks = {"type": "tool_use", "id": "a", "name": "weather", "input": {text: [other]}}
+    talk.memory.append_assistant({"content": [{"type": "text", "text": text}, looks], "stop_reason": "tool_use"})
+    for each in talk.memory.open_calls:
+        talk.memory.append_result(each.id, text, is_error=bool(other))
+    talk.reply("ok")
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert not talk.memory.check()
+
+
+def test_an_oversized_part_is_spilled_once_and_stays_as_it_was_sent(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "plain", embedder=None) as memory:
+        memory.append_user("x" * 1_000_000)
+        assert len(str(memory.request().messages)) < 40_000
+    talk = Talk(tmp_path / "talk", window=8_000)
+    talk.ask("word " * 5_000, "ok")
+    before = sent(talk, 0)
+    assert '<spilled page_id="x1" characters="25000">' in str(before)
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert sent(talk, 0) == before
+    assert talk.memory.page("s1") == "word " * 5_000

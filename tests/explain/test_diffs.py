@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.explain.diffs import lines_changed
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=14)
+
+
+@given(LINES, LINES)
+def test_each_text_can_be_read_off(before: list[str], after: list[str]) -> None:
+    """Without the lines of the other one, and with those that are not shown."""
+    told = lines_changed("\n".join(before), "\n".join(after))
+    hidden = sum(int(line) for sign, line in told if sign == "~")
+    for own, text in (("-", before), ("+", after)):
+        lines = "\n".join(text).splitlines()
+        shown = [line for sign, line in told if sign in (own, " ")]
+        assert len(shown) + hidden == len(lines)
+        rest = iter(lines)
+        assert all(any(line == other for other in rest) for line in shown), "in order"
+
+
+def test_what_is_the_same_far_away_is_not_shown() -> None:
+    before = [f"line {number}" for number in range(20)]
+    after = [*before[:10], "new", *before[10:]]
+    told = lines_changed("\n".join(before), "\n".join(after))
+    assert told == [("~", "8"), (" ", "line 8"), (" ", "line 9"), ("+", "new"), (" ", "line 10"), (" ", "line 11"),
+                    ("~", "8")]  # fmt: skip
+
+
+def test_the_same_text_has_no_lines_to_tell() -> None:
+    assert {sign for sign, _ in lines_changed("a\nb", "a\nb")} <= {" ", "~"}
+    assert lines_changed("", "") == []
+    assert lines_changed("", "a") == [("+", "a")]

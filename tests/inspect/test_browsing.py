@@ -1,0 +1,61 @@
+"""What is asked of long lists and of places; the lists themselves are the contract of every store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pager import Memory, NotFoundError, RejectedError
+from pager.inspect.lists import LONGEST_LIST, Inspection, like, normal
+from tests.support.clock import HandClock
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda browse: browse.steps(-1, 5), "offset is -1"),
+        (lambda browse: browse.facts(limit=LONGEST_LIST + 1), "at most 1000 at a time"),
+        (lambda browse: browse.movements(limit=-1), "limit is -1"),
+        (lambda browse: browse.facts("odd"), "'odd' is no kind of facts; there are all, current"),
+        (lambda browse: browse.requests(1, "f1"), "'f1' is not a step"),
+        (lambda browse: browse.step("s9"), "there is no step 's9'"),
+        (lambda browse: browse.searches(["odd"], [], 5), "is not a page id"),
+    ],
+)
+def test_what_cannot_be_listed_says_why(memory: Memory, ask: Callable[[Inspection], object], told: str) -> None:
+    with pytest.raises((RejectedError, NotFoundError), match=told):
+        ask(memory.inspect)
+
+
+def test_only_so_many_places_are_told_oldest_first(memory: Memory) -> None:
+    for number in range(7):
+        memory.record("user", f"the tram {number}")
+        memory.archive(f"the tram {number}")
+    places = memory.inspect.holding("TRAM", most=3)
+    assert [piece.step for piece in places.pieces] == [1, 2, 3]
+    assert [fact.id for fact in places.facts] == ["f1", "f2", "f3"]
+    assert places.more
+    assert not memory.inspect.holding("tram", most=7).more
+    assert not memory.inspect.holding("boat")
+
+
+def test_a_pattern_fits_what_a_text_holds_however_it_is_written() -> None:
+    assert like('say "Hi"\n100%') == "%say%Hi%100%"
+    assert like("日本") == "%日本%"
+    assert like("Straße İ") == "%Stra%e%"
+    assert like("  ") == "%"
+    assert normal(" A\tb\n C ") == "a b c"
+
+
+def test_what_is_pinned_is_known_before_the_prompt_shows_it(memory: Memory) -> None:
+    memory.archive("the tram")
+    memory.page_in("f1", pin=True)
+    assert [(pin.page_id, pin.unseen) for pin in memory.inspect.pins()] == [("f1", True)]

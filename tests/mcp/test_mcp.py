@@ -1,0 +1,230 @@
+"""MCP from both sides: an agent with the tools of a server that others wrote, and its memory served to the official
+client, over stdio and streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import TextContent
+
+from agents.agent import Agent
+from agents.config.nodes import ConfigError
+from agents.mcp import client as mcp_client
+from agents.mcp.client import Server, connected
+from agents.tools.functions import ToolCallError, ToolConfigError
+from pager import BlockSpec, Memory
+from tests.standin import Reply, call
+from tests.support.cli import TIMEOUT_S, environment
+from tests.support.stage import Stage, results
+
+pytestmark = pytest.mark.slow
+TIME = str(Path(sys.executable).with_name("mcp-server-time"))
+SELFPAGER = (sys.executable, "-m", "agents", "mcp", "alice")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the agent alice lives, who has a past."""
+    core = {"human": BlockSpec(value="Alice, a baker", limit_tokens=50)}
+    with Memory.open(tmp_path / "home" / "alice", embedder=None, core=core) as memory:
+        memory.save_value("embedder", "null")
+        memory.archive("prefers aisle seats", key="seat")
+        memory.record("user", "I moved to Porto. " * 3_000, at="2026-05-03T14:30Z", name="Dana")
+    return tmp_path / "home"
+
+
+@contextmanager
+def served(home: Path, *options: str) -> Generator[str]:
+    """`selfpager mcp alice --http`; its address."""
+    command = [*SELFPAGER, "--home", str(home), "--http", "0", *options]
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = process.stderr.readline()
+            address = re.search(r"alice is served at (http://127\.0\.0\.1:\d+/mcp) until", said)
+            assert address, said
+            yield address[1]
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_S)
+
+
+def stdio(home: Path, *options: str) -> StdioServerParameters:
+    _, *arguments = SELFPAGER
+    return StdioServerParameters(
+        command=sys.executable, args=[*arguments, "--home", str(home), *options], env=environment()
+    )
+
+
+def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object]]) -> tuple[list[str], list[str]]:
+    """Over the official client: the names of the tools, and the answers to these calls."""
+
+    async def run() -> tuple[list[str], list[str]]:
+        async with Client(server) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            answers: list[str] = []
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                text = "".join(block.text for block in result.content if isinstance(block, TextContent))
+                answers.append(f"ERROR {text}" if result.is_error else text)
+            return tools, answers
+
+    return asyncio.run(run())
+
+
+# --- our memory, their client
+
+
+def test_reading_goes_beside_the_running_agent(home: Path) -> None:
+    with Memory.open(home / "alice", embedder=None) as memory:
+        before = memory.ledger()
+        tools, answers = ask(
+            stdio(home),
+            ("search_archive", {"query": "aisle seats"}),
+            ("search_recall", {"query": "Porto", "after": "2026-05-03"}),
+            ("page_in", {"page_id": "s1"}),
+            ("page_in", {"page_id": "s1", "offset": 53_990}),
+            ("page_in", {"page_id": "s1", "pin": True}),
+            ("core", {}),
+            ("archive", {"text": "x"}),
+        )
+        assert memory.ledger() == before
+    assert tools == ["core", "search_archive", "search_recall", "page_in"]
+    found, said, page, end, pinned, core, refused = answers
+    assert re.fullmatch(r"f1 since \S+, stored just now: prefers aisle seats", found)
+    assert said.startswith("s1 2026-05-03 ")
+    assert page.startswith("s1, characters 0 to 20000 of 54000; read on with offset 20000:\nI moved to Porto.")
+    assert end == "s1, characters 53990 to 54000 of 54000:\nto Porto. "
+    assert pinned.startswith("ERROR this memory is only read here")
+    assert "Alice, a baker" in core
+    assert refused == "ERROR There is no tool 'archive'. There are: core, search_archive, search_recall, page_in."
+
+
+def test_writing_has_all_that_the_agent_can_do_and_its_limits(home: Path) -> None:
+    with served(home, "--write") as address:
+        tools, answers = ask(
+            address,
+            ("archive", {"text": "prefers window seats", "key": "seat"}),
+            ("core_append", {"block": "human", "text": "has two cats"}),
+            ("core_append", {"block": "human", "text": "word " * 80}),
+            ("archive", {"txt": "x"}),
+        )
+    assert tools[0] == "core"
+    assert {"archive", "core_append", "core_replace", "page_out", "forget"} < set(tools)
+    assert answers[0] == "Stored as f2.\nIt supersedes f1: prefers aisle seats"
+    assert answers[1].endswith("Alice, a baker\nhas two cats")
+    assert answers[2].startswith("ERROR the block 'human' would hold")
+    assert "there is no such argument" in answers[3]
+    with Memory.open(home / "alice", embedder=None) as memory:
+        assert memory.fact("f2").actor == "mcp"
+        memory.append_user("hello")
+        assert "has two cats" in json.dumps(memory.request().params)
+
+
+def test_a_port_that_is_taken_is_told(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [*SELFPAGER, "--home", str(home), "--http", port]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"selfpager: 127.0.0.1:{port} cannot be served: Address already in use" in done.stderr
+    assert "Take another port" in done.stderr
+
+
+def test_who_would_write_needs_the_agent_for_itself(home: Path) -> None:
+    with Memory.open(home / "alice", embedder=None):
+        command = [*SELFPAGER, "--home", str(home), "--write"]
+        done = subprocess.run(
+            command, env=environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "alice" in done.stderr
+
+
+# --- their server, our agent
+
+
+def test_an_agent_uses_the_tools_of_a_server(stage: Stage, tmp_path: Path) -> None:
+    converted = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata"}
+    stage.says(
+        Reply(call("convert_time", converted), call("convert_time", {"time": "soon"}), call("get_current_time")),
+        "Half past eight.",
+    )
+    yaml = f"""\
+name: x
+model: {{id: m, base_url: "{stage.base_url}"}}
+archival: {{embedder: none}}
+tools:
+  - mcp: {{command: ["{TIME}", --local-timezone, Europe/Lisbon]}}
+    only: [convert_time]
+"""
+    (tmp_path / "x.yaml").write_text(yaml, encoding="utf-8")
+    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+        assert agent.turn("It is noon in Tokyo.").text == "Half past eight."
+    sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
+    assert "get_current_time" not in sent
+    assert sent["convert_time"]["input_schema"]["required"] == ["source_timezone", "time", "target_timezone"]
+    right, wrong, unknown = results(stage.last)
+    assert json.loads(right[0])["target"]["datetime"].endswith("T08:30:00+05:30")
+    assert (right[1], wrong[1], unknown[1]) == (False, True, True)
+    assert "There is no tool 'get_current_time'" in unknown[0]
+
+
+def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
+    with served(home) as address, connected(Server(url=address)) as server:
+        (tool,) = server.tools(("search_archive",))
+        assert "prefers aisle seats" in str(tool.run({"query": "aisle"}))
+        with pytest.raises(ToolCallError, match="limit is 0"):
+            tool.run({"query": "aisle", "limit": 0})
+        with pytest.raises(ToolConfigError, match="has no tool 'fly'; there are: core, search_archive"):
+            server.tools(("fly",))
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("{command: [no-such-program]}", "the MCP server no-such-program cannot be used: "),
+        (f"{{command: [{sys.executable}, -c, 'raise SystemExit']}}", "cannot be used: "),
+        ("{url: 'http://127.0.0.1:9/mcp'}", "the MCP server http://127.0.0.1:9/mcp cannot be used: "),
+        (f"{{command: [{TIME}]}}\n    only: [fly]", "has no tool 'fly'; there are: get_current_time, convert_time."),
+        (f"{{command: [{TIME}]}}\n  - mcp: {{command: [{TIME}]}}", "there is a tool 'get_current_time' already"),
+    ],
+)
+def test_what_cannot_be_used_is_told_at_its_place(tmp_path: Path, entry: str, told: str) -> None:
+    text = f"name: x\nmodel: {{provider: rehearsal}}\narchival: {{embedder: none}}\ntools:\n  - mcp: {entry}\n"
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={})
+    assert re.search(r"x\.yaml:\d:\d+: ", str(refused.value))
+    assert told in str(refused.value)
+
+
+def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    silent = Server((sys.executable, "-c", "import sys; sys.stdin.read()"))
+    with pytest.raises(ToolConfigError, match=r"did not answer within 0\.5 s"), connected(silent, seconds=0.5):
+        raise AssertionError("it never answered")
+
+
+def test_without_the_package_it_is_said_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "mcp.py").write_text("raise ImportError('none')", encoding="utf-8")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from agents.mcp.client import Server, connected
+try:
+    connected(Server(("x",))).__enter__()
+except Exception as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{mcp_client.MISSING}\n"

@@ -1,0 +1,346 @@
+"""Bad input is refused before anything is written, with a text that names it; and the agent goes on."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pager import Limits, Memory, RejectedError, StorageError, pending_commands, send_command
+from pager.clock import LocalZone, from_micros, read_moment, span_end, span_start, to_micros
+from pager.conversation.content import check_result, check_user
+from tests.standin import Rejected, Reply, Standin, call
+from tests.support import Talk
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path)
+
+
+def written(talk: Talk) -> tuple[int, int]:
+    return len(talk.memory.ledger()), talk.memory._store.conversation.last_step()
+
+
+def deep(levels: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+NEVER: list[Any] = [
+    None,
+    5,
+    {"type": "text", "text": "x"},
+    b"x",
+    ["x"],
+    [None],
+    [{}],
+    [{"type": None}],
+    [{"type": ["text"]}],
+    [{"type": "text"}],
+    [{"type": "text", "text": None}],
+    [{"type": "text", "text": 5}],
+    [{"type": "video", "source": {}}],
+    [{"type": "thinking", "thinking": "x", "signature": "y"}],
+    [{"type": "tool_use", "id": "a", "name": "b", "input": {}}],
+    [{"type": "tool_result", "tool_use_id": "a", "content": "b"}],
+    [{"type": "image"}],
+    [{"type": "image", "source": "cat.png"}],
+    [{"type": "image", "source": {"type": "text", "data": "x"}}],
+    [{"type": "image", "source": {"type": ["url"]}}],
+    [{"type": "image", "source": {"type": "base64", "media_type": "image/png"}}],
+    [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": b"x"}}],
+    [{"type": "document", "source": {"type": "url"}}],
+    [{"type": "document", "source": {"type": "content", "content": [{"type": "document"}]}}],
+    [{"type": "document", "source": {"type": "url", "url": "https://example.org"}, "title": 5}],
+    [{"type": "search_result", "source": "x", "title": "y", "content": "z"}],
+    [{"type": "text", "text": "x", "foo": 1}],
+    [{"type": "image", "source": {"type": "url", "url": "https://example.org/a.png", "size": 5}}],
+    [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!!!"}}],
+    [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}],
+    [{"type": "text", "text": "x", "score": float("nan")}],
+    [{"type": "text", "text": "x", "score": float("inf")}],
+    [{"type": "text", "text": "x", "bytes": b"x"}],
+    [{"type": "text", "text": "x", "set": {1}}],
+    [{"type": "text", "text": "x", "more": {5: "x"}}],
+    [{"type": "text", "text": "x", "number": 10**5000}],
+    [{"type": "text", "text": "x", "deep": deep(2000)}],
+]
+
+
+@pytest.mark.parametrize("content", NEVER, ids=range(len(NEVER)))
+def test_what_the_provider_never_accepts_is_not_written(talk: Talk, content: Any) -> None:
+    talk.ask("hello", call("weather", {"city": "Porto"}))
+    waits = talk.memory.open_calls[0].id
+    before = written(talk)
+    with pytest.raises(RejectedError, match=r"give|may be|keys are|flatter|leave it out"):
+        talk.memory.append_result(waits, content)
+    assert written(talk) == before
+    talk.answer()
+    talk.reply("sunny")
+    before = written(talk)
+    with pytest.raises(RejectedError, match=r"give|may be|keys are|flatter|leave it out"):
+        talk.memory.append_user(content)
+    assert written(talk) == before
+    talk.ask("and then?", "go on")
+    assert not talk.memory.check()
+
+
+WHOLE: list[Any] = [  # every kind of block that the provider takes
+    {"type": "text", "text": "a", "citations": None},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGVsbG8="}},
+    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "b"}, "title": "c"},
+    {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "d"}]}, "context": "e"},
+    {"type": "document", "source": {"type": "file", "file_id": "f"}, "citations": {"enabled": True}},
+    {"type": "search_result", "source": "g", "title": "h", "content": [{"type": "text", "text": "i"}]},
+]
+VALUES = [
+    None, True, 7, "", "x", [], {}, "image/jpg", "image/webp", "application/pdf", "application/msword", "text/plain",
+    "text/csv", "base64", "url", "text", "content", "file", {"enabled": True}, {"enabled": 1}, {"on": True},
+]  # fmt: skip
+NAMES = ["type", "text", "source", "media_type", "data", "url", "title", "context", "citations", "content", "enabled"]
+
+
+@st.composite
+def nearly_whole(draw: st.DrawFn) -> Any:
+    """A block with some of its values, or of those of its source, set to something else or taken out."""
+    block = copy.deepcopy(draw(st.sampled_from(WHOLE)))
+    for _ in range(draw(st.integers(1, 2))):
+        within = draw(st.sampled_from([block, *(value for value in block.values() if isinstance(value, dict))]))
+        name = draw(st.sampled_from([*within, *NAMES]))
+        if draw(st.booleans()):
+            within[name] = copy.deepcopy(draw(st.sampled_from(VALUES)))
+        else:
+            within.pop(name, None)
+    return block
+
+
+@given(block=nearly_whole())
+def test_what_the_provider_would_refuse_is_refused_before_it_is_written(block: Any) -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, block]}
+    params = {"model": "m", "max_tokens": 10, "messages": [message]}
+    try:
+        Standin(limit_tokens=100_000).create(params, Reply("seen"))
+    except Rejected as error:
+        if "non-empty" in str(error) or "non-whitespace" in str(error):
+            return  # blank text is taken, and is not sent
+        with pytest.raises(RejectedError):
+            check_user([block])
+
+
+@pytest.mark.parametrize("block", WHOLE, ids=range(len(WHOLE)))
+def test_nothing_whole_is_refused(block: Any) -> None:
+    check_user([block])
+    check_result([block])
+
+
+def test_what_it_does_accept_is_written(talk: Talk) -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    found = {"type": "search_result", "source": "a", "title": "b", "content": [{"type": "text", "text": "c"}]}
+    inner = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "d"}]}}
+    plain = {"type": "document", "title": None, "source": {"type": "text", "media_type": "text/plain", "data": "e"}}
+    talk.memory.append_user(({"type": "text", "text": "look"}, picture, found, inner, plain))
+    talk.reply(call("weather", {"city": "Porto"}))
+    waits = talk.memory.open_calls[0].id
+    talk.memory.append_result(waits, [{"type": "text", "text": "see"}, picture, found, plain])
+    talk.reply("seen")
+
+
+REPLIES: list[Any] = [
+    [{"type": "tool_use", "id": "a", "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": None, "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": "", "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": "two words", "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": "a" * 129, "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": "weather\n", "input": {}}],
+    [{"type": "tool_use", "id": "a", "name": "weather"}],
+    [{"type": "tool_use", "id": "a", "name": "weather", "input": "{}"}],
+    [{"type": "tool_use", "id": "a", "name": "weather", "input": {"x": float("nan")}}],
+    [{"type": "text", "text": None}],
+    [{"type": "thinking", "thinking": 5}],
+    [{"type": "tool_result", "tool_use_id": "a"}],
+    [{"type": "image", "source": {"type": "url", "url": "x"}}],
+    [{"text": "no type"}],
+    ["text"],
+    5,
+    {"type": "text"},
+]
+
+
+@pytest.mark.parametrize("content", REPLIES, ids=range(len(REPLIES)))
+def test_a_malformed_reply_has_to_be_asked_for_again(talk: Talk, content: Any) -> None:
+    talk.memory.append_user("hello")
+    talk.memory.request()
+    before = written(talk)
+    with pytest.raises(RejectedError, match="reply is malformed and nothing of it was kept; ask the model again: "):
+        talk.memory.append_assistant({"content": content, "stop_reason": "tool_use"})
+    assert written(talk) == before
+    talk.reply("hello")
+    talk.ask("and then?", "go on")
+
+
+def test_a_reply_with_a_block_of_a_new_kind_is_kept(talk: Talk) -> None:
+    talk.memory.append_user("hello")
+    talk.memory.request()
+    news = {"type": "quantum_tool_result", "result": [1, 2.5, None, True]}
+    step = talk.memory.append_assistant({"content": [news, {"type": "text", "text": "so"}], "stop_reason": "end_turn"})
+    assert talk.memory.blocks_of(step)[0] == news
+
+
+# moments
+
+MOMENTS: list[Any] = [
+    5, 5.0, b"2026-05-03", ["2026-05-03"], "", "yesterday", "0001-01-01", "9999-12-31", "9999-12-31T23:59:59-12:00",
+    "0001-01-01T00:00+14:00", date.min, date.max, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=repr)
+def test_a_moment_that_no_calendar_can_tell_is_refused_before_anything_is_written(talk: Talk, moment: Any) -> None:
+    talk.ask("hello", "hello")
+    memory, before = talk.memory, written(talk)
+    for use in (
+        lambda: memory.append_user("hello", at=moment),
+        lambda: memory.record("user", "hello", at=moment),
+        lambda: memory.record_many([{"role": "user", "text": "hello", "at": moment}]),
+        lambda: memory.archive("hello", valid_from=moment),
+        lambda: memory.search_archive("hello", as_of=moment),
+        lambda: memory.search_recall("hello", after=moment),
+        lambda: memory.search_recall("hello", before=moment),
+    ):
+        with pytest.raises(RejectedError, match="from 0001-01-02 to 9999-12-30"):
+            use()
+    assert written(talk) == before
+    talk.ask("and then?", "go on")
+
+
+@pytest.mark.parametrize("zone", [UTC, *(timezone(timedelta(hours=hours)) for hours in (-12, 14))], ids=str)
+def test_the_ends_of_the_calendar_can_be_told_everywhere(zone: Any) -> None:
+    for text in ("0001-01-02T00:00+00:00", "9999-12-30T23:59:59.999999+00:00"):
+        moment = span_start(text, UTC)
+        assert from_micros(to_micros(moment), zone) == moment
+        assert from_micros(to_micros(moment), LocalZone()).isoformat()
+    assert span_end("9999-12-29", zone) > span_start("9999-12-29", zone)
+    assert span_end("9999-12-30", UTC) == datetime(9999, 12, 31, tzinfo=UTC)
+    assert [from_micros(at, zone).year for at in (-(2**63), 2**63 - 1)] == [1, 9999]
+
+
+def test_a_date_without_dashes_is_that_day() -> None:
+    assert read_moment("20260503", UTC) == date(2026, 5, 3)
+    assert span_end("20260503", UTC) == span_start("2026-05-04", UTC)
+
+
+# the inbox
+
+
+@pytest.mark.parametrize("error", [OverflowError, ValueError, TypeError, AttributeError])
+def test_a_command_that_fails_in_any_way_does_not_block_those_behind_it(
+    talk: Talk, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error("int too large")
+
+    monkeypatch.setattr(talk.memory, "page_out", fails)
+    send_command(str(talk.directory), "page_out", {"page_id": "f1"}, talk.clock)
+    send_command(talk.directory, "archive", {"text": "lives in Porto", "valid_from": "9999-12-31"}, talk.clock)
+    send_command(talk.directory, "archive", {"text": "lives in Porto"}, talk.clock)
+    assert len(pending_commands(str(talk.directory))) == 3
+    assert talk.memory.process_inbox() == 3
+    assert not pending_commands(talk.directory)
+    told = [row.reason for row in talk.memory.ledger(events=["command"])]
+    assert told[0] == "refused: int too large"
+    assert "9999-12-30" in told[1]
+    assert told[2] == "done"
+
+
+def test_what_is_no_command_is_set_aside(talk: Talk) -> None:
+    inbox = talk.directory / "inbox"
+    (inbox / "x.json").mkdir(parents=True)
+    (inbox / "x.json" / "inside").write_text("x")
+    for number, text in enumerate(["5", "[1]", "null", '{"kind": ["archive"], "arguments": {}}', "[" * 100_000]):
+        (inbox / f"{number}.json").write_text(text)
+    send_command(talk.directory, "archive", {"text": "lives in Porto"}, talk.clock)
+    pending_commands(talk.directory)
+    assert talk.memory.process_inbox() == 1
+    assert not list(inbox.glob("*.json"))
+    assert (inbox / "rejected" / "x.json" / "inside").exists()
+    talk.ask("and then?", "go on")
+    talk.memory.purge("f1")
+    with pytest.raises(RejectedError, match="is no command"):
+        send_command(talk.directory, ["archive"], {}, talk.clock)  # type: ignore[arg-type]
+
+
+# wrong types of persons
+
+WRONG: dict[str, Any] = {
+    "archive None": (lambda m: m.archive(None), "text is None"),
+    "archive bytes": (lambda m: m.archive(b"x"), "text is b'x'"),
+    "key": (lambda m: m.archive("x", key=5), "key is 5"),
+    "tags": (lambda m: m.archive("x", tags=[5]), "tag is 5"),
+    "tags number": (lambda m: m.archive("x", tags=5), "tags is 5"),
+    "page_in None": (lambda m: m.page_in(None), "'None' is not a page id"),
+    "offset": (lambda m: m.page_in("f1", offset="3"), "offset is '3'"),
+    "reason": (lambda m: m.forget("f1", reason=None), "reason is None"),
+    "record name": (lambda m: m.record("user", "x", name=5), "name is 5"),
+    "record text": (lambda m: m.record("user", None), "text is None"),
+    "user name": (lambda m: m.append_user("x", name=5), "name is 5"),
+    "limit": (lambda m: m.search_archive("x", limit="5"), "limit is '5'"),
+    "recall limit": (lambda m: m.search_recall("x", limit=None), "limit is None"),
+    "query": (lambda m: m.search_recall(None), "query is None"),
+    "core text": (lambda m: m.core_append("human", None), "text is None|no core block"),
+    "core name": (lambda m: m.core_append(None, "x"), "block is None"),
+    "purge": (lambda m: m.purge(None), "page_id is None"),
+    "call": (lambda m: m.begin_call(None), "call's id is None"),
+    "usage": (lambda m: m.append_assistant("x", usage=[1]), r"usage is \[1\]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_of_a_wrong_type_is_refused_by_name(talk: Talk, name: str) -> None:
+    talk.memory.archive("has two cats", tags=None)  # pyright: ignore[reportArgumentType]
+    talk.memory.append_user("hello")
+    talk.memory.request()
+    before = written(talk)
+    act, told = WRONG[name]
+    with pytest.raises(RejectedError, match=told):
+        act(talk.memory)
+    assert written(talk) == before
+    talk.reply("hello")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("instructions", None), ("cache_ttl", "10m"), ("embedder", "defalt"), ("core", {"human": {"value": "x"}}),
+        ("core", [1]), ("tools", None), ("model", None),
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_a_wrong_setting_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    with pytest.raises(RejectedError, match=r"give |configured as"):
+        Memory.open(tmp_path, **{"embedder": None, name: value})
+    Memory.open(tmp_path, embedder=None).close()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"limit_tokens": None}, {"core_tokens": -1}, {"max_part_tokens": 90_000_000}], ids=str
+)
+def test_wrong_limits_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(RejectedError, match=next(iter(limits))):
+        Limits.for_window(**limits)
+
+
+def test_a_closed_memory_says_so(talk: Talk) -> None:
+    talk.memory.close()
+    for act in (lambda: talk.memory.archive("x"), lambda: talk.memory.append_user("x"), talk.memory.ledger):
+        with pytest.raises(StorageError, match="the memory is closed; open it again"):
+            act()

@@ -1,0 +1,130 @@
+"""What no server should send: each stream is a reply, or an error that the loop knows; a record, or none. Over HTTP,
+through the SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import FinishedReply, ModelUnavailableError, UnreadableReplyError
+
+MESSAGE = {
+    "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
+    "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+}  # fmt: skip
+ENDS = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+NO_NUMBERS = ("-1", "0", "50000.5", '"many"')
+STOP = {"type": "message_stop"}
+
+
+def start(**other: Any) -> dict[str, Any]:
+    return {"type": "message_start", "message": {**MESSAGE, **other}}
+
+
+def sending(*events: Any) -> AbstractContextManager[tuple[AnthropicModel, list[str]]]:
+    """A model whose server streams these events, whatever it is asked."""
+    lines = "".join(f"event: {event.get('type', 'x')}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return answering(lines, "text/event-stream")
+
+
+@contextmanager
+def answering(
+    text: str, kind: str = "application/json", *, status: int = 200
+) -> Generator[tuple[AnthropicModel, list[str]]]:
+    """A model whose server answers with this, and what was posted to it."""
+    body = text.encode()
+    asked: list[str] = []
+
+    class Fixed(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+            """Nobody reads it."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Fixed)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with closing(AnthropicModel("m", base_url=f"http://127.0.0.1:{server.server_port}")) as model:
+            yield model, asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def reply_of(model: AnthropicModel) -> FinishedReply:
+    pieces = model.stream({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}]})
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value
+
+
+def test_a_reply_without_content_is_an_empty_one() -> None:
+    with sending(start(content=None), ENDS, STOP) as (model, _):
+        reply = reply_of(model)
+    assert (reply.message["content"], reply.message["stop_reason"]) == ([], "end_turn")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [STOP],
+        [start()],
+        [start(content=None), {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}, STOP],
+        [start(), {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}}, ENDS],
+        [start(), {"type": "content_block_start", "index": 0, "content_block": None}, ENDS, STOP],
+        [start(), {"type": "content_block_delta", "index": None, "delta": None}, ENDS, STOP],
+        [{"type": "message_start", "message": None}, ENDS, STOP],
+        [start(usage=None), ENDS, STOP],
+    ],
+)
+def test_what_makes_no_sense_is_an_error_that_the_loop_knows(events: list[Any]) -> None:
+    with sending(*events) as (model, _), pytest.raises((ModelUnavailableError, UnreadableReplyError)):
+        reply_of(model)
+
+
+@pytest.mark.parametrize(
+    "record", ["", "{", "[]", "null", '"x"', *(f'{{"max_input_tokens": {x}}}' for x in NO_NUMBERS)]
+)
+def test_a_record_that_makes_no_sense_is_none(record: str) -> None:
+    with answering(record) as (model, _):
+        assert model.max_input_tokens() is None
+
+
+def test_a_record_says_how_large_the_window_is() -> None:
+    with answering('{"max_input_tokens": 50000}') as (model, _):
+        assert model.max_input_tokens() == 50_000
+
+
+CANNOT = [(404, "{}"), (405, "{}"), (501, ""), (200, "x"), (200, "{")]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "times"), [*((*each, 1) for each in CANNOT), (500, "{}", 3), (429, "{}", 3), (400, "{}", 3)]
+)
+def test_a_server_that_cannot_count_is_asked_once(status: int, said: str, times: int) -> None:
+    with answering(said, status=status) as (model, asked):
+        for _ in range(3):
+            assert model.count_tokens({"messages": [{"role": "user", "content": "x"}]}) is None
+    assert len(asked) == times

@@ -1,0 +1,55 @@
+"""The examples in docstrings run, and say what is true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pager
+from pager.store import SqliteStore
+from tests.support import HandClock
+
+MODULES = sorted(
+    name for _, name, _ in pkgutil.walk_packages(pager.__path__, "pager.") if name != "pager.vectors.chroma.probe"
+)
+
+
+def examples(module: Any) -> list[doctest.DocTest]:
+    return [test for test in doctest.DocTestFinder().find(module) if test.examples]
+
+
+def test_there_are_examples() -> None:
+    found = [name for name in MODULES if examples(importlib.import_module(name))]
+    assert {
+        "pager.memory",
+        "pager.clock",
+        "pager.tokens.counter",
+        "pager.limits",
+        "pager.upkeep.inbox",
+        "pager.tokens",
+    } <= set(found)
+
+
+OF_AGENTS = ("agents.importing.conversations", "agents.importing.notes", "agents.tools.functions")
+
+
+@pytest.mark.parametrize("name", ["pager", *(n for n in MODULES if examples(importlib.import_module(n))), *OF_AGENTS])
+def test_the_examples_of_a_module_are_true(name: str, tmp_path: Path) -> None:
+    module = importlib.import_module(name)
+    given = {"directory": tmp_path, "clock": HandClock(), "SqliteStore": SqliteStore}
+    globs = {**vars(pager), **vars(module), **given}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    for test in examples(module):
+        test.globs = dict(globs)
+        out: list[str] = []
+        result = runner.run(test, out=out.append, clear_globs=False)
+        for value in test.globs.values():
+            if isinstance(value, pager.MemoryReader | SqliteStore):
+                value.close()
+        assert result.attempted
+        assert not result.failed, "".join(out)

@@ -1,0 +1,129 @@
+"""README, tried as a newcomer would: every file in it is written, every command and every program in it runs, in order.
+
+The model is the rehearsal, reached as any other server would be, by ANTHROPIC_BASE_URL.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agents.rehearsal import Rehearsal
+from tests.support.cli import TIMEOUT_S, environment
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SAID = "y\n"  # to whatever asks: a message in a conversation, or leave to purge
+OTHER_SHELLS = ("zsh:", "fish:")
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        """Its name, when it is a file: the first line says so."""
+        named = re.match(r"# (\S+\.(?:py|yaml))\n", self.text)
+        return named[1] if named else None
+
+
+BLOCKS = [Block(*found) for found in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)]
+COMMANDS = [line for block in BLOCKS if block.kind == "sh" for line in block.text.splitlines() if line.strip()]
+
+
+class Newcomer:
+    """A folder with what a clone has, and a shell in it."""
+
+    def __init__(self, folder: Path, base_url: str) -> None:
+        self.folder = folder
+        shutil.copytree(ROOT / "configs", folder / "configs")
+        (folder / "Makefile").symlink_to(ROOT / "Makefile")
+        programs = folder / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        (programs / "activate").write_text("", encoding="utf-8")
+        for name in ("selfpager", "pytest"):
+            module = "agents" if name == "selfpager" else name
+            (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n', encoding="utf-8")
+            (programs / name).chmod(0o755)
+        self.environ = environment(
+            PATH=f"{programs}:{os.environ['PATH']}", HOME=str(folder), XDG_DATA_HOME=str(folder / "data"),
+            ANTHROPIC_BASE_URL=base_url, ANTHROPIC_API_KEY="none",
+        )  # fmt: skip
+
+    def shell(self, line: str) -> str:
+        return self._run(["bash", "-c", f"set -euo pipefail; {line}"], SAID)
+
+    def python(self, program: str) -> str:
+        return self._run([sys.executable, "-c", program], "")
+
+    def _run(self, command: list[str], said: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environ, input=said, capture_output=True, text=True, check=False,
+            timeout=TIMEOUT_S,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
+    with Rehearsal() as rehearsal:
+        yield Newcomer(tmp_path, rehearsal.base_url)
+
+
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
+    """`text` is output: that of the demo is compared in test_demo."""
+    assert {block.kind for block in BLOCKS} == {"sh", "python", "yaml", "text"}
+    assert all(block.file for block in BLOCKS if block.kind == "yaml")
+    assert README.count("```") == 2 * len(BLOCKS)
+
+
+@pytest.mark.slow
+def test_whoever_types_it_all_gets_what_it_says(newcomer: Newcomer) -> None:
+    printed: list[str] = []
+    for block in BLOCKS:
+        if block.file:
+            (newcomer.folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.kind == "python":
+            printed.append(newcomer.python(block.text))
+        elif block.kind == "sh":
+            printed += [newcomer.shell(typed(line)) for line in block.text.splitlines() if line.strip()]
+    everything = "\n".join(printed)
+    assert "clerk.yaml is valid: the agent 'clerk'" in everything
+    assert "prefers aisle seats since the knee operation" in everything
+    assert "Dana" in everything
+    assert "1 passed" in everything
+    assert "s1 was purged" in everything
+
+
+def typed(line: str) -> str:
+    """A line as it is tried: targets of make are only looked up, other shells' own words are left out."""
+    command, _, remark = line.partition("  #")
+    if command.startswith("make "):
+        return f"make --dry-run --file {ROOT / 'Makefile'} --directory {ROOT} {command.removeprefix('make ')}"
+    if remark.strip().startswith(OTHER_SHELLS):
+        return f"{re.findall('_SELFPAGER_COMPLETE=[a-z_]+ selfpager', command)[0]} | grep -c selfpager"
+    return command.strip()
+
+
+def test_commands_in_the_text_exist(newcomer: Newcomer) -> None:
+    """What stands in the running text between backquotes is a command of ours, or a target of make."""
+    for command in re.findall(r"`(selfpager [a-z]+|make [a-z-]+)", README):
+        name = command.split()[1]
+        newcomer.shell(f"selfpager {name} --help" if command.startswith("selfpager") else typed(command))
+
+
+def test_paths_in_the_text_exist() -> None:
+    for path in re.findall(r"`((?:pager|agents|tests|configs)/[\w./-]*)`", README):
+        assert (ROOT / path).exists(), path

@@ -1,0 +1,128 @@
+"""Words of texts and questions in any script, and two rankings made one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pager.search.scores import fused
+from pager.search.words import MOST_WORDS, excerpt, folded, telling_words, words
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("STRASSE", "Straße"),
+        ("ﬁne", "fine"),
+        ("\uff21\uff22\uff23\uff11", "abc1"),
+        ("ｶﾞ", "ガ"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("É", "e\u0301"),
+        ("İstanbul", "istanbul"),
+        ("\u0131\u015f\u0131kl\u0131", "isikli"),
+        ("Łódź Øresund Đà Nẵng Cœur Æsir", "lodz oresund da nang coeur aesir"),
+        ("mė\u0303nuo g\u0303uarani", "menuo guarani"),
+        ("ΟΔΥΣΣΕΎΣ Αθήνα ᾳδης", "οδυσσευς αθηνα αδης"),
+        ("Ёлка", "елка"),
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد", "محمد"),
+        ("葛\U000e0100城", "葛城"),
+    ],
+)
+def test_letters_that_mean_the_same_are_folded_into_one(text: str, other: str) -> None:
+    assert folded(text) == folded(other)
+
+
+def test_scripts_without_spaces_come_in_pieces_and_others_as_they_are() -> None:
+    assert folded("東京都 is Tokyo").split() == ["東", "京", "都", "東京", "京都", "is", "tokyo"]
+    assert folded("猫").split() == ["猫"]
+    assert "서울" in folded("서울에서").split()
+    assert set(folded("สวัสดี").split()) >= {"สว", "วส"}  # without its vowel signs
+    assert folded("год 2024, öl") == "год 2024, ol"
+
+
+@pytest.mark.parametrize(("word", "other"), [("が", "か"), ("ぱ", "は"), ("कि", "कु"), ("हिंदी", "हदी"), ("한", "하")])
+def test_marks_that_make_another_word_stay(word: str, other: str) -> None:
+    assert folded(word) != folded(other)
+    assert folded(unicodedata.normalize("NFD", word)) == folded(word)
+
+
+def test_a_word_with_a_mark_is_not_the_common_one_without() -> None:
+    assert words("du thé vert") == ["du", "the", "vert"]
+    assert telling_words("the thé") == []  # where both are said it cannot be known any more
+    assert telling_words("aime le thé") == ["aime", "le", "the"]
+
+
+def test_each_picture_is_a_word() -> None:
+    assert words("\U0001f389 party\U0001f389!") == ["picture127881", "party"]
+    assert words("\u2764\ufe0f") == words("\u2764") == ["picture10084"]
+    assert words("\U0001f44d\U0001f3fd") == words("\U0001f44d")  # whatever its colour
+
+
+def test_an_excerpt_is_where_the_word_stands_however_it_is_written() -> None:
+    text = "ﬃ ά e\u0301 " * 300 + "Αθήνα" + " ß İ" * 300
+    assert "Αθήνα" in excerpt(text, words("αθηνα"), 60)
+    assert "Αθήνα" in excerpt("a " * 300 + "Αθήνα" + " b" * 300, words("αθηνα"), 60)
+
+
+@given(st.text())
+def test_folding_twice_adds_no_word(text: str) -> None:
+    once = folded(text)
+    assert set(re.findall(r"\w+", folded(once))) == set(re.findall(r"\w+", once))
+
+
+def test_common_words_are_left_out_unless_there_are_no_others() -> None:
+    assert words("What did you do with the engine?") == ["engine"]
+    assert words("what is it") == ["what", "is", "it"]
+    assert words("it isn't Dana's") == ["dana"]
+    assert len(words(" ".join(map(str, range(1_000))))) == MOST_WORDS
+
+
+@pytest.mark.parametrize("text", ["hello", "Hi there!", "Thanks a lot…", "ok", "", "how are you doing today?", "??"])
+def test_small_talk_tells_nothing(text: str) -> None:
+    assert telling_words(text) in ([], ["lot"])
+
+
+def test_a_message_tells_by_its_other_words() -> None:
+    assert telling_words("Good morning! Please book the flight to Porto, thanks") == ["book", "flight", "porto"]
+
+
+# two made one
+
+
+def test_what_both_sides_find_comes_first() -> None:
+    assert [each for each, _ in fused({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
+
+
+def test_the_units_of_a_side_do_not_matter() -> None:
+    by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
+    larger = {each: 1_000 * score for each, score in by_words.items()}
+    shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
+    assert [each for each, _ in fused(by_words, by_meaning)] == [each for each, _ in fused(larger, shifted)]
+
+
+def test_a_word_that_most_texts_hold_says_next_to_nothing() -> None:
+    by_words = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
+    assert [each for each, _ in fused(by_words, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6})] == [4, 2, 3, 1]
+    assert [each for each, _ in fused(by_words, {})] == [3, 1, 2]
+
+
+def test_one_side_alone_keeps_its_order_and_the_newest_of_equal_ones_is_first() -> None:
+    assert [each for each, _ in fused({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
+    assert [each for each, _ in fused({}, {5: 0.1, 7: 0.2})] == [7, 5]
+    assert fused({}, {}) == []
+    assert fused({1: 2.0}, {}) == [(1, 2.0)]
+
+
+@given(st.dictionaries(st.integers(1, 9), st.floats(0, 50)), st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
+def test_everything_that_was_found_has_a_score_that_is_not_negative(
+    by_words: dict[int, float], by_meaning: dict[int, float]
+) -> None:
+    found = fused(by_words, by_meaning)
+    assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
+    assert all(score >= 0 for _, score in found)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)

@@ -1,0 +1,211 @@
+"""Database files of other versions: an older one is brought up, a newer or a foreign one is refused and left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pager import Memory, MemoryReader, NewerFormatError, StorageError
+from pager.store import database
+from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from tests.crash.children import Nursery
+from tests.support import HandClock
+
+MOODS = "ALTER TABLE facts ADD COLUMN mood TEXT; UPDATE facts SET mood = 'of ' || text"
+COUNTS = "CREATE TABLE counts (n INTEGER); INSERT INTO counts SELECT count(mood) FROM facts"
+BROKEN = "ALTER TABLE facts ADD COLUMN other TEXT; INSERT INTO nowhere VALUES (1)"
+
+
+def open_memory(directory: Path) -> Memory:
+    return Memory.open(directory, embedder=None, clock=HandClock())
+
+
+def write_something(directory: Path) -> None:
+    with open_memory(directory) as memory:
+        memory.archive("prefers window seats", key="seat")
+        memory.archive("prefers aisles", key="seat")
+        memory.append_user("hello")
+        memory.request()
+        memory.append_assistant("hi")
+
+
+def assert_all_there(memory: Memory) -> None:
+    assert [fact.text for fact in memory.fact_versions("seat")] == ["prefers window seats", "prefers aisles"]
+    assert memory.page("s1") == "hello"
+    assert memory.check() == []
+    memory.append_user("and now?")
+    memory.request()
+    memory.append_assistant("all is well")
+
+
+def with_migrations(monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, *more))
+    monkeypatch.setattr(database, "VERSION", VERSION + len(more))
+
+
+def ask(directory: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(directory / "pager.db")) as db:
+        return db.execute(sql).fetchall()
+
+
+def change(directory: Path, *statements: str) -> None:
+    directory.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(directory / "pager.db")) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """All but the lock, which names who tried, and the empty log that SQLite makes for a reader."""
+    found = {path.name: path.read_bytes() for path in directory.iterdir()}
+    return {name: content for name, content in found.items() if name not in ("lock", "pager.db-shm") and content}
+
+
+# --- older
+
+
+@pytest.mark.parametrize("owner", [0, APPLICATION_ID])
+def test_a_file_without_a_table_becomes_a_memory(tmp_path: Path, owner: int) -> None:
+    change(tmp_path, "PRAGMA user_version = 7", "PRAGMA user_version = 0", f"PRAGMA application_id = {owner}")
+    assert (tmp_path / "pager.db").stat().st_size > 0
+    write_something(tmp_path)
+    assert ask(tmp_path, "PRAGMA user_version") == [(VERSION,)]
+    assert ask(tmp_path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    with open_memory(tmp_path) as memory:
+        assert_all_there(memory)
+
+
+def test_an_older_file_is_brought_up_and_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_something(tmp_path)
+    with_migrations(monkeypatch, MOODS, COUNTS)
+    with open_memory(tmp_path) as memory:
+        assert_all_there(memory)
+    assert ask(tmp_path, "SELECT mood FROM facts") == [("of prefers window seats",), ("of prefers aisles",)]
+    assert ask(tmp_path, "SELECT n FROM counts") == [(2,)], "each once, in their order"
+    assert ask(tmp_path, "PRAGMA user_version") == [(VERSION + 2,)]
+    with open_memory(tmp_path) as memory:
+        memory.archive("no migration runs twice")
+    assert ask(tmp_path, "SELECT n FROM counts") == [(2,)]
+
+
+def test_a_new_file_goes_through_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_migrations(monkeypatch, MOODS, COUNTS)
+    write_something(tmp_path)
+    assert ask(tmp_path, "SELECT n FROM counts") == [(0,)]
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_something(tmp_path)
+    with_migrations(monkeypatch, MOODS, BROKEN)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="nowhere"):
+            open_memory(tmp_path)
+        assert ask(tmp_path, "PRAGMA user_version") == [(VERSION + 1,)], "the one before it is done"
+        assert ask(tmp_path, "SELECT count(*) FROM pragma_table_info('facts') WHERE name = 'other'") == [(0,)]
+    with_migrations(monkeypatch, MOODS, COUNTS)
+    with open_memory(tmp_path) as memory:
+        assert_all_there(memory)
+
+
+def test_a_reader_does_not_bring_it_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_something(tmp_path)
+    before = files(tmp_path)
+    with_migrations(monkeypatch, MOODS)
+    with pytest.raises(StorageError, match=f"older format {VERSION}; open it once for writing"):
+        MemoryReader.open(tmp_path)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_killed_in_a_migration_it_is_done_or_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Nursery() as nursery:
+        write_something(tmp_path / "whole")
+        role = "tests.crash.roles:migrate_and_die"
+        count = nursery.run(role, tmp_path / "whole", MOODS, 0, "before").said[-1][1]
+        versions = []
+        for number in range(1, count + 1):
+            for when in ("before", "after"):
+                directory = tmp_path / f"{number}-{when}"
+                write_something(directory)
+                assert nursery.run(role, directory, MOODS, number, when).signal == 9
+                (version,) = ask(directory, "PRAGMA user_version")[0]
+                moods = ask(directory, "SELECT count(*) FROM pragma_table_info('facts') WHERE name = 'mood'")
+                assert moods == [(version - VERSION,)]
+                versions.append(version - VERSION)
+    assert set(versions) == {0, 1}
+    assert versions == sorted(versions)
+    with_migrations(monkeypatch, MOODS)
+    for directory in tmp_path.iterdir():
+        with open_memory(directory) as memory:
+            assert_all_there(memory)
+
+
+# --- newer
+
+
+def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
+    write_something(tmp_path)
+    change(tmp_path, f"PRAGMA user_version = {VERSION + 1}")
+    before = files(tmp_path)
+    for _ in range(2):  # the lock is free again each time
+        with pytest.raises(NewerFormatError, match=f"format {VERSION + 1}.*up to {VERSION}.*newer selfpager"):
+            open_memory(tmp_path)
+        with pytest.raises(NewerFormatError):
+            MemoryReader.open(tmp_path)
+        assert files(tmp_path) == before
+    change(tmp_path, f"PRAGMA user_version = {VERSION}")
+    with open_memory(tmp_path) as memory:
+        assert_all_there(memory)
+
+
+def test_what_a_killed_newer_owner_left_in_its_log_stays(tmp_path: Path) -> None:
+    """Its last transactions are in the log only. To be refused costs none of them."""
+    with Nursery() as nursery:
+        life = nursery.begin("tests.crash.roles:write_pairs", tmp_path, 5)
+        life.until("page")
+        life.kill()
+    log = (tmp_path / "pager.db-wal").stat().st_size
+    assert log > 0
+    with closing(sqlite3.connect(tmp_path / "pager.db", isolation_level=None)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        with pytest.raises(NewerFormatError):
+            open_memory(tmp_path)
+        assert db.execute("SELECT count(*) FROM facts").fetchall() == [(10,)]
+    with pytest.raises(NewerFormatError):
+        open_memory(tmp_path)
+    assert ask(tmp_path, "SELECT count(*) FROM facts") == [(10,)]
+
+
+# --- foreign
+
+
+@pytest.mark.parametrize("version", [0, VERSION, 99])
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize("owner", [0, 0x0F055112])
+def test_another_programs_database_is_refused_and_untouched(
+    tmp_path: Path, version: int, journal: str, owner: int
+) -> None:  # fmt: skip
+    change(
+        tmp_path, f"PRAGMA journal_mode = {journal}", "CREATE TABLE facts (text TEXT)",
+        "INSERT INTO facts VALUES ('not ours')", f"PRAGMA user_version = {version}", f"PRAGMA application_id = {owner}",
+    )  # fmt: skip
+    before = files(tmp_path)
+    for act in (open_memory, MemoryReader.open):
+        with pytest.raises(StorageError, match="another program") as refused:
+            act(tmp_path)
+        assert not isinstance(refused.value, NewerFormatError), "no newer selfpager would help"
+        assert files(tmp_path) == before
+    assert ask(tmp_path, "SELECT text FROM facts") == [("not ours",)]
+
+
+def test_a_file_that_is_no_database_is_refused_and_untouched(tmp_path: Path) -> None:
+    (tmp_path / "pager.db").write_text("dear diary\n" * 1_000)
+    before = files(tmp_path)
+    for act in (open_memory, MemoryReader.open):
+        with pytest.raises(StorageError, match="not a database"):
+            act(tmp_path)
+        assert files(tmp_path) == before

@@ -1,0 +1,130 @@
+"""What the contract cannot say of any store: SQLite's plans, its triggers, and a schema that explains itself."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pager import BlockSpec, Memory, NotFoundError, StorageError
+from pager.store import SqliteStore
+from pager.store.schema import BASE
+from tests.standin import call
+from tests.support import Talk, Words
+
+# Every other table is only reached by an index and a value to look for: these queries stop early or read a small thing.
+MAY_BE_WALKED = (
+    "best",  # a subquery of at most as many rows as were asked for
+    "steps USING INDEX steps_turn",  # from the end, LIMIT 1
+    "p USING INDEX parts_at",  # from the end, LIMIT
+    "vectors USING COVERING INDEX vectors_fact",  # counted, which reads a few pages
+    "c USING INDEX calls_open",  # open calls only
+    "blocks USING INDEX blocks_unseen",  # unseen blocks only
+    "names",  # of core blocks: a handful, each found by one look into an index
+    "facts USING INDEX facts_never_used",  # from the start, LIMIT
+    "facts USING COVERING INDEX facts_never_used",  # counted, which reads a few pages
+    "facts USING INDEX facts_purged",  # purges are rare
+    "epochs",  # from the end, LIMIT 1
+    "pins",  # a fifth of the window
+    "f",  # facts without a vector: asked only while some are known to have none
+    r"\(subquery-1\)",  # of at most as many rows as were asked for
+    "said_owed",  # what waits for a vector, from the start, LIMIT
+)
+ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|[\w.]+ VIRTUAL TABLE INDEX)")  # the latter: full text
+EXPLAINED = re.compile("(?:WITH|SELECT|INSERT|UPDATE|DELETE|REPLACE)\\b", re.IGNORECASE)
+
+
+def live(talk: Talk) -> None:
+    """Whatever a person and an agent do all day, an eviction included."""
+    memory = talk.memory
+    for number in range(8):
+        talk.ask(f"turn {number} " + "and a long story " * 60, call("weather", {"city": "Porto"}))
+        memory.begin_call(memory.open_calls[0].id)
+        talk.answer("sunny")
+        talk.reply("It is sunny.")
+    memory.core_append("human", "lives in Porto")
+    memory.archive("prefers window seats", key="seat", tags=["travel"])
+    fact = memory.archive("prefers aisle seats", key="seat", tags=["travel", "seat"])
+    for tags in ((), ("travel",), ("travel", "seat")):
+        memory.search_archive("which seat?", tags=tags, as_of="2026-05-03")
+    for query in ("sunny story", ""):
+        memory.search_recall(query, after="2020-01-01", before="2030-01-01")
+        memory.search_recall(query)
+    memory.page_in(fact.id, pin=True)
+    memory.page_in("s1")
+    talk.ask("and now?", "well")
+    memory.page_out(fact.id)
+    memory.forget(fact.id, "wrong")
+    memory.record("user", "I moved to Porto.", name="Dana")
+    assert memory.resident("s3") != memory.resident()
+    memory.rebuild("s2")
+    memory.residencies("s1")
+    memory.ledger(page="s1")
+    memory.ledger(page="s1", events=["evict"])
+    memory.ledger(events=["search", "archive"], limit=3)
+    memory.newest_facts()
+    memory.core_versions("human")
+    look_on(memory)
+    with suppress(InterruptedError), memory.transaction():
+        raise InterruptedError  # after which everything is loaded again
+    talk.ask("are you there?", "yes")
+
+
+def look_on(memory: Memory) -> None:
+    """What an overview of now and of then asks."""
+    memory.fact_counts()
+    memory.most_used_facts()
+    memory.never_used_facts()
+    memory.last_fact("s3")
+    memory.ledger(at="s3", limit=10)
+    memory.limits_at("s3")
+    for block in memory.core("s3"):
+        memory.core_version_number(block)
+    memory.prompt()
+    memory.prompt("s3")
+    with suppress(NotFoundError):
+        memory.prompt("s1")
+
+
+def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=6_000, embedder=Words(), core={"human": BlockSpec(limit_tokens=200)})
+    store = cast(SqliteStore, talk.memory._store)
+    asked = dict[str, None]()
+    store.db.trace(asked.setdefault)
+    live(talk)
+    store.db.trace(None)
+    assert talk.memory.ledger(events=["evict"]) != []
+    queries = [sql for sql in asked if EXPLAINED.match(sql) and " IN ()" not in sql]  # which is false at once
+    plans = {sql: store.db.rows(f"EXPLAIN QUERY PLAN {sql}") for sql in queries}
+    steps = {(row["detail"], sql) for sql, rows in plans.items() for row in rows}
+    assert len(steps) > 100
+    assert [each for each in steps if each[0].startswith("SCAN") and not ALLOWED.match(each[0])] == []
+    # Rows of a page are few, those of an event may be half of the ledger.
+    of_a_page = [detail for detail, sql in steps if "FROM ledger" in sql and "page = " in sql]
+    assert of_a_page
+    assert [detail for detail in of_a_page if "INDEX ledger_page" not in detail] == []
+    talk.memory.close()
+
+
+def test_no_row_of_the_ledger_is_deleted_not_even_by_a_purge(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "pager.db", UTC)
+    store.journal.write(7, 3, "archive", "f1", "", "agent")
+    store.journal.put("purging", "f1")
+    with pytest.raises(StorageError, match="append-only"):
+        store.db.run("DELETE FROM ledger")
+    assert len(store.journal.movements()) == 1
+    store.close()
+
+
+def test_every_table_and_every_column_says_what_it_is() -> None:
+    tables = re.findall(r"((?:^--.*\n)*)^CREATE (?:VIRTUAL )?TABLE (\w+)[^\n]*\n((?:  .*\n)*)", BASE, re.MULTILINE)
+    assert len(tables) == BASE.count(" TABLE ")
+    assert [name for comment, name, _ in tables if not comment and name != "fact_words"] == []  # beside said_words
+    silent = [(name, line.split()[0]) for _, name, body in tables for line in body.splitlines() if "--" not in line]
+    # What the module's docstring or the line above the table says.
+    general = {"id", "at", "step", "PRIMARY", "part", "fact"}
+    assert [each for each in silent if each[1] not in general] == []

@@ -1,0 +1,355 @@
+"""The archive: keys, validity, tags, and how facts are found by words and by meaning."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pager import Memory, MemoryReader, NotFoundError, RejectedError
+from pager.tiers.archive import MOST_EXACT
+from tests.support import HandClock, Words
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Any:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        yield memory
+
+
+def ids(hits: Any) -> list[str]:
+    return [hit.page_id for hit in hits]
+
+
+# keys and validity
+
+
+def test_a_fact_says_what_it_was_given(memory: Memory) -> None:
+    fact = memory.archive(" prefers window seats ", key=" seat ", tags=["Travel", "seats "], actor="agent")
+    assert (fact.id, fact.text, fact.key, fact.tags) == ("f1", " prefers window seats ", "seat", ("Travel", "seats"))
+    assert (fact.actor, fact.valid_until, fact.supersedes, fact.superseded_by) == ("agent", None, None, None)
+    assert memory.fact("f1") == fact
+
+
+def test_the_same_key_supersedes_and_the_old_one_keeps_its_interval(memory: Memory) -> None:
+    old = memory.archive("lives in Porto", key="home")
+    new = memory.archive("lives in Faro", key="home")
+    was = memory.fact(old.id)
+    assert new.supersedes == old.number
+    assert was.superseded_by == new.number
+    assert was.valid_until == new.valid_from
+    assert (was.text, was.valid_from) == (old.text, old.valid_from)
+    assert ids(memory.search_archive("where lives")) == [new.id]
+    assert ids(memory.search_archive("where lives", as_of=old.valid_from)) == [old.id]
+    assert [f.id for f in memory.fact_versions("home")] == ["f1", "f2"]
+    assert memory.archive("lives in Faro", key=None).supersedes is None
+
+
+def test_as_of_is_exact_to_the_moment_and_a_day_means_its_end(memory: Memory) -> None:
+    memory.archive("in Porto", key="home", valid_from="2025-01-01")
+    memory.archive("in Faro", key="home", valid_from="2025-03-01T12:00+01:00")
+    for at, found in (
+        ("2024-12-31", []), ("2025-01-01", ["f1"]), ("2025-03-01T10:59:59Z", ["f1"]), ("2025-03-01T11:00Z", ["f2"]),
+        ("2025-03-01", ["f2"]), (date(2025, 2, 28), ["f1"]),
+    ):  # fmt: skip
+        assert ids(memory.search_archive("in", as_of=at)) == found, at
+
+
+def test_as_of_today_is_now(memory: Memory) -> None:
+    fact = memory.archive("in Porto")
+    assert ids(memory.search_archive("Porto", as_of=fact.at.date())) == [fact.id]
+    assert ids(memory.search_archive("Porto", as_of=fact.at - timedelta(days=1))) == []
+
+
+def test_a_fact_of_the_past_joins_the_past_and_the_present_stays(memory: Memory) -> None:
+    memory.archive("in Faro", key="home", valid_from="2025-03-01")
+    memory.archive("in Porto", key="home", valid_from="2025-01-01")
+    middle = memory.archive("in Lisbon", key="home", valid_from="2025-02-01")
+    assert ids(memory.search_archive("in")) == ["f1"]
+    assert ids(memory.search_archive("in", as_of="2025-02-15")) == [middle.id]
+    assert ids(memory.search_archive("in", as_of="2025-01-15")) == ["f2"]
+
+
+def test_a_fact_of_the_future_is_found_when_its_time_comes(memory: Memory, tmp_path: Path) -> None:
+    memory.archive("in Porto", key="home")
+    memory.archive("in Faro", key="home", valid_from="2027-01-01")
+    assert ids(memory.search_archive("in")) == ["f1"]
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == ["f2"]
+
+
+def test_what_is_said_now_holds_until_what_was_stated_to_begin_later(memory: Memory) -> None:
+    memory.archive("in Porto", key="home")
+    memory.archive("in Faro", key="home", valid_from="2027-01-01")
+    memory.archive("in Lisbon", key="home")
+    assert ids(memory.search_archive("in")) == ["f3"]
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == ["f2"]
+    memory.forget("f2", "she stays")
+    assert ids(memory.search_archive("in", as_of="2027-01-02")) == []
+    memory.archive("in Braga", key="home", valid_from="2028-01-01")
+    assert ids(memory.search_archive("in")) == ["f3"]
+    assert not memory.check()
+
+
+MOMENTS = st.integers(0, 20).map(lambda day: datetime(2026, 5, 3, tzinfo=UTC) + timedelta(days=day - 10))
+ACTS = st.lists(
+    st.tuples(st.sampled_from(["archive", "archive", "archive", "forget"]), st.none() | MOMENTS), min_size=1, max_size=8
+)
+
+
+@given(acts=ACTS)
+@settings(max_examples=25)
+def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any, acts: Any) -> None:
+    with Memory.open(tmp_path_factory.mktemp("m"), embedder=None, clock=HandClock()) as memory:
+        for act, at in acts:
+            facts = memory.fact_versions("home")
+            if act == "archive":
+                fact = memory.archive(f"home number {len(facts)}", key="home", valid_from=at, tags=["x"])
+                assert fact == memory.fact(fact.id)
+                assert fact.valid_from.tzinfo == memory.fact(fact.id).valid_from.tzinfo
+            elif any(fact.forgotten is None for fact in facts):
+                memory.forget(next(fact.id for fact in facts if fact.forgotten is None), "moved")
+        facts = memory.fact_versions("home")
+        ends = [fact.valid_until for fact in facts if fact.valid_until]
+        for at in {*ends, *(fact.valid_from for fact in facts)}:
+            true = [fact for fact in facts if fact.forgotten is None and _holds(fact, at)]
+            assert len(true) <= 1
+            assert set(ids(memory.search_archive("home", as_of=at))) >= {fact.id for fact in true}
+        last = [fact for fact in memory.fact_versions("home") if fact.forgotten is None and fact.superseded_by is None]
+        assert len(last) <= 1
+        assert not memory.check()
+
+
+def _holds(fact: Any, at: datetime) -> bool:
+    return fact.valid_from <= at and (fact.valid_until is None or at < fact.valid_until)
+
+
+# forgetting
+
+
+def test_forgetting_ends_a_fact_and_destroys_nothing(memory: Memory) -> None:
+    fact = memory.archive("has two cats", key="cats")
+    ended = memory.forget(fact.id, "they moved out", actor="agent")
+    assert ended.forgotten == "they moved out"
+    assert ids(memory.search_archive("cats")) == []
+    assert ids(memory.search_archive("cats", as_of=fact.valid_from)) == [fact.id]
+    assert memory.page(fact.id) == "has two cats"
+    assert memory.archive("has a dog", key="cats").supersedes is None
+    with pytest.raises(RejectedError, match="f1 was forgotten already: they moved out"):
+        memory.forget(fact.id, "again")
+    row = memory.ledger(events=["forget"])[0]
+    assert (row.page_id, row.reason, row.actor) == ("f1", "they moved out", "agent")
+
+
+def test_what_has_not_begun_or_was_superseded_can_be_forgotten(memory: Memory) -> None:
+    memory.archive("in Porto", key="home", valid_from="2027-01-01")
+    memory.archive("in Faro", key="home", valid_from="2027-06-01")
+    for number in (1, 2):
+        memory.forget(f"f{number}", "wrong")
+    assert ids(memory.search_archive("in", as_of="2027-03-01")) == []
+    assert not memory.check()
+
+
+@pytest.mark.parametrize(
+    ("page", "why"), [("f9", "there is no fact f9"), ("s1", "only facts"), ("cats", "not a page id")]
+)
+def test_only_facts_can_be_forgotten(memory: Memory, page: str, why: str) -> None:
+    memory.record("user", "hello")
+    with pytest.raises(RejectedError, match=why):
+        memory.forget(page, "why not")
+
+
+# refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"text": " \n"}, "needs a text"),
+        ({"text": "a", "key": " "}, "key is empty"),
+        ({"text": "a", "tags": [" "]}, "tag is empty"),
+        ({"text": "a", "tags": "travel"}, r"give a list, such as \['travel'\]"),
+        ({"text": "a", "valid_from": "soon"}, "'soon' is not a moment"),
+    ],
+)
+def test_a_wrong_fact_is_refused_and_nothing_is_stored(memory: Memory, arguments: Any, why: str) -> None:
+    with pytest.raises(RejectedError, match=why):
+        memory.archive(**arguments)
+    assert memory.newest_facts() == []
+    assert memory.ledger() == []
+
+
+def test_a_wrong_search_is_refused(memory: Memory) -> None:
+    memory.archive("a seat", tags=["travel"])
+    with pytest.raises(RejectedError, match="limit is 0; ask for at least 1"):
+        memory.search_archive("seat", limit=0)
+    with pytest.raises(RejectedError, match=r"\['travel'\]"):
+        memory.search_archive("seat", tags="travel")
+    with pytest.raises(RejectedError, match="'soon' is not a moment"):
+        memory.search_archive("seat", as_of="soon")
+    with pytest.raises(NotFoundError, match="there is no fact f9"):
+        memory.fact("f9")
+
+
+@given(text=st.text(alphabet=st.characters(), min_size=1, max_size=30))
+@settings(max_examples=40)
+def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, text: str) -> None:
+    with Memory.open(tmp_path_factory.mktemp("m"), embedder=Words(), clock=HandClock()) as memory:
+        memory.archive(f"a{text}", key=f"k{text}", tags=[f"t{text}"])
+        memory.forget(memory.archive(f"b{text}").id, text)
+        hits = memory.search_archive(f"a{text}", tags=[f"t{text}"])
+        assert ids(hits) == ["f1"]
+        memory.search_archive(text)
+        memory.search_recall(text)
+        assert not memory.check()
+
+
+# words
+
+
+def test_words_in_any_order_stems_and_accents(memory: Memory) -> None:
+    memory.archive("She warms up the café before flights")
+    for query in ("flight warming", "CAFE", "cafés warm", "up warm", 'flights, warm! (cafe) "x" OR *'):
+        assert ids(memory.search_archive(query)) == ["f1"], query
+    assert memory.search_archive("tea") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("lives in İstanbul", "İSTANBUL"), ("reads ΟΔΥΣΣΕΎΣ", "οδυσσευς"), ("mag Ёлка", "елка"), ("שָׁלוֹם", "שלום"),
+     ("mė\u0303nuo", "mėnuo"), ("aime le thé", "du thé")],
+)  # fmt: skip
+def test_marks_do_not_part_words_from_each_other(memory: Memory, text: str, query: str) -> None:
+    memory.archive(text)
+    assert ids(memory.search_archive(query)) == ["f1"]
+
+
+@pytest.mark.parametrize("query", ["", " ", "?!", "_", "\0", '"', "*", "NEAR(", "🗝"])
+def test_a_query_without_words_finds_nothing_and_fails_not(memory: Memory, query: str) -> None:
+    memory.archive("a window seat")
+    assert memory.search_archive(query) == []
+
+
+def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:
+    memory.archive("seat one", tags=["travel", "Étage"])
+    memory.archive("seat two", tags=["travels"])
+    memory.archive("seat three", tags=["TRAVEL"])
+    assert set(ids(memory.search_archive("seat", tags=["travel"]))) == {"f1", "f3"}
+    assert ids(memory.search_archive("seat", tags=["Travel", "étage"])) == ["f1"]
+    assert ids(memory.search_archive("seat", tags=["trav"])) == []
+    assert ids(memory.search_archive("seat", tags=[" travels "])) == ["f2"]
+    assert ids(memory.search_archive("seat", tags=["E\u0301tage"])) == ["f1"]  # as macOS takes it apart
+
+
+def test_a_key_is_one_however_its_letters_are_typed(memory: Memory) -> None:
+    memory.archive("by the window", key="caf\u00e9")
+    memory.archive("by the door", key="cafe\u0301")  # as macOS takes it apart
+    assert ids(memory.search_archive("window door")) == ["f2"]
+    current = memory.current_fact("cafe\u0301")
+    assert (current and current.id, len(memory.fact_versions("cafe\u0301"))) == ("f2", 2)
+
+
+def test_as_many_as_were_asked_for_and_no_more(memory: Memory) -> None:
+    with memory.transaction():
+        for number in range(150):
+            memory.archive(f"seat number {number}", tags=["all"])
+    assert len(memory.search_archive("seat", limit=7)) == 7
+    assert len(memory.search_archive("seat", limit=120)) == 120
+    assert len(memory.search_archive("seat", limit=1_000)) == 150
+    assert len(memory.search_archive("seat", limit=1_000, tags=["all"])) == 150
+
+
+def test_a_long_fact_is_shown_in_part_and_kept_whole(memory: Memory) -> None:
+    text = "before " * 2_000 + "needle " + "after " * 2_000
+    fact = memory.archive(text)
+    hit = memory.search_archive("needle")[0]
+    assert "needle" in hit.text
+    assert len(hit.text) < 3_000
+    assert memory.page(fact.id) == text
+
+
+def test_a_search_is_noted_with_what_it_found(memory: Memory) -> None:
+    memory.archive("a window seat")
+    memory.search_archive("window", actor="agent", tags=[])
+    row = memory.ledger(events=["search"])[0]
+    assert (row.actor, row.detail["query"], row.detail["found"][0][0]) == ("agent", "window", "f1")
+
+
+# zones
+
+
+def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
+    zone = ZoneInfo("America/New_York")
+    with Memory.open(tmp_path, embedder=None, clock=HandClock(zone=zone)) as memory:
+        fact = memory.archive("in Porto", valid_from=date(2026, 3, 8))  # the day on which clocks go forward
+        assert fact.valid_from.isoformat() == "2026-03-08T00:00:00-05:00"
+        assert ids(memory.search_archive("Porto", as_of="2026-03-08T04:59Z")) == []
+        assert ids(memory.search_archive("Porto", as_of="2026-03-08T05:00Z")) == ["f1"]
+        assert ids(memory.search_archive("Porto", as_of=datetime(2026, 3, 8, 0, 0))) == ["f1"]  # noqa: DTZ001 -- naive
+
+
+def test_a_clock_that_is_set_back_hides_nothing_that_was_stored(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=None, clock=clock) as memory:
+        memory.archive("by the window", key="seat")
+        memory.archive("by the door in the end", key="seat", valid_from="2030-01-01")
+        clock.set(datetime(2020, 1, 1, tzinfo=UTC))
+        assert ids(memory.search_archive("door window")) == ["f1"]
+        assert memory.is_true(memory.fact("f1"))
+        memory.archive("in the aisle, not by the window", key="seat")
+        assert ids(memory.search_archive("door window aisle")) == ["f3"]
+        memory.forget("f3", "none")
+        assert ids(memory.search_archive("door window aisle")) == []
+
+
+def test_a_clock_that_was_ahead_for_a_moment_leaves_later_times_as_they_are(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=None, clock=clock) as memory:
+        clock.set(datetime(2030, 1, 1, tzinfo=UTC))
+        memory.archive("lives in Lisbon", key="home")
+        for day in (19, 20):
+            clock.set(datetime(2026, 11, day, tzinfo=UTC))
+            memory.archive(f"lives in Porto, number {day}", key="home")
+        assert ids(memory.search_archive("lives")) == ids(memory.search_archive("lives", as_of="2026-11-20")) == ["f3"]
+        assert ids(memory.search_archive("lives", as_of="2026-11-19")) == ["f2"]
+        assert ids(memory.search_archive("lives", after="2026-11-20", before="2026-11-20")) == ["f3"]
+        memory.archive("has a cat")
+    with MemoryReader.open(tmp_path, embedder=None, clock=clock) as reading:
+        assert ids(reading.search_archive("lives cat Lisbon")) == ["f4", "f3"]
+
+
+@pytest.mark.parametrize("embedder", [None, Words()])
+def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: Words | None) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        for day in range(1, 10):
+            clock.set(datetime(2026, 5, day, 12, tzinfo=UTC))
+            memory.archive(f"seat number {day}", valid_from="2020-01-01", tags=["odd"] * (day % 2))
+        assert set(ids(memory.search_archive("seat", after="2026-05-08"))) == {"f8", "f9"}
+        assert set(ids(memory.search_archive("seat", before="2026-05-02"))) == {"f1", "f2"}
+        assert set(ids(memory.search_archive("seat", after="2026-05-04", before="2026-05-06"))) == {"f4", "f5", "f6"}
+        assert set(ids(memory.search_archive("seat", after="2026-05-04", before="2026-05-06", tags=["ODD"]))) == {"f5"}
+        assert memory.search_archive("seat", after=datetime(2026, 5, 9, 13, tzinfo=UTC)) == []
+        assert memory.search_archive("seat", after="2026-05-04", as_of="2019-01-01") == []
+        assert memory.ledger(events=["search"])[-1].detail["after"] == "2026-05-04"
+        with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
+            assert ids(reading.search_archive("seat", before="2026-05-01")) == ["f1"]
+        with pytest.raises(RejectedError, match="not a moment"):
+            memory.search_archive("seat", after="lately")
+
+
+@pytest.mark.parametrize("embedder", [None, Words()])
+def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, embedder: Words | None) -> None:
+    """Every one of the others answers better; more of them than are scored at once."""
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory, memory.transaction():
+        old = memory.archive("a chair in some other room of the house", neighbours=0)
+        clock.set(clock.now() + timedelta(days=30))
+        for number in range(MOST_EXACT + 300):
+            memory.archive(f"chair {number}", neighbours=0)
+        assert ids(memory.search_archive("chair", before="2026-05-10", limit=5)) == [old.id]
+        assert len(memory.search_archive("chair", after="2026-05-10", limit=5)) == 5

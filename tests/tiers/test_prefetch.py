@@ -1,0 +1,189 @@
+"""What is recalled before anybody asks: what helps with the message, and nothing for a greeting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pager import Memory, Prefetch, tokens
+from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.unrelated import LATIN, sentences
+from tests.support import Broken, HandClock, Words
+
+FACTS = [
+    "prefers window seats on long flights", "is allergic to peanuts", "works as a nurse in Porto",
+    "says hello to everybody, and thanks them", "has two cats, Ada and Bob", "was born on 3 May 1990",
+]  # fmt: skip
+GREETINGS = [
+    "hello",
+    "Hi!",
+    "good morning",
+    "thanks, that's great",
+    "ok",
+    "yes please",
+    "how are you doing today?",
+    "?",
+]
+
+
+def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
+    hits = Prefetch(k, 400).choose(message, memory._archival, memory._store)
+    return [hit.text for hit in hits]
+
+
+@pytest.fixture(params=["default", None], ids=["default", "words"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=request.param) as memory:
+        for fact in FACTS:
+            memory.archive(fact, neighbours=0)
+        yield memory
+
+
+def test_a_word_with_its_accents_helps_as_well(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.archive("Αθήνα, Ёлка")
+        memory.archive("nothing of it")
+        assert chosen(memory, "Αθήνα") == chosen(memory, "елка") == ["Αθήνα, Ёлка"]
+
+
+@pytest.mark.parametrize("message", GREETINGS)
+def test_a_greeting_recalls_nothing(memory: Memory, message: str) -> None:
+    assert chosen(memory, message) == []
+
+
+@pytest.mark.parametrize(
+    "message", ["What is the capital of Australia?", "Write a haiku about rain.", "Explain quantum tunnelling, please."]
+)
+def test_what_has_nothing_to_do_with_any_fact_recalls_nothing(memory: Memory, message: str) -> None:
+    assert chosen(memory, message) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("Good morning! How are my cats, Ada and Bob?", 4),
+        ("Is there any window left on the flight?", 0),
+        ("peanuts?", 1),
+    ],
+)
+def test_what_helps_is_recalled(memory: Memory, message: str, fact: int) -> None:
+    assert chosen(memory, message)[:1] == [FACTS[fact]]
+
+
+def test_by_meaning_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        for fact in FACTS:
+            memory.archive(fact, neighbours=0)
+        assert chosen(memory, "Is a nut allergy known?") == [FACTS[1]]
+
+
+def test_no_more_than_k_and_no_more_than_the_budget(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for number in range(9):
+            memory.archive(f"cats and dogs, {'and so on ' * number}", neighbours=0)
+        assert len(chosen(memory, "cats and dogs", k=3)) == 3
+        assert chosen(memory, "cats and dogs", k=0) == []
+        small = Prefetch(5, 40).choose("cats and dogs", memory._archival, memory._store)
+        assert 0 < len(small) < 5
+
+
+def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.archive("The dog is called Biscuit.", neighbours=0)
+        memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.", neighbours=0)
+        for budget, most in ((400, 2), (60, 1)):
+            hits = Prefetch(4, budget).choose("the dog Biscuit", memory._archival, memory._store)
+            assert len(hits) == most
+            assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
+        assert hits[0].text == "The dog is called Biscuit."
+        piece = Prefetch(4, 400).choose("the dog Biscuit", memory._archival, memory._store)[1]
+        assert "ate a bone" in piece.text
+
+
+def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.archive("prefers window seats", key="seat")
+        memory.archive("prefers aisle seats", key="seat")
+        assert chosen(memory, "which seats?") == ["prefers aisle seats"]
+
+
+def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
+    embedder = Words()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("prefers window seats", neighbours=0)
+        assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
+        assert [text for text in embedder.asked if text in LATIN] == list(LATIN)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "facts", "question"),
+    [
+        (
+            "привет",
+            [
+                "Дана любит сидеть за окном.",
+                "Собаку зовут Бисквит.",
+                "Отпуск начинается в мае.",
+                "Мама живёт в Казани.",
+            ],
+            "Где любит сидеть Дана?",
+        ),
+        (
+            "你好",
+            ["达娜喜欢靠窗的座位", "狗的名字叫饼干", "假期从五月开始", "妈妈住在广州"],
+            "达娜喜欢靠窗还是靠走道的座位?",
+        ),
+        (
+            "こんにちは",
+            ["ダナは窓側の席が好き", "犬の名前はビスケット", "休暇は五月に始まる"],
+            "ダナは窓側の席が好きですか",
+        ),
+        ("مرحبا", ["دانا تحب الجلوس بجانب النافذة", "اسم الكلب بسكويت", "تبدأ العطلة في مايو"], "أين تحب دانا الجلوس؟"),
+    ],
+)
+def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(
+    tmp_path: Path, greeting: str, facts: list[str], question: str
+) -> None:
+    with Memory.open(tmp_path) as memory:
+        for fact in facts:
+            memory.archive(fact, neighbours=0)
+        assert chosen(memory, greeting) == []
+        assert chosen(memory, question)[:1] == facts[:1]
+
+
+def test_sentences_are_of_the_script_of_most_letters() -> None:
+    assert sentences("") == sentences("42!") == sentences("What is \u0442\u0430 called?") == LATIN
+    assert sentences("\u4eca\u65e5\u306f") != sentences("\u4eca\u65e5") != LATIN
+
+
+def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_path: Path) -> None:
+    class Near(Words):
+        """Any two texts have a cosine of about 0.8."""
+
+        def _one(self, text: str) -> NDArray[np.float32]:
+            row = super()._one(text) + 2 * super()._one("what all texts share")
+            return (row / np.linalg.norm(row)).astype(np.float32)
+
+    with Memory.open(tmp_path, embedder=Near("near", 256), clock=HandClock()) as memory:
+        memory.archive("prefers window seats", neighbours=0)
+        assert memory.search_archive("rain in Australia")[0].parts["meaning"] > 0.6
+        assert chosen(memory, "rain in Australia") == []
+        assert chosen(memory, "window seats") == ["prefers window seats"]
+
+
+def test_an_embedder_that_fails_leaves_the_words(tmp_path: Path) -> None:
+    class FailsLater(Words):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            if len(texts) > 1:
+                raise EmbedderUnavailableError("gone")
+            return super().embed(texts)
+
+    for embedder in (Broken(), FailsLater()):
+        with Memory.open(tmp_path / embedder.fingerprint, embedder=embedder, clock=HandClock()) as memory:
+            memory.archive("prefers window seats", neighbours=0)
+            assert chosen(memory, "window seats") == ["prefers window seats"]
+            assert chosen(memory, "peanuts") == []

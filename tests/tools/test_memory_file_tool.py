@@ -1,0 +1,99 @@
+"""An agent with `memory.tools: anthropic`: the provider's memory tool, over the same tiers, on the strict stand-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.agent import Agent
+from agents.tools.memory_file_tool import MemoryFileTool
+from pager import Limits, Memory, markup
+from tests.standin import Reply, Standin, call
+from tests.support.stage import Stage, results, stage_in
+
+YAML = """\
+name: x
+model: {{id: m, base_url: "{base_url}"}}
+window: {{limit_tokens: {window}}}
+archival: {{embedder: none}}
+memory: {{tools: anthropic}}
+core: {{blocks: {{human: {{limit_tokens: 200}}}}}}
+"""
+
+
+def agent_of(stage: Stage, folder: Path, window: int = 30_000) -> Agent:
+    file = folder / "x.yaml"
+    file.write_text(YAML.format(base_url=stage.base_url, window=window), encoding="utf-8")
+    return Agent.load(file, home=folder, environ={})
+
+
+def test_the_request_holds_the_providers_definition_and_says_how_files_work(stage: Stage, tmp_path: Path) -> None:
+    command = {"command": "create", "path": "/memories/core/human.md", "file_text": "Dana"}
+    stage.says(Reply(call("memory", command)), "Noted.")
+    with agent_of(stage, tmp_path) as agent:
+        assert agent.turn("I am Dana.").text == "Noted."
+        assert [block.value for block in agent.memory.core()] == ["Dana"]
+        assert [move.actor for move in agent.memory.ledger(events=["core"])][-1] == "agent"
+    first = stage.requests[0]
+    assert first["tools"] == [{"type": "memory_20250818", "name": "memory"}]
+    assert first["system"][0]["text"] == markup.HOW_MEMORY_FILES_WORK
+    assert results(stage.last) == [("File created successfully at: /memories/core/human.md", False)]
+
+
+def test_what_a_command_refuses_is_an_error_result(stage: Stage, tmp_path: Path) -> None:
+    wrong = {"command": "view", "path": "/etc/passwd"}
+    stage.says(Reply(call("memory", wrong), call("memory", {"command": "fly"})), "Sorry.")
+    with agent_of(stage, tmp_path) as agent:
+        agent.turn("Read it.")
+    assert results(stage.last) == [
+        ("Path must start with /memories, got: /etc/passwd", True),
+        ("Unknown command: 'fly'. There are: view, create, str_replace, insert, delete, rename.", True),
+    ]
+
+
+def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage, tmp_path: Path) -> None:
+    with agent_of(stage, tmp_path, window=10_000) as agent:
+        stage.follows(lambda _: Reply("Fine. " * 300))
+        number = 0
+        while not agent.memory.ledger(events=["evict"]):
+            agent.turn(f"This is story {number}. " + "It goes on and on. " * 100)
+            number += 1
+        day = agent.memory.days()
+        (date,) = day
+        stage.says(
+            Reply(
+                call("memory", {"command": "view", "path": f"/memories/recall/{date}.md", "view_range": [1, 3]}),
+                call("memory", {"command": "view", "path": "/memories/recall/s1", "view_range": [1, 1]}),
+            ),
+            "I see.",
+        )
+        agent.turn("What was the first story?")
+        assert agent.memory.ledger(events=["page_in"])[-1].page_id == "s1"
+    by_day, by_id = results(stage.last)
+    assert by_day[0].split("\n")[1].endswith(" user")
+    assert "This is story 0." in by_day[0].split("\n")[2]
+    assert by_id[0].split("\n")[1].startswith("     1\tThis is story 0.")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_the_window_holds_although_the_providers_definition_is_not_seen(tmp_path: Path, counts: bool) -> None:
+    with stage_in(tmp_path, Standin(limit_tokens=9_000)) as stage:
+        tool = MemoryFileTool()
+        limits = Limits.for_window(9_000, max_output_tokens=500)
+        count = stage.model().count_tokens if counts else None
+        with Memory.open(
+            tmp_path / "m", limits=limits, tools=[each.definition for each in tool.tools()], embedder=None, model="m",
+            count_tokens=count,
+        ) as memory:  # fmt: skip
+            for number in range(60):
+                memory.append_user(f"{number} 語 8271 " * 40)
+                memory.append_assistant(stage.service.standin.create({"model": "m", **memory.request().params}))
+            assert memory.ledger(events=["evict"])
+        stage.assert_over()
+
+
+def test_the_definition_stands_for_itself(tmp_path: Path) -> None:
+    (tool,) = MemoryFileTool().tools()
+    assert (tool.name, tool.memory, tool.idempotent) == ("memory", True, True)
+    assert len(markup.HOW_MEMORY_FILES_WORK) < 1_400

@@ -1,0 +1,122 @@
+"""What the memory's tools answer to the model: ids, what was replaced, what to do next; and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agents.tools.memory_tools import MOST_HITS, MemoryTools
+from pager import BlockSpec, Limits, Memory, NotFoundError, RejectedError
+from tests.support import HandClock
+
+CORE = {"human": BlockSpec(description="who", limit_tokens=60), "rules": BlockSpec(value="be kind", read_only=True)}
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: HandClock) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=None, core=CORE, limits=Limits.for_window(10_000), clock=clock) as memory:
+        yield memory
+
+
+@pytest.fixture
+def tools(memory: Memory, clock: HandClock) -> MemoryTools:
+    tools = MemoryTools(clock)
+    tools.bind(memory)
+    return tools
+
+
+def test_archive_tells_the_id_and_what_it_supersedes(tools: MemoryTools, clock: HandClock) -> None:
+    assert tools.archive("prefers window seats", key="seat") == "Stored as f1."
+    clock.set(clock.now() + timedelta(days=3))
+    told = tools.archive("prefers aisle seats", key="seat", tags=["travel"])
+    assert told == "Stored as f2. It supersedes f1: prefers window seats".replace(". It", ".\nIt")
+    assert tools.search_archive("seats") == (
+        "f2 [travel] since 2026-05-06, supersedes f1, stored just now: prefers aisle seats"
+    )
+    assert tools.search_archive("seats", as_of="2026-05-04") == (
+        "f1 since 2026-05-03 until 2026-05-06, stored 3 days ago: prefers window seats"
+    )
+
+
+def test_a_fact_of_the_past_says_what_holds_now(tools: MemoryTools) -> None:
+    tools.archive("lives in Porto", key="home", valid_from="2026-03-01")
+    assert tools.archive("lived in Lisbon", key="home", valid_from="2025-01-01") == (
+        "Stored as f2.\nIt is part of the past: f1 holds since 2026-03-01."
+    )
+
+
+def test_nothing_found_says_where_else_to_look(tools: MemoryTools) -> None:
+    assert "search_recall" in tools.search_archive("cats")
+    assert "search_archive" in tools.search_recall("cats")
+
+
+def test_steps_are_told_with_id_moment_and_speaker(tools: MemoryTools, memory: Memory) -> None:
+    memory.record("user", "I moved to Porto.", at="2026-05-03T14:30Z", name="Dana")
+    assert tools.search_recall("Porto", after="2026-05-01", before="2026-05-31") == (
+        "s1 2026-05-03 14:30 Dana: I moved to Porto."
+    )
+
+
+def test_a_page_is_read_from_an_offset_on(tools: MemoryTools, memory: Memory) -> None:
+    text = " ".join(f"word{number}" for number in range(4_000))
+    fact = memory.archive(text)
+    first = tools.page_in(fact.id)
+    assert isinstance(first, str)
+    head, _, body = first.partition("\n")
+    offset = int(head.rpartition("offset ")[2].rstrip(":"))
+    assert text.startswith(body)
+    assert head == f"{fact.id}, characters 0 to {offset} of {len(text)}; read on with offset {offset}:"
+    further = tools.page_in(fact.id, offset=offset)
+    assert isinstance(further, str)
+    assert text[offset:].startswith(further.partition("\n")[2])
+
+
+def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> None:
+    assert tools.core_append("human", "Alice") == "The block human now reads (1 of 60 tokens):\nAlice"
+    assert tools.core_replace("human", "Alice", "Bob") == "The block human now reads (1 of 60 tokens):\nBob"
+    assert tools.page_out(block="human", text="Bob", key="name").startswith(
+        "Moved to the archive as f1. The block human"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda tools: tools.core_append("humna", "x"), "human"),
+        (lambda tools: tools.core_append("rules", "x"), "read"),
+        (lambda tools: tools.core_append("human", "word " * 80), "60"),
+        (lambda tools: tools.core_replace("human", "nowhere", "x"), "nowhere"),
+        (lambda tools: tools.search_archive("x", limit=0), f"between 1 and {MOST_HITS}"),
+        (lambda tools: tools.search_recall("x", limit=99), "limit is 99"),
+        (lambda tools: tools.search_recall("x", after="soon"), "soon"),
+        (lambda tools: tools.page_out(), "page_out takes either page_id"),
+        (lambda tools: tools.page_out("f1", block="human", text="x"), "either page_id, or block and text"),
+        (lambda tools: tools.page_in("f99"), "f99"),
+        (lambda tools: tools.forget("s1", "x"), "s1"),
+    ],
+)
+def test_what_is_refused_names_the_value_and_the_way_out(tools: MemoryTools, call, told: str) -> None:
+    with pytest.raises((RejectedError, NotFoundError)) as refused:
+        call(tools)
+    assert told in str(refused.value)
+
+
+def test_what_is_forgotten_no_longer_holds(tools: MemoryTools) -> None:
+    tools.archive("likes hats")
+    assert tools.forget("f1", "said so") == "f1 no longer holds: likes hats"
+    assert "Nothing" in tools.search_archive("hats")
+
+
+def test_a_long_list_is_cut_and_says_so(tools: MemoryTools) -> None:
+    for number in range(15):
+        tools.archive(f"hat {number}: " + "a long story about it " * 40)
+    told = tools.search_archive("hat", limit=MOST_HITS)
+    assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly, or page_in by id.)")

@@ -1,0 +1,417 @@
+"""A tool from a function: what the model is told of it, what reaches the function, what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, Field
+
+from agents import assembly as building
+from agents.config.agent_config import load as load_config
+from agents.config.nodes import ConfigError
+from agents.tasks import TaskTools
+from agents.tools import memory_tools
+from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, load, told
+from agents.tools.memory_tools import MemoryTools
+from pager import RejectedError, tokens
+from tests.support import HandClock
+
+
+class Mood(Enum):
+    good = "good"
+    bad = "bad"
+
+
+@dataclass
+class Place:
+    """Where something is."""
+
+    city: str
+    zip: int | None = None
+
+
+class Order(BaseModel):
+    title: str
+    places: list[Place] = []
+
+
+def shop(
+    order: Order, count: int = 1, note: str | None = None, mood: Mood = Mood.good, when: date | None = None,
+    size: Literal["s", "l"] = "s", tags: list[str] | None = None,
+    weight: Annotated[float, Field(gt=0, description="kg")] = 1.0,
+) -> str:  # fmt: skip
+    """Order something.
+
+    It arrives the next day.
+
+    Args:
+        order: What is ordered,
+            and where to.
+        when: The day.
+    """
+    return repr((order, count, note, mood, when, size, tags, weight))
+
+
+# what the model is told
+
+
+def test_the_schema_comes_from_hints_and_docstring() -> None:
+    tool = Tool.of(shop)
+    assert tool.definition["name"] == "shop"
+    assert tool.description == "Order something.\nIt arrives the next day."
+    schema = tool.schema
+    Draft202012Validator.check_schema(schema)
+    assert schema["required"] == ["order"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"] == {
+        "order": {"$ref": "#/$defs/Order", "description": "What is ordered, and where to."},
+        "count": {"type": "integer", "default": 1},
+        "note": {"type": "string"},
+        "mood": {"$ref": "#/$defs/Mood", "default": "good"},
+        "when": {"type": "string", "format": "date", "description": "The day."},
+        "size": {"type": "string", "enum": ["s", "l"], "default": "s"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "weight": {"type": "number", "exclusiveMinimum": 0, "default": 1.0, "description": "kg"},
+    }
+    assert schema["$defs"]["Order"]["properties"]["title"] == {"type": "string"}
+    assert schema["$defs"]["Place"]["description"] == "Where something is."
+
+
+def test_nothing_in_it_is_only_for_show() -> None:
+    assert '"title": "' not in json.dumps(Tool.of(shop).schema)
+
+
+def test_all_definitions_together_are_under_1200_tokens() -> None:
+    tools = [*MemoryTools(HandClock()).tools(), *TaskTools().tools()]
+    assert [tool.name for tool in tools] == [*memory_tools.NAMES, "task_done"]
+    assert tokens.total(json.dumps([tool.definition for tool in tools])) < 1_200
+    for tool in tools:
+        Draft202012Validator.check_schema(tool.schema)
+
+
+def test_names_of_arguments_may_be_those_of_pydantic(recwarn: pytest.WarningsRecorder) -> None:
+    def odd(json: str, schema: str, copy: str, model_config: str, model_id: str, _x: str, self: str) -> str:
+        """Odd."""
+        return json + schema + copy + model_config + model_id + _x + self
+
+    tool = Tool.of(odd)
+    names = ["json", "schema", "copy", "model_config", "model_id", "_x", "self"]
+    assert list(tool.schema["properties"]) == names
+    assert tool.run({name: str(number) for number, name in enumerate(names)}) == "0123456"
+    assert list(recwarn) == []
+
+
+# what reaches the function
+
+
+def test_arguments_arrive_as_what_the_hints_say() -> None:
+    said = {
+        "order": {"title": "hats", "places": [{"city": "Porto"}]},
+        "mood": "bad",
+        "when": "2026-05-03",
+        "count": "2",
+    }
+    expected = (Order(title="hats", places=[Place("Porto")]), 2, None, Mood.bad, date(2026, 5, 3), "s", None, 1.0)
+    assert Tool.of(shop).run(said) == repr(expected)
+
+
+def test_what_is_not_given_is_the_functions_own_default() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def look(where: str = "here", *, deep: bool = False) -> str:
+        """Look."""
+        seen.append({"where": where, "deep": deep})
+        return "ok"
+
+    tool = Tool.of(look)
+    tool.run({})
+    tool.run({"deep": True})
+    assert seen == [{"where": "here", "deep": False}, {"where": "here", "deep": True}]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["text", "number", "more", "x"]), st.none() | st.integers() | st.text() | st.lists(st.text())
+    )
+)
+def test_any_input_is_run_or_refused_with_what_is_wrong(raw: dict[str, Any]) -> None:
+    def add(text: str, number: int, more: list[str] | None = None) -> str:
+        """Add."""
+        assert isinstance(text, str)
+        assert isinstance(number, int)
+        assert more is None or isinstance(more, list)
+        return "ok"
+
+    tool = Tool.of(add)
+    try:
+        assert tool.run(raw) == "ok"
+    except RejectedError as refused:
+        wrong = str(refused)
+        assert wrong.startswith("add was not run, its arguments are wrong: ")
+        assert any(f"{name}: " in wrong for name in ("text", "number", "more", "x"))
+    else:
+        assert {"text", "number"} <= raw.keys()
+
+
+def test_wrong_arguments_are_told_so_that_the_model_can_mend_them() -> None:
+    with pytest.raises(RejectedError) as refused:
+        Tool.of(shop).run({"order": {"titel": "hats"}, "count": "many", "colour": "red"})
+    assert str(refused.value) == (
+        "shop was not run, its arguments are wrong: order.title: Field required; count: Input should be a valid "
+        "integer, unable to parse string as an integer; colour: there is no such argument, there are order, count, "
+        "note, mood, when, size, tags, weight. Call it again with them right."
+    )
+
+
+# what comes back
+
+
+@pytest.mark.parametrize(
+    ("value", "output"),
+    [
+        ("as it is", "as it is"),
+        (None, "done"),
+        ({"a": [1, "é"]}, '{"a": [1, "é"]}'),
+        ([], "[]"),
+        (0, "0"),
+        (date(2026, 5, 3), '"2026-05-03"'),
+        (Order(title="hats"), '{"title":"hats","places":[]}'),
+        ([{"type": "text", "text": "hi"}], [{"type": "text", "text": "hi"}]),
+        ([{"type": "weather"}], '[{"type": "weather"}]'),
+    ],
+)
+def test_an_answer_is_text_blocks_or_json(value: Any, output: Any) -> None:
+    assert as_output(value) == output
+
+
+async def slowly(text: str) -> str:
+    """Say it after a while."""
+    await asyncio.sleep(0)
+    return f"{text}, at last"
+
+
+def test_a_function_may_be_async() -> None:
+    tool = Tool.of(slowly)
+    assert tool.run({"text": "hello"}) == "hello, at last"
+    assert tool.run_limited({"text": "hello"}) == "hello, at last"
+
+
+def test_it_may_be_async_where_a_loop_runs_already() -> None:
+    async def within() -> Any:
+        return Tool.of(slowly).run_limited({"text": "hello"})
+
+    assert asyncio.run(within()) == "hello, at last"
+
+
+def test_what_takes_too_long_is_left_behind() -> None:
+    gate, over = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        """Wait."""
+        gate.wait()
+        over.set()
+        return "too late"
+
+    async def hang() -> str:
+        """Hang."""
+        await asyncio.to_thread(gate.wait)
+        return "too late"
+
+    for function in (wait, hang):
+        with pytest.raises(ToolCallError, match=rf"{function.__name__} did not finish within 0\.05 s; it may still be"):
+            Tool.of(function, timeout_seconds=0.05).run_limited({})
+    gate.set()
+    assert over.wait(60)
+
+
+@pytest.mark.parametrize("error", [ValueError("no such order"), KeyError("x"), RejectedError("the shop is closed.")])
+def test_what_it_raises_is_raised(error: Exception) -> None:
+    def fail() -> str:
+        """Fail."""
+        raise error
+
+    async def fail_slowly() -> str:
+        """Fail."""
+        raise error
+
+    for function in (fail, fail_slowly):
+        with pytest.raises(type(error)):
+            Tool.of(function).run_limited({})
+
+
+def test_a_tool_that_ends_the_program_ends_only_itself() -> None:
+    def leave() -> str:
+        """Leave."""
+        sys.exit("good bye")
+
+    with pytest.raises(ToolCallError, match="leave failed: SystemExit: good bye"):
+        Tool.of(leave).run_limited({})
+
+
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_nor_does_any_other_way_of_ending(ending: type[BaseException]) -> None:
+    def leave() -> str:
+        """Leave."""
+        raise ending("for good")
+
+    with pytest.raises(ToolCallError, match=f"leave failed: {ending.__name__}: for good"):
+        Tool.of(leave).run_limited({})
+
+
+def test_an_error_that_cannot_be_worded_has_a_name() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert told(Wordless()) == "Wordless"
+    assert told(KeyError("x")) == "KeyError: 'x'"
+
+
+# what cannot be a tool
+
+
+class Called:
+    """Called."""
+
+    def __call__(self) -> str:
+        return ""
+
+
+def undocumented(a: int) -> str: ...  # type: ignore[empty-body]
+
+
+def unhinted(a) -> str:
+    """Doc."""
+    return a
+
+
+def starred(*a: int) -> str:
+    """Doc."""
+    return str(a)
+
+
+def unknown(a: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
+    """Doc."""
+    return str(a)
+
+
+def opaque(a: threading.Lock) -> str:  # type: ignore[valid-type]
+    """Doc."""
+    return str(a)
+
+
+def fine() -> str:
+    """Doc."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (Called(), "is no function"),
+        (Order, "is no function"),
+        (undocumented, "the tool 'undocumented' has no docstring"),
+        (unhinted, "the argument 'a' of the tool 'unhinted' has no type hint"),
+        (starred, r"the tool 'starred' takes \*a: .*; a model needs named arguments"),
+        (unknown, "cannot be described to a model: name 'Nowhere' is not defined"),
+        (opaque, "cannot be described to a model"),
+    ],
+    ids=["object", "class", "undocumented", "unhinted", "starred", "unknown", "opaque"],
+)
+def test_what_cannot_be_a_tool_says_why(function: Any, told: str) -> None:
+    with pytest.raises(ToolConfigError, match=told):
+        Tool.of(function)
+
+
+@pytest.mark.parametrize("name", ["añade", "two words", "", "x" * 65])
+def test_a_name_that_the_api_refuses_is_refused_here(name: str) -> None:
+    with pytest.raises(ToolConfigError, match="cannot be called"):
+        Tool.of(fine, name=name or " ")
+
+
+# loading
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_tools.py").write_text(
+        'NUMBER = 5\ndef look(city: str) -> str:\n    """Look."""\n    return city\n'
+        'def archive(text: str) -> str:\n    """Mine."""\n    return text\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "my_broken.py").write_text("1 / 0\n", encoding="utf-8")
+    (tmp_path / "my_mistyped.py").write_text("def look(:\n", encoding="utf-8")
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("my_")]:
+        sys.modules.pop(name)
+
+
+def test_a_function_beside_the_yaml_file_is_found(folder: Path) -> None:
+    tool = load("my_tools:look", folder, idempotent=True, approve="always", timeout_seconds=5.0)
+    assert (tool.name, tool.idempotent, tool.approve, tool.timeout_seconds) == ("look", True, "always", 5.0)
+    assert tool.run({"city": "Porto"}) == "Porto"
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("my_tools", "names no tool; write package.module:function"),
+        ("my_tolls:look", "'my_tolls:look' cannot be imported: No module named 'my_tolls'. Is its package installed?"),
+        ("my_broken:look", "'my_broken:look' cannot be imported: ZeroDivisionError"),
+        ("my_mistyped:look", "'my_mistyped:look' cannot be imported: SyntaxError"),
+        ("my_tools:leap", "my_tools has no function 'leap'"),
+        ("my_tools:NUMBER", "my_tools has no function 'NUMBER'"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(folder: Path, reference: str, told: str) -> None:
+    with pytest.raises(ToolConfigError, match=told):
+        load(reference, folder)
+
+
+@pytest.mark.parametrize("uses", [["my_tools:archive"], ["my_tools:look", "my_tools:look"]], ids=["ours", "twice"])
+def test_no_two_tools_have_one_name(folder: Path, uses: list[str]) -> None:
+    file = folder / "x.yaml"
+    file.write_text("name: x\ntools:\n" + "".join(f"  - use: {use}\n" for use in uses), encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"{file}:{2 + len(uses)}:10: there is a tool '(archive|look)' already"):
+        building.own_tools(load_config(file, {}))
+
+
+def test_a_tool_is_looked_for_beside_the_file_that_names_it(folder: Path) -> None:
+    (folder / "base.yaml").write_text('tools: [{use: "my_tools:look"}]\n', encoding="utf-8")
+    leaf = folder / "further" / "down" / "x.yaml"
+    leaf.parent.mkdir(parents=True)
+    leaf.write_text("name: x\nextends: ../../base.yaml\n", encoding="utf-8")
+    assert [tool.name for tool in building.own_tools(load_config(leaf, {}))] == ["look"]
+
+
+def test_every_tool_that_cannot_be_loaded_is_told_with_its_place(folder: Path) -> None:
+    file = folder / "x.yaml"
+    file.write_text("name: x\ntools:\n  - use: my_tolls:look\n  - use: my_tools:leap\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as wrong:
+        building.own_tools(load_config(file, {}))
+    assert [(problem.place.line, problem.place.column) for problem in wrong.value.problems] == [(3, 10), (4, 10)]
+
+
+def test_of_two_modules_of_one_name_the_second_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same_name.py").write_text(
+            f"def f() -> str:\n    'Says where it is from.'\n    return 'from {name}'\n"
+        )
+    assert load("same_name:f", tmp_path / "a").run({}) == "from a"
+    with pytest.raises(ToolConfigError, match="has that name already"):
+        load("same_name:f", tmp_path / "b")

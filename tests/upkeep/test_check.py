@@ -1,0 +1,153 @@
+"""The fsck: every audit fires on the damage that it is for, and what can be mended is mended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pager import BlockSpec, Memory, MemoryReader
+from pager.store.audits import AUDITS
+from pager.upkeep import check
+from tests.standin import call, thinking
+from tests.support import HandClock, Talk, Words, database_of
+
+# (the law, words of what is wrong, the damage)
+DAMAGE = [
+    ("law 2", "a call is open", "UPDATE calls SET result = NULL"),
+    ("law 2", "a result stands in another step", "UPDATE parts SET step = 1 WHERE slot = 'result'"),
+    ("law 2", "stands in another step than its call", "UPDATE parts SET slot = 'reply' WHERE slot = 'result'"),
+    ("law 3", "an epoch lives that is not the newest", "UPDATE epochs SET through_step = NULL WHERE id = 1"),
+    ("law 5", "a pinned page is not resident", "DELETE FROM residency WHERE how = 'pinned'"),
+    ("law 8", "has no parts", "INSERT INTO steps (kind, turn, role, at) VALUES ('user', 99, 'user', 0)"),
+    ("law 8", "a reply has no request", "DELETE FROM requests WHERE step = 2"),
+    ("law 8", "no size", "DELETE FROM sizes WHERE part = 1"),
+    ("law 9", "a superseded fact has no end", "UPDATE facts SET valid_until = NULL WHERE id = 1"),
+    ("law 9", "a fact ends before it begins", "UPDATE facts SET valid_until = valid_from - 1 WHERE id = 1"),
+    ("law 9", "of another key", "UPDATE facts SET key = 'other' WHERE id = 1"),
+    ("law 10", "does not say why", "UPDATE residency SET until_step = 4 WHERE page = 's3' AND how = 'step'"),
+    ("law 10", "an interval ends before it begins", "UPDATE residency SET until_step = -1 WHERE page = 's1'"),
+    ("law 10", "twice in the same way", "INSERT INTO residency (page, how, from_step) VALUES ('f2', 'pinned', 9)"),
+    ("law 10", "cannot be made again", "UPDATE parts SET block = 'no' WHERE id = 1"),
+    ("pager.db", "refers to nothing", "PRAGMA foreign_keys = OFF; DELETE FROM steps WHERE id = 1"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    """A little of everything, in two epochs."""
+    talk = Talk(tmp_path, core={"human": BlockSpec()}, embedder=Words())
+    talk.memory.core_append("human", "lives in Porto now")
+    talk.memory.archive("lives in Porto", key="home")
+    fact = talk.memory.archive("lives in Faro", key="home")
+    talk.memory.page_in(fact.id, pin=True)
+    talk.ask("the engine is red", thinking("hm"), "yes")
+    talk.ask("look", call("weather", {"city": "Porto"}))
+    talk.answer()
+    talk.reply("sunny")
+    talk.reopen(instructions="Be long.")
+    talk.ask("and?", "yes")
+    assert not talk.memory.check()
+    yield talk
+    talk.memory.close()
+
+
+def damage(talk: Talk, sql: str) -> None:
+    talk.memory.close()
+    with closing(sqlite3.connect(talk.directory / "pager.db")) as database:
+        database.executescript(sql)
+        database.commit()
+    talk.memory = Memory.open(talk.directory, embedder=Words(), clock=talk.clock, model="m")
+
+
+@pytest.mark.parametrize(("law", "words", "sql"), DAMAGE, ids=[words for _, words, _ in DAMAGE])
+def test_damage_is_found_and_named_by_its_law(talk: Talk, law: str, words: str, sql: str) -> None:
+    damage(talk, sql)
+    found = [(problem.where, problem.text) for problem in talk.memory.check() if problem.where != "vectors"]
+    assert [text for where, text in found if where == law and words in text], found
+    assert [(problem.where, problem.text) for problem in talk.memory.check(fix=True) if not problem.fixed] == found
+
+
+def test_sizes_of_core_blocks_are_counted_again(talk: Talk) -> None:
+    damage(talk, "UPDATE blocks SET used_tokens = 7 WHERE value <> ''")
+    assert [problem.text for problem in talk.memory.check()] == ["human says it holds 7 tokens and holds 5"]
+    assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
+    assert not talk.memory.check()
+
+
+def test_a_block_whose_limit_was_lowered_is_no_damage(talk: Talk) -> None:
+    talk.reopen(core={"human": BlockSpec(limit_tokens=1)})
+    assert not talk.memory.check()
+
+
+def test_every_audit_has_a_case_above() -> None:
+    for audit in AUDITS:
+        assert [law for law, words, _ in DAMAGE if law == audit.law and words in audit.wrong], audit.wrong
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO said_words (said_words) VALUES ('delete-all')",
+        "INSERT INTO fact_words (fact_words) VALUES ('delete-all')",
+        "INSERT INTO said_words (rowid, text) VALUES (99999, 'nobody said this')",
+        "DELETE FROM said_words_data WHERE id > 10",
+    ],
+)
+def test_the_word_index_is_made_again(talk: Talk, sql: str) -> None:
+    damage(talk, sql)
+    assert [problem.where for problem in talk.memory.check()] == ["words"]
+    assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
+    assert not talk.memory.check()
+    assert talk.memory.search_recall("engine")[0].page_id == "s1"
+    assert "words" in talk.memory.search_archive("Faro")[0].parts
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM vectors WHERE fact = 2", "UPDATE vectors SET vector = zeroblob(4)"])
+def test_vectors_are_made_again(talk: Talk, sql: str) -> None:
+    damage(talk, sql)
+    assert {problem.where for problem in talk.memory.check()} == {"vectors"}
+    assert all(problem.fixed for problem in talk.memory.check(fix=True))
+    assert not talk.memory.check()
+    assert talk.memory.search_archive("lives in Faro")[0].parts["meaning"] > 0.99
+
+
+def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        with memory.transaction():
+            for number in range(300):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.embed_pending()
+        with memory.transaction():
+            for number in range(300, 900):
+                memory.archive(f"topic{number}", neighbours=0)
+        problems = memory.check()
+        assert [problem.where for problem in problems] == ["chroma"]
+        assert "of f900" in problems[0].text
+        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
+        assert not memory.check()
+
+
+def test_a_damaged_file_is_named_and_nothing_else_is_believed(talk: Talk) -> None:
+    database_of(talk.memory).run("PRAGMA wal_checkpoint(TRUNCATE)")
+    talk.memory.close()
+    path = talk.directory / "pager.db"
+    raw = bytearray(path.read_bytes())
+    for page in range(6, len(raw) // 4096 - 1, 2):
+        raw[page * 4096 : page * 4096 + 300] = b"\xff" * 300
+    path.write_bytes(raw)
+    with MemoryReader.open(talk.directory, clock=talk.clock) as reading:
+        assert reading._store.upkeep.damage()
+        found = check.check(reading._store, None, None, fix=False)
+    assert {problem.where for problem in found} == {"pager.db"}
+    talk.memory = Memory.open(talk.directory.parent / "other", embedder=None)
+
+
+def test_checking_changes_nothing(talk: Talk) -> None:
+    damage(talk, "DELETE FROM vectors WHERE fact = 2")
+    rows = talk.memory.ledger()
+    assert talk.memory.check() == talk.memory.check()
+    assert talk.memory.ledger() == rows

@@ -1,0 +1,199 @@
+"""Commands that others leave: taken once, in their order, and never a reason to stop. (Processes: tests/crash.)"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pager import BlockSpec, RejectedError, StorageError, pending_commands, send_command
+from tests.standin import Reply, call
+from tests.support import HandClock, Talk
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path, core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
+
+
+def files(talk: Talk) -> list[Path]:
+    return sorted((talk.directory / "inbox").glob("*.*"))
+
+
+def outcomes(talk: Talk) -> list[str]:
+    return [row.reason for row in talk.memory.ledger(events=["command"])]
+
+
+def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_left(talk: Talk) -> None:
+    talk.ask("hello", "hello")
+    commands: list[tuple[str, dict[str, Any]]] = [
+        ("archive", {"text": "has two cats", "key": "cats", "tags": ["pets"], "valid_from": "2026-01-01"}),
+        ("archive", {"text": "lives in Porto"}),
+        ("pin", {"page_id": "f2", "offset": 0}),
+        ("forget", {"page_id": "f1", "reason": "they moved out"}),
+        ("core_append", {"block": "human", "text": "Dana"}),
+        ("core_replace", {"block": "human", "old_text": "Dana", "new_text": "Dana, 40"}),
+        ("message", {"text": "stop after this step", "name": "Dana"}),
+        ("message", {"text": "and say why"}),
+        ("page_out", {"page_id": "f2"}),
+    ]
+    ids = [send_command(talk.directory, kind, arguments, talk.clock) for kind, arguments in commands]
+    assert [(w["id"], w["kind"], w["arguments"]) for w in pending_commands(talk.directory)] == [
+        (each, *command) for each, command in zip(ids, commands, strict=True)
+    ]
+    assert talk.memory.process_inbox() == len(commands)
+    assert talk.memory.process_inbox() == 0
+    assert (pending_commands(talk.directory), files(talk)) == ([], [])
+    assert outcomes(talk) == ["done"] * len(commands)
+    assert [(f.key, f.forgotten) for f in talk.memory.newest_facts()] == [(None, None), ("cats", "they moved out")]
+    assert talk.memory.core()[0].value == "Dana, 40"
+    talk.reply("I stop.")
+    said = [message["content"] for message in talk.standin.requests[-1]["messages"]][-2:]
+    assert [content[0]["text"] for content in said] == ["stop after this step", "and say why"]
+    assert not talk.memory.check()
+
+
+@pytest.mark.parametrize("step", ["request", "append_user"])
+def test_the_owner_takes_them_at_its_next_step(talk: Talk, step: str) -> None:
+    talk.ask("hello", "hello")
+    send_command(talk.directory, "message", {"text": "from outside"}, talk.clock)
+    if step == "append_user":
+        talk.memory.append_user("from inside")
+    else:
+        talk.memory.request()
+    talk.reply("ok")
+    assert "from outside" in str(talk.standin.requests[-1])
+
+
+def test_a_message_waits_for_open_calls_and_an_edit_does_not(talk: Talk) -> None:
+    talk.ask("look", call("weather"))
+    send_command(talk.directory, "message", {"text": "hurry"}, talk.clock)
+    send_command(talk.directory, "core_append", {"block": "human", "text": "Dana"}, talk.clock)
+    assert talk.memory.process_inbox() == 1
+    assert [command["kind"] for command in pending_commands(talk.directory)] == ["message"]
+    talk.answer()
+    talk.reply(Reply.pause())
+    assert pending_commands(talk.directory) == []
+    told = [str(message) for message in talk.standin.requests[-1]["messages"]]
+    assert "hurry" in told[-1]
+    send_command(talk.directory, "message", {"text": "still there?"}, talk.clock)
+    assert talk.memory.process_inbox() == 0
+
+
+def test_a_refused_command_is_done_with_and_says_why(talk: Talk) -> None:
+    send_command(talk.directory, "core_append", {"block": "rules", "text": "or not"}, talk.clock)
+    send_command(talk.directory, "core_append", {"block": "nope", "text": "x"}, talk.clock)
+    send_command(talk.directory, "forget", {"page_id": "f9", "reason": "x"}, talk.clock)
+    send_command(talk.directory, "archive", {"text": " "}, talk.clock)
+    send_command(talk.directory, "archive", {"text": "a", "valid_from": "soon"}, talk.clock)
+    send_command(talk.directory, "page_out", {"page_id": "f1"}, talk.clock)
+    send_command(talk.directory, "pin", {"page_id": "x1"}, talk.clock)
+    talk.ask("hello", "hello")
+    assert files(talk) == []
+    for outcome, words in zip(
+        outcomes(talk),
+        ["read-only", "'nope'", "no fact", "needs a text", "'soon'", "not pinned", "no page"],
+        strict=True,
+    ):
+        assert outcome.startswith("refused: ")
+        assert words in outcome
+    assert talk.memory.newest_facts() == []
+    assert not talk.memory.check()
+
+
+def test_a_command_whose_file_came_back_has_no_second_effect(talk: Talk) -> None:
+    """As after a kill between the commit and the deletion."""
+    command = send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
+    path = talk.directory / "inbox" / f"{command}.json"
+    text = path.read_text(encoding="utf-8")
+    talk.memory.process_inbox()
+    path.write_text(text, encoding="utf-8")
+    talk.reopen()
+    assert talk.memory.process_inbox() == 0
+    assert not path.exists()
+    assert len(talk.memory.newest_facts()) == 1
+
+
+def test_an_effect_that_is_rolled_back_leaves_its_file(talk: Talk) -> None:
+    send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
+
+    def fail() -> None:
+        with talk.memory.transaction():
+            talk.memory.process_inbox()
+            raise OSError("the power is gone")
+
+    with pytest.raises(OSError, match="power"):
+        fail()
+    assert len(pending_commands(talk.directory)) == 1
+    assert talk.memory.process_inbox() == 1
+    assert len(talk.memory.newest_facts()) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "why"),
+    [
+        ("reboot", {}, "'reboot' is no command; there are archive, core_append"),
+        ("message", {}, "message takes text; may have name"),
+        ("message", {"text": "a", "txet": "b"}, "message takes text"),
+        ("message", {"text": 5}, "text of message is a text, not 5"),
+        ("archive", {"text": "a", "tags": "pets"}, "tags of archive is a list of texts"),
+        ("archive", {"text": "a", "tags": [1]}, "a list of texts"),
+        ("pin", {"page_id": "f1", "offset": "0"}, "offset of pin is a whole number"),
+        ("pin", ["f1"], "pin takes page_id"),
+    ],
+)
+def test_a_wrong_command_is_refused_where_it_is_left(talk: Talk, kind: str, arguments: Any, why: str) -> None:
+    with pytest.raises(RejectedError, match=why):
+        send_command(talk.directory, kind, arguments, talk.clock)
+    assert files(talk) == []
+
+
+JUNK = ["", "null", "[]", "5", '"x"', "{", '{"kind": "message"}', "[" * 100_000, '{"kind": ["x"], "arguments": {}}']
+KINDS = st.sampled_from(["message", "core_append", "core_replace", "archive", "forget", "pin", "page_out"])
+NAMES = st.sampled_from(["text", "name", "block", "old_text", "new_text", "key", "tags", "page_id", "reason", "offset"])
+TEXTS = st.text(alphabet=st.characters(), max_size=5) | st.sampled_from(["human", "f1"])
+VALUES = st.none() | st.booleans() | st.integers() | TEXTS | st.lists(st.integers(), max_size=2)
+COMMANDS = st.fixed_dictionaries({"kind": KINDS, "arguments": st.dictionaries(NAMES, VALUES, max_size=4)})
+FILES = st.sampled_from(JUNK).map(str.encode) | st.binary(max_size=8) | COMMANDS.map(lambda it: json.dumps(it).encode())
+
+
+@given(junk=st.lists(FILES, max_size=5))
+@settings(max_examples=40)
+def test_whatever_is_left_the_agent_goes_on(tmp_path_factory: pytest.TempPathFactory, junk: list[bytes]) -> None:
+    talk = Talk(tmp_path_factory.mktemp("m"), core={"human": BlockSpec()})
+    inbox = talk.directory / "inbox"
+    inbox.mkdir()
+    for number, raw in enumerate(junk):
+        (inbox / f"{number:04}.json").write_bytes(raw)
+    (inbox / "half.json.tmp").write_bytes(b'{"kind"')
+    talk.ask("hello", "hello")
+    assert not list(inbox.glob("*.json"))
+    assert (inbox / "half.json.tmp").exists()
+    assert len(list(inbox.glob("rejected/*"))) == len(talk.memory.ledger(events=["error"]))
+    assert not talk.memory.check()
+
+
+def test_a_folder_in_the_way_is_set_aside(talk: Talk) -> None:
+    (talk.directory / "inbox" / "a.json").mkdir(parents=True)
+    talk.ask("hello", "hello")
+    assert (talk.directory / "inbox" / "rejected" / "a.json").is_dir()
+
+
+def test_there_is_no_inbox_where_there_is_no_agent(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"could not be left in .*nowhere.inbox"):
+        send_command(tmp_path / "nowhere", "message", {"text": "a"}, HandClock())
+    assert pending_commands(tmp_path / "nowhere") == []
+
+
+def test_messages_can_be_left_to_whoever_will_answer_them(talk: Talk) -> None:
+    talk.ask("hello", "hello")
+    send_command(talk.directory, "message", {"text": "hurry"}, talk.clock)
+    send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
+    assert talk.memory.process_inbox(messages=False) == 1
+    assert [command["kind"] for command in pending_commands(talk.directory)] == ["message"]
+    assert not talk.memory.turn_is_open
+    assert talk.memory.process_inbox() == 1

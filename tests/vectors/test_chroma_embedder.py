@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from chromadb.utils import embedding_functions
+
+from pager import ChromaEmbedder, EmbedderUnavailableError, Memory, RejectedError
+from pager.vectors.chroma_embedder import EmbedderConfigError, check, is_secret
+from tests.support import HandClock, Words
+
+LARGEST_CALL = 64
+NAMES = embedding_functions.known_embedding_functions
+
+
+class Shelf(embedding_functions.EmbeddingFunction):
+    """An embedding function as somebody else would write one: long vectors, arguments, a key."""
+
+    def __init__(self, shelf: str, size: int = 16, api_key: str = "", fails: bool = False) -> None:
+        if shelf == "missing":
+            raise ValueError("The shelf python package is not installed. Please install it with `pip install shelf`")
+        self._words = Words(dimension=size)
+        self._told = {"shelf": shelf, "size": size, "api_key": api_key}
+        self.fails = fails
+        self.asked: list[str] = []
+
+    def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+        if self.fails:
+            raise ConnectionError("no route to the shelf")
+        if len(input) > LARGEST_CALL:
+            raise ValueError(f"at most {LARGEST_CALL} texts in a call")
+        self.asked += input
+        return [
+            np.zeros(16, np.float32) if text == "of no meaning" else 7 * self._words.embed([text])[0] for text in input
+        ]
+
+    @staticmethod
+    def name() -> str:
+        return "shelf"
+
+    def get_config(self) -> dict[str, Any]:
+        return self._told
+
+    @staticmethod
+    def build_from_config(config: dict[str, Any]) -> Shelf:
+        return Shelf(**config)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NAMES, "shelf", Shelf)
+
+
+def shelf(**config: Any) -> ChromaEmbedder:
+    return ChromaEmbedder("shelf", {"shelf": "upper", **config})
+
+
+def test_vectors_have_unit_length_and_mean_something() -> None:
+    embedder = shelf()
+    seat, place, cats = embedder.embed(["a window seat", "a seat at a window", "two cats"])
+    assert np.linalg.norm([seat, place, cats], axis=1) == pytest.approx(1, abs=1e-5)
+    assert seat @ place > seat @ cats
+    assert seat.dtype == np.float32
+    assert embedder.dimension == 16
+
+
+def test_any_text_is_accepted() -> None:
+    rows = shelf().embed(["", "half a \ud83d character", "of no meaning"])
+    assert rows.shape == (3, 16)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+    assert shelf().embed([]).shape == (0, 16)
+
+
+def test_many_texts_go_in_calls_that_any_provider_takes() -> None:
+    texts = [f"text {number}" for number in range(2 * LARGEST_CALL + 1)]
+    embedder = shelf()
+    rows = embedder.embed(texts)
+    assert rows.shape == (len(texts), 16)
+    assert np.allclose(rows[-1], embedder.embed(texts[-1:])[0])
+
+
+def test_the_dimension_is_known_before_anything_is_embedded() -> None:
+    assert shelf(size=16).dimension == 16
+
+
+def test_a_fingerprint_names_function_and_config_and_no_secret() -> None:
+    told = shelf(api_key="s3cret").fingerprint
+    assert "shelf" in told
+    assert '"size": 16' in told
+    assert "s3cret" not in told
+    assert told == shelf(api_key="another").fingerprint
+    assert told != shelf(size=32).fingerprint
+    assert told != ChromaEmbedder("shelf", {"shelf": "lower"}).fingerprint
+
+
+def test_a_login_in_an_address_is_a_secret_too() -> None:
+    fingerprint = shelf_at("http://me:s3cret@host:1/v1?key=s3cret").fingerprint
+    assert "s3cret" not in fingerprint
+    assert "http://host:1/v1" in fingerprint
+
+
+def shelf_at(address: str) -> ChromaEmbedder:
+    return ChromaEmbedder("shelf", {"shelf": address})
+
+
+def test_names_of_variables_are_no_secrets() -> None:
+    assert is_secret("api_key")
+    assert is_secret("default_headers")
+    assert not is_secret("api_key_env_var")
+    assert not is_secret("model_name")
+
+
+def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
+    with pytest.raises(EmbedderConfigError, match="no embedding function 'opnai'; did you mean 'openai'") as name:
+        check("opnai", {})
+    assert name.value.argument is None
+    with pytest.raises(
+        RejectedError, match="openai takes no argument 'modelname'; did you mean 'model_name'"
+    ) as argument:
+        ChromaEmbedder("openai", {"modelname": "x"})
+    assert argument.value.argument == "modelname"  # type: ignore[attr-defined]
+    with pytest.raises(EmbedderConfigError, match="shelf needs more arguments: shelf"):
+        check("shelf", {})
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"shelf"}))
+def test_every_function_of_chroma_can_be_asked_for(name: str) -> None:
+    """What it then lacks here (a package, a key, an argument) it says; only what it is not is refused."""
+    try:
+        check(name, {})
+    except EmbedderConfigError as refused:
+        assert "needs more arguments" in str(refused)
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EmbedderUnavailableError, match=r"'shelf' cannot be used: .*pip install shelf"):
+        ChromaEmbedder("shelf", {"shelf": "missing"})
+    monkeypatch.delenv("HUGGINGFACE_API_KEY", raising=False)
+    monkeypatch.delenv("CHROMA_HUGGINGFACE_API_KEY", raising=False)
+    with pytest.raises(EmbedderUnavailableError, match="CHROMA_HUGGINGFACE_API_KEY environment variable is not set"):
+        ChromaEmbedder("huggingface")
+
+
+def test_a_failure_at_work_is_one_of_an_embedder() -> None:
+    with pytest.raises(EmbedderUnavailableError, match="'shelf' failed: ConnectionError: no route"):
+        shelf(fails=True).embed(["a"])
+
+
+def test_a_function_that_answers_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd(Shelf):
+        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002
+            return [np.full(4, np.nan, np.float32)] * len(input)
+
+    monkeypatch.setitem(NAMES, "shelf", Odd)
+    with pytest.raises(EmbedderUnavailableError, match="answered with numbers of shape"):
+        shelf().embed(["a"])
+
+
+def test_a_memory_finds_with_it_over_restarts_and_embeds_anew_with_another(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=shelf(), clock=clock) as memory:
+        fact = memory.archive("prefers a window seat")
+        memory.archive("has two cats")
+        assert memory.search_archive("window")[0].page_id == fact.id
+    second = shelf()
+    with Memory.open(tmp_path, embedder=second, clock=clock) as memory:
+        assert memory.search_archive("a seat")[0].parts["meaning"] > 0
+        assert not memory.check()
+        assert [move.event for move in memory.ledger() if "embedded anew" in move.reason] == []
+    with Memory.open(tmp_path, embedder=shelf(size=32), clock=clock) as memory:
+        assert memory.search_archive("a seat")[0].page_id == fact.id
+        assert memory.embed_pending() == 2
+        assert memory.search_archive("a seat")[0].parts["meaning"] > 0
+        assert not memory.check()
+        assert [move.event for move in memory.ledger() if "embedded anew" in move.reason] == ["embedder"]
+
+
+def test_importing_it_loads_no_chroma() -> None:
+    code = "import sys, pager.vectors.chroma_embedder; print('chromadb' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", [None, 5, ["ollama"]])
+def test_a_name_that_is_none_is_refused(name: Any) -> None:
+    with pytest.raises(RejectedError, match="give its name"):
+        ChromaEmbedder(name)
+
+
+def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 9.0, 0.4, 9.0, 9.0, 9.0, 9.0, 9.0]), 0.0
+
+    class Slow(Shelf):
+        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+            nonlocal now
+            sizes.append(len(input))
+            now += next(seconds)
+            return super().__call__(input)
+
+    monkeypatch.setitem(NAMES, "shelf", Slow)
+    embedder = ChromaEmbedder("shelf", {"shelf": "upper"}, monotonic=lambda: now)
+    embedder.embed([f"text {number}" for number in range(64 + 32 + 16 + 16 + 32 + 64 + 1)])
+    assert sizes == [64, 32, 16, 16, 32, 64, 1]
+    sizes.clear()
+    embedder.embed([f"text {number}" for number in range(64 + 64 + 32 + 16 + 8 + 8)])
+    assert sizes == [64, 64, 32, 16, 8, 8]  # one that took long by itself said nothing of many
+
+
+def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    waiting: list[Thread] = []
+
+    class Slow(Shelf):
+        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+            calls.append(input[0])
+            if len(calls) == 1:
+                waiting.append(Thread(target=embedder.embed, args=(["a question"],)))
+                waiting[0].start()
+                while not embedder._next.locked():  # until it has come as far as that
+                    pass
+            return super().__call__(input)
+
+    monkeypatch.setitem(NAMES, "shelf", Slow)
+    embedder = shelf()
+    embedder.embed(["first", *["text"] * 63, "second"])
+    waiting[0].join()
+    assert calls == ["first", "a question", "second"]

@@ -1,0 +1,392 @@
+"""Meaning: facts found by their vectors, whatever the embedder and the index do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pager import EmbedderUnavailableError, Memory, MemoryReader, RejectedError
+from pager.clock import to_micros
+from pager.store import ALWAYS
+from pager.tiers.archive import MOST_EXACT, _Wanted
+from pager.vectors.embedding import REST
+from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
+
+
+def ids(hits: Any) -> list[str]:
+    return [hit.page_id for hit in hits]
+
+
+def test_words_and_meaning_are_fused_and_each_says_its_part(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        memory.archive("apples are red")  # near by its letter
+        memory.archive("the zebra is alone")  # by its word
+        memory.archive("all zebras")  # by both
+        memory.archive("nothing of this")
+        hits = memory.search_archive("a zebra", limit=4)
+        assert hits[0].page_id == "f3"
+        assert set(hits[0].parts) == {"words", "meaning"}
+        assert {hit.page_id: set(hit.parts) for hit in hits}["f1"] == {"meaning"}
+        assert hits[0].score > hits[1].score >= hits[2].score
+
+
+def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        old = memory.archive("apple", key="fruit", tags=["food"])
+        memory.archive("axe", key="fruit", tags=["tool"])
+        with memory.transaction():
+            for number in range(400):
+                memory.archive(f"also {number}", tags=["food"], neighbours=0)
+        assert ids(memory.search_archive("anything", tags=["tool"])) == ["f2"]
+        assert old.id not in ids(memory.search_archive("anything", limit=500))
+        assert ids(memory.search_archive("anything", as_of=old.valid_from)) == [old.id]
+        assert len(memory.search_archive("anything", tags=["food"], limit=300)) == 300
+        memory.forget("f2", "lost")
+        assert memory.search_archive("anything", tags=["tool"]) == []
+
+
+def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
+        with memory.transaction():
+            memory.archive("quiet", key="mood", tags=["all"], neighbours=0)  # ended: the next one takes its place
+            wanted = memory.archive("quince", key="mood", tags=["all"], neighbours=0)
+            for number in range(300):  # nearer than most, but not of the tag
+                memory.archive(f"quark {number}", neighbours=0)
+            for number in range(MOST_EXACT):
+                memory.archive(f"also {number}", tags=["all"], neighbours=0)
+        hits = memory.search_archive("quartz", tags=["all"], limit=9)
+        assert hits[0].page_id == wanted.id
+        assert all("all" in hit.tags for hit in hits)
+        assert len(memory.search_archive("quartz", tags=["all"], limit=MOST_EXACT + 9)) == MOST_EXACT + 1
+
+
+def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        for number in range(600):
+            fact = memory.archive(f"topic{number}", neighbours=0)
+            if number % 97 == 0 or number > 590:
+                assert memory.search_archive(f"topic{number}", limit=1)[0].parts["meaning"] > 0.99
+                assert memory.search_archive(f"topic{number}", limit=1)[0].page_id == fact.id
+        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
+
+
+def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        memory.archive("likes a window seat", key="seat")
+        memory.archive("likes the window seat", key="seat")
+        memory.archive("has two cats")
+        fact = memory.archive("likes window seats a lot: a window seat")
+        assert ids(fact.neighbours) == ["f2"]
+        assert memory.archive("likes the window seat", neighbours=0).neighbours == ()
+        assert len(memory.archive("likes the window seat", neighbours=2).neighbours) == 2
+
+
+def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        memory.archive("prefers to sit by the window on planes", key="seat")
+        memory.archive("is allergic to peanuts")
+        memory.archive("works as a nurse in Porto")
+        hit = memory.search_archive("Which chair should I book for her flight?", limit=1)[0]
+        assert hit.page_id == "f1"
+        assert set(hit.parts) == {"meaning"}
+    with MemoryReader.open(tmp_path, embedder="default") as reading:
+        assert ids(reading.search_archive("Any food to avoid?", limit=1)) == ["f2"]
+
+
+def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: Path) -> None:
+    embedder = Broken()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert ids(memory.search_archive("window")) == ["f1"]
+        [row] = memory.ledger(events=["embedder"])
+        assert row.reason.startswith("the weights are missing; install them; words answer")
+        assert [problem.where for problem in memory.check()] == ["vectors"]
+        embedder.broken = False
+        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
+        assert memory.search_archive("window")[0].parts["meaning"] > 0.5
+        assert not memory.check()
+
+
+@pytest.mark.parametrize(
+    ("embedder", "told"),
+    [
+        (Broken(RuntimeError("CUDA out of memory")), "RuntimeError: CUDA out of memory"),
+        (Careless(lambda rows: rows[:, :7]), "finite"),
+        (Careless(lambda rows: rows * np.nan), "finite"),
+    ],
+)
+def test_whatever_a_foreign_embedder_does_the_fact_is_stored_and_found_by_words(
+    tmp_path: Path, embedder: Words, told: str
+) -> None:
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert ids(memory.search_archive("window")) == ["f1"]
+        assert [told in row.reason for row in memory.ledger(events=["embedder"])] == [True]
+
+
+def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Careless(lambda rows: 50 * rows), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
+
+
+def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> None:
+    embedder = Broken()
+    embedder.broken = False
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        embedder.broken = True
+        memory.archive("a seat at the aisle", key="aisle")
+        assert set(ids(memory.search_archive("seat"))) == {"f1", "f2"}
+
+
+def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
+        with memory.transaction():
+            for number in range(300):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.search_archive("topic3")
+    with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
+        hit = memory.search_archive("topic3", limit=1)[0]
+        assert (hit.page_id, set(hit.parts)) == ("f4", {"words"})
+        assert memory.count_unembedded() == 300
+        assert "one -> two" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.embed_pending(limit=100) == 100
+        assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.99
+        assert "meaning" not in memory.search_archive("topic299", limit=1)[0].parts
+        assert memory.embed_pending(limit=1000) + 100 == 300
+        assert memory.count_unembedded() == memory.embed_pending() == 0
+        assert memory.search_archive("topic299", limit=1)[0].parts["meaning"] > 0.99
+        assert not memory.check()
+
+
+@pytest.mark.parametrize("facts", [10, 300])
+def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path, facts: int) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.record("user", "topic3 it was")
+        memory.search_archive("topic3")
+    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
+        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
+        assert memory.search_recall("topic3")[0].page_id == "s1"
+        assert memory.archive("topic3 again").neighbours == ()
+        assert "now of 24 numbers" in memory.ledger(events=["embedder"])[0].reason
+        assert memory.count_unembedded() == facts + 1
+        assert memory.embed_pending(limit=1000) == facts + 1
+        assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.99
+        assert memory.search_recall("topic3")[0].page_id == "s1"
+        assert not memory.check()
+
+
+@pytest.mark.parametrize("facts", [10, 300])
+def test_another_model_while_it_is_open(tmp_path: Path, facts: int) -> None:
+    with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"topic{number}", neighbours=0)
+        memory.record_many([{"role": "user", "text": f"topic{number} it was"} for number in range(9)])
+        assert memory.search_recall("topic3")[0].page_id == "s4"
+        assert memory.search_archive("topic3")[0].page_id == "f4"
+        embedder.dimension = 24
+        assert memory.search_recall("topic3")[0].page_id == "s4"
+        memory.archive("topic3 again")
+        memory.embed_pending(limit=1000)
+        assert "meaning" in memory.search_recall("topic3")[0].parts
+        assert memory.search_archive("topic3")[0].parts["meaning"] > 0.99
+        assert not memory.check()
+
+
+def test_of_another_model_under_the_same_name_whoever_embeds_first_begins_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
+        memory.archive("a window seat")
+        memory.record_many([{"role": "user", "text": "an aisle seat"}, {"role": "user", "text": "no seat"}])
+    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
+        memory.record("user", "a bed")  # embedded at once
+        assert memory.count_unembedded() == 3
+        assert memory.embed_pending() == 3
+        assert not memory.check()
+    with (
+        MemoryReader.open(tmp_path, embedder=Words("server", 32), clock=clock) as reading,
+        pytest.raises(EmbedderUnavailableError, match="of 24 numbers"),
+    ):
+        reading.search_archive("seat")
+
+
+def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+    with (
+        MemoryReader.open(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
+        pytest.raises(EmbedderUnavailableError, match="made by one"),
+    ):
+        reading.search_archive("seat")
+
+
+@pytest.mark.parametrize("facts", [3, 300])
+def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path, facts: int) -> None:
+    """They were searched for before the rollback, and their ids are given to others after it."""
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+
+        def lose() -> None:
+            with memory.transaction():
+                for number in range(facts):
+                    memory.archive(f"lost{number}", neighbours=0)
+                assert memory.search_archive("lost1")[0].parts["meaning"] > 0.99
+                raise OSError("the power is gone")
+
+        with pytest.raises(OSError, match="power"):
+            lose()
+        with memory.transaction():
+            for number in range(facts):
+                memory.archive(f"kept{number}", neighbours=0)
+        assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
+        assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
+        assert not memory.check()
+
+
+def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for number in range(5):
+            memory.archive(f"topic{number}")
+            memory.record("user", f"topic{number}")
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        archival, recall = memory._archival.meaning, memory._recall.meaning
+        assert archival is not None
+        assert recall is not None
+        late = [(source, batch, source.embedding.of(batch)) for source in (archival, recall)
+                if (batch := source.next_batch(3))]  # fmt: skip
+        embedder.dimension = 32
+        memory.archive("the newest topic")
+        for source, batch, rows in late:
+            source.keep(batch, rows)
+        assert memory.search_archive("the newest topic", limit=1)[0].page_id == "f6"
+        while memory.embed_pending():
+            pass
+        assert (memory.check(), memory.count_unembedded()) == ([], 0)
+        assert memory.search_recall("topic3", limit=1)[0].parts["meaning"] > 0
+
+
+def test_a_model_that_is_swapped_within_a_transaction_leaves_vectors_of_one_length(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("apples")
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        with memory.transaction():
+            memory.archive("bananas")
+            embedder.dimension = 32
+            memory.search_archive("anything")
+        memory.archive("cherries")
+        while memory.embed_pending():
+            pass
+        assert memory.check() == []
+        assert ids(memory.search_archive("apples", limit=1)) == ["f1"]
+
+
+def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
+    embedder, clock = Broken(), HandClock()
+    embedder.broken = False
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        memory.archive("a window seat")
+        embedder.broken = True
+        memory.archive("the cat on the radiator")
+        embedder.broken = False
+        clock.set(clock.now() + 2 * REST)
+        memory.archive("a seat at the aisle")
+        with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
+            meaning = reading._archival.meaning
+            assert meaning is not None
+            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 3}
+            assert memory.embed_pending() == 1
+            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("place", ["pager.search.growing_array.Growing.extend", "pager.vectors.facts.Meaning._late"])
+def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    embedder, clock = Broken(), HandClock()
+    with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
+        embedder.broken = True
+        memory.archive("a window seat")
+        embedder.broken = False
+        clock.set(clock.now() + 2 * REST)
+        memory.archive("a seat at the aisle")
+        with monkeypatch.context() as patch:
+            patch.setattr(place, interrupted)
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 -- one of them is the one
+                memory.embed_pending()
+                memory.search_archive("window")
+        while memory.embed_pending():
+            pass
+        hits = memory.search_archive("a window seat")
+        assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
+        assert memory._archival.meaning is not None
+        assert len(memory._archival.meaning.near(embedder.embed(["seat"])[0], 9)) == 2
+
+
+def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
+    embedder = Words("server", 16)
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        meaning = memory._archival.meaning
+        assert meaning is not None
+        [old] = meaning.embedding.rows(["topic"])
+        embedder.dimension = 32
+        meaning.embedding.rows(["another thread's"])
+        with memory.transaction():
+            memory.archive("topic")
+            database_of(memory).run("DELETE FROM vectors")
+            meaning.store(1, old)
+        assert (memory.count_unembedded(), memory.embed_pending(), memory.check()) == (1, 1, [])
+
+
+@pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
+def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
+    tmp_path: Path, key: str | None
+) -> None:
+    embedder = Words(dimension=64)
+    apart = ["a cat on the radiator", "rent is due", "grandmother's birthday", "allergic to penicillin"]
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        with memory.transaction():
+            for text in apart:
+                memory.archive(text, neighbours=0)
+            for number in range(700):
+                memory.archive(f"backup {number % 3} completed", key=key, neighbours=0)
+        while memory.embed_pending():
+            pass
+        memory.compact()
+        assert memory._archival.meaning is not None
+        assert memory._archival.meaning.indexing is not None
+        assert memory._archival.meaning.indexing.through() > 700
+        for number, text in enumerate(apart, start=1):
+            hits = memory._archival._by_meaning(
+                memory._archival.meaning, embedder.embed([text])[0], _now(memory), limit=5
+            )
+            assert hits[0][0] == number
+
+
+def _now(memory: Memory) -> _Wanted:
+    return _Wanted(to_micros(memory._archival.present()), [], ALWAYS)
+
+
+@pytest.mark.parametrize("embedder", [5, "minilm", Words, object()])
+def test_what_is_no_embedder_is_told_so(tmp_path: Path, embedder: Any) -> None:
+    with pytest.raises(RejectedError, match="an Embedder"):
+        Memory.open(tmp_path, embedder=embedder)
+    with Memory.open(tmp_path, embedder=None) as memory:
+        for odd in ("x", 1.5, True):
+            with pytest.raises(RejectedError, match="limit is"):
+                memory.embed_pending(odd)  # type: ignore[arg-type]
+        with pytest.raises(RejectedError, match="stop is 1"):
+            memory.embed_pending(stop=1)  # type: ignore[arg-type]

