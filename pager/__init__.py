@@ -1,17 +1,21 @@
 """The memory of an agent: a core that is always in the prompt, recent turns, an archive on disk.
 
-Usable alone, without a model. Nothing heavy is loaded before it is needed.
+Usable alone, without an agent and without a model. Nothing heavy is loaded before it is needed.
 
     >>> from pager import Memory
     >>> with Memory.open(directory) as memory:
     ...     seat = memory.archive("prefers window seats", key="seat", tags=["travel"])
     ...     memory.search_archive("which seat?")[0].page_id == seat.id
     True
+
+Start with `Memory` (one writer), `MemoryReader` (any number of readers) and `Home` (where agents live). Every type that
+their signatures name is exported here. The rooms below them are described in ARCHITECTURE.md.
 """
 
 from __future__ import annotations
 
-from pager.clock import Clock, SystemClock
+from pager.clock import Clock, Moment, SystemClock
+from pager.conversation.conversation import Content
 from pager.errors import (
     InUseError,
     NewerFormatError,
@@ -22,44 +26,71 @@ from pager.errors import (
     StorageError,
     WindowTooSmallError,
 )
+from pager.home import CommandOutcome, Home
+from pager.inspect.history import History
+from pager.inspect.lists import Inspection
 from pager.limits import Limits
-from pager.memory import Memory
-from pager.prompt.epochs import Setup
+from pager.memory import INTERRUPTED, Memory
+from pager.prompt.state import CountTokens, PromptState
+from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
+from pager.store.files import AgentFiles
+from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
+from pager.tokens.counter import Counter
 from pager.types import (
     Block,
     BlockSpec,
     Call,
+    Counts,
     Fact,
+    FactCounts,
+    FactUse,
     Hit,
+    Json,
     Movement,
     PageText,
     Problem,
     Request,
     Residency,
+    SaidStep,
     Usage,
 )
 from pager.upkeep.inbox import pending_commands, send_command
 from pager.vectors.chroma_embedder import ChromaEmbedder
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
-from pager.vectors.index import IndexUnavailableError, VectorIndex
+from pager.vectors.index import IndexUnavailableError, Stop, VectorIndex
 
 __all__ = [
+    "INTERRUPTED",
+    "AgentFiles",
     "Block",
     "BlockSpec",
     "Call",
     "ChromaEmbedder",
     "Clock",
+    "CommandOutcome",
+    "Content",
+    "CountTokens",
+    "Counter",
+    "Counts",
     "Embedder",
+    "EmbedderChoice",
     "EmbedderUnavailableError",
     "Fact",
+    "FactCounts",
+    "FactUse",
+    "History",
     "Hit",
+    "Home",
     "InUseError",
     "IndexUnavailableError",
+    "Inspection",
+    "Json",
     "Limits",
     "Memory",
     "MemoryReader",
+    "Moment",
     "Movement",
     "NewerFormatError",
     "NotFoundError",
@@ -68,15 +99,19 @@ __all__ = [
     "PagerError",
     "Prefetch",
     "Problem",
+    "PromptState",
     "RejectedError",
     "Request",
     "Residency",
-    "Setup",
+    "SaidStep",
+    "Stop",
     "StorageError",
+    "Summarize",
+    "SummaryRequest",
     "SystemClock",
     "Usage",
     "VectorIndex",
     "WindowTooSmallError",
     "pending_commands",
     "send_command",
-]  # fmt: skip
+]

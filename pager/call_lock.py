@@ -1,10 +1,10 @@
-"""Turns: one call at a time, whichever thread it comes from; and no error leaves a call untold.
+"""One call at a time, whichever thread it comes from; and no error leaves a facade unexplained.
 
-What Python says of a value that cannot be stored, and of stored bytes that cannot be read, becomes an error of ours
-that says what to do. Nothing was written then: the call's transaction was undone.
+What Python raises for a value that cannot be stored, or for stored bytes that cannot be read, becomes an error of ours
+that says what to do. Nothing was written then: the call's transaction was rolled back.
 
-A Ctrl-C is raised wherever the program is, also between a commit and what follows it in memory. So the next call
-begins by undoing what was not committed, and by forgetting what is in memory.
+Ctrl-C is raised wherever the program is, also between a commit and what follows it in memory. So the next call begins
+by undoing what was not committed, and by reading again what is cached.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ R = TypeVar("R")
 
 
 class CallLock:
-    """`with turns.lock, turns:` around every call; `lock` alone around what runs other people's code."""
+    """The lock of one facade. Use `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
-        self.lock = RLock()  # in C: no interrupt comes between taking it and the block
+        self.lock = RLock()  # implemented in C: no interrupt comes between taking it and the block
         self._undo = undo
-        self._is_cut_off = False
+        self._was_interrupted = False
 
     def __enter__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         """Undo what an interrupt cut off."""
-        if self._is_cut_off:
+        if self._was_interrupted:
             self._undo()
-            self._is_cut_off = False
+            self._was_interrupted = False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
-            tell(error)
+            explain(error)
         elif error is not None:
-            self.left_by(error)
+            self.note_interrupt(error)
 
-    def left_by(self, error: BaseException) -> None:
-        """What an interrupt cut off may be half done; any other error came where it was expected."""
-        self._is_cut_off = self._is_cut_off or not isinstance(error, Exception | GeneratorExit)
+    def note_interrupt(self, error: BaseException) -> None:
+        """Remember an interrupt, which may have left something half done. Any other error came where it is expected."""
+        self._was_interrupted = self._was_interrupted or not isinstance(error, Exception | GeneratorExit)
 
 
 def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """One call at a time, whichever thread it comes from, by an actor that has a name."""
+    """Make a method of a facade (with a `_calls` lock) wait for other threads' calls, and check its `actor`."""
 
     @wraps(method)
-    def in_turn(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._turns.lock, self._turns:
+    def locked_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._calls.lock, self._calls:
             if "actor" in kwargs:
                 name_of_actor(kwargs["actor"])
             return method(self, *args, **kwargs)
 
-    return in_turn
+    return locked_method
 
 
-def tell(error: Exception) -> None:
-    """Raise in plain words what is about the values given or about the file; let anything else go on as it is."""
+def explain(error: Exception) -> None:
+    """Raise a plain error for what Python says about values and damaged files; return for any other error."""
     if isinstance(error, UnicodeEncodeError):
         odd = error.object[error.start : error.end]
         raise RejectedError(

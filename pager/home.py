@@ -159,7 +159,7 @@ class Home:
             return False
         # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
         with self.read(name) as reader:
-            limits = reader.limits_at() or Limits.for_window()
+            limits = reader.history.limits_at() or Limits.for_window()
         try:
             with Memory.open(files.directory, limits=limits, embedder=None, clock=self._clock) as memory:
                 memory.process_inbox(messages=False)

@@ -8,33 +8,56 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pager.errors import RejectedError, WindowTooSmallError
 
-LEAST_PART_TOKENS = 64
+MIN_PART_TOKENS = 64
 DIGEST_SHARE = 0.05
 PINNED_SHARE = 0.20
-CHANGES_NOTED = 100
+NOTIFY_AT, EVICT_AT, EVICT_TO = 0.70, 0.85, 0.50
+MAX_LOGGED_CHANGES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """The limits of one window. The last four follow from the others."""
+
     limit_tokens: int
     max_output_tokens: int
     max_part_tokens: int
     core_tokens: int
-    notify_at: float = 0.70
-    evict_at: float = 0.85
-    evict_to: float = 0.50
+    notify_at: float = NOTIFY_AT
+    evict_at: float = EVICT_AT
+    evict_to: float = EVICT_TO
+    usable_tokens: int = field(init=False, compare=False)  # what a request may hold
+    notify_tokens: int = field(init=False, compare=False)  # from here on the agent is told that the window fills
+    evict_tokens: int = field(init=False, compare=False)  # from here on the oldest steps leave ...
+    target_tokens: int = field(init=False, compare=False)  # ... until the prompt is as small as this
+
+    def __post_init__(self) -> None:
+        for name in _GIVEN:
+            _check_number(name, getattr(self, name), share=name.endswith(("_at", "_to")))
+        usable = self.limit_tokens - self.max_output_tokens
+        shares = {"notify_tokens": self.notify_at, "evict_tokens": self.evict_at, "target_tokens": self.evict_to}
+        object.__setattr__(self, "usable_tokens", usable)
+        for name, share in shares.items():
+            object.__setattr__(self, name, int(usable * share))
 
     @classmethod
     def for_window(
-        cls, limit_tokens: int = 100_000, *, max_output_tokens: int | None = None, max_part_tokens: int | None = None,
-        core_tokens: int | None = None, notify_at: float = 0.70, evict_at: float = 0.85, evict_to: float = 0.50,
-    ) -> Limits:  # fmt: skip
-        """Limits for a window, with what is not given derived from it."""
+        cls,
+        limit_tokens: int = 100_000,
+        *,
+        max_output_tokens: int | None = None,
+        max_part_tokens: int | None = None,
+        core_tokens: int | None = None,
+        notify_at: float = NOTIFY_AT,
+        evict_at: float = EVICT_AT,
+        evict_to: float = EVICT_TO,
+    ) -> Limits:
+        """Return limits for a window; what is not given is derived from it."""
         _check_number("limit_tokens", limit_tokens)
         _check_number("max_output_tokens", 0 if max_output_tokens is None else max_output_tokens)
         output = max_output_tokens if max_output_tokens is not None else min(8000, limit_tokens // 4)
@@ -46,8 +69,7 @@ class Limits:
         return limits
 
     def validate(self) -> None:
-        for name, value in asdict(self).items():
-            _check_number(name, value, share=name.endswith(("_at", "_to")))
+        """Raise RejectedError if the limits contradict each other."""
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
             raise RejectedError(
                 f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
@@ -55,9 +77,9 @@ class Limits:
             )
         if self.core_tokens < 0:
             raise RejectedError(f"core_tokens is {self.core_tokens}; give 0 or more.")
-        if self.max_part_tokens < LEAST_PART_TOKENS:
+        if self.max_part_tokens < MIN_PART_TOKENS:
             raise RejectedError(
-                f"max_part_tokens is {self.max_part_tokens}; at least {LEAST_PART_TOKENS} are needed to show both "
+                f"max_part_tokens is {self.max_part_tokens}; at least {MIN_PART_TOKENS} are needed to show both "
                 "ends of a part. Raise it, or the window."
             )
         if self.max_part_tokens > self.usable_tokens:
@@ -70,23 +92,19 @@ class Limits:
                 "0 < evict_to < evict_at <= 1 and 0 < notify_at <= evict_at."
             )
 
-    @property
-    def usable_tokens(self) -> int:
-        return self.limit_tokens - self.max_output_tokens
-
     def of_usable(self, share: float) -> int:
         return int(self.usable_tokens * share)
 
     def tightened(self, factor: float) -> Limits:
-        """The same as if the window held `factor` times less, for a prompt that is so much larger than thought."""
+        """Return the limits of a window `factor` times smaller, for a prompt that is larger than estimated."""
         usable = min(self.usable_tokens, int(self.usable_tokens / factor))
         return replace(self, limit_tokens=self.max_output_tokens + usable)
 
     def fitted(self, fixed_tokens: int) -> Limits:
-        """The same with max_part lowered until two parts fit beside the fixed parts and a full core."""
+        """Return the limits with max_part_tokens lowered until two parts fit beside a full core and the fixed parts."""
         room = self.usable_tokens - fixed_tokens - self.core_tokens
         part = min(self.max_part_tokens, room // 2)
-        if part < LEAST_PART_TOKENS:
+        if part < MIN_PART_TOKENS:
             raise WindowTooSmallError(
                 f"tools and instructions ({fixed_tokens} tokens), a full core ({self.core_tokens}) and two parts "
                 f"({self.max_part_tokens} each) do not fit into the {self.usable_tokens} usable tokens of a window of "
@@ -95,23 +113,29 @@ class Limits:
             )
         return self if part == self.max_part_tokens else replace(self, max_part_tokens=part)
 
+    def given(self) -> dict[str, Any]:
+        """Return the values from which the others follow."""
+        return {name: getattr(self, name) for name in _GIVEN}
+
+
+_GIVEN = tuple(each.name for each in fields(Limits) if each.init)
+
 
 def _check_number(name: str, value: Any, *, share: bool = False) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float if share else int):
-        raise RejectedError(
-            f"{name} is {value!r:.100}; give a {'number between 0 and 1' if share else 'whole number'}."
-        )
+        wanted = "number between 0 and 1" if share else "whole number"
+        raise RejectedError(f"{name} is {value!r:.100}; give a {wanted}.")
 
 
-def noted(note: str | None, limits: Limits, step: int) -> str:
-    """`note` with the limits that hold from `step` on; the same text when they hold already."""
-    changes: list[Any] = json.loads(note) if note else []
-    if changes and changes[-1][1] == asdict(limits):
-        return note or ""
-    return json.dumps([*changes, [step, asdict(limits)]][-CHANGES_NOTED:])
+def add_to_log(log: str | None, limits: Limits, step: int) -> str:
+    """Return the log of limits, with those that hold from `step` on; unchanged if they hold already."""
+    changes: list[Any] = json.loads(log) if log else []
+    if changes and changes[-1][1] == limits.given():
+        return log or ""
+    return json.dumps([*changes, [step, limits.given()]][-MAX_LOGGED_CHANGES:])
 
 
-def read_noted(note: str | None, step: int | None = None) -> Limits | None:
-    """The limits of the newest request, or of the one that `step` answered; None before the first."""
-    changes = [values for since, values in json.loads(note or "[]") if step is None or since < step]
+def read_log(log: str | None, step: int | None = None) -> Limits | None:
+    """Return the limits of the newest request, or of the one that `step` answered; None before the first request."""
+    changes = [values for since, values in json.loads(log or "[]") if step is None or since < step]
     return Limits(**changes[-1]) if changes else None

@@ -1,7 +1,7 @@
-"""The memory of one agent, as one object: what a program or an agent's loop calls.
+"""The memory of one agent, open for writing: what a program or an agent's loop calls.
 
-Every call takes its turn (threads wait for each other), commits before it returns, and leaves nothing half done.
-Errors say the value, the limit and the way out.
+Every call waits for other threads' calls, commits before it returns, and leaves nothing half done. Errors say the
+value, the limit and the way out.
 
     >>> with Memory.open(directory) as memory:
     ...     memory.append_user("my seat, please: window")
@@ -16,242 +16,477 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Self, cast
 
 from pager import blocks, tokens
 from pager.arguments import path_of, text_of_person, text_or_none
-from pager.call_lock import locked, tell
-from pager.clock import Clock, Moment, SystemClock
+from pager.call_lock import CallLock, explain, locked
+from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
-from pager.conversation.content import check_user
-from pager.conversation.conversation import Content, Conversation
-from pager.errors import RejectedError
+from pager.conversation.content import check_tools, check_user
+from pager.conversation.conversation import Content
+from pager.errors import RejectedError, StorageError
+from pager.inspect.history import History
+from pager.inspect.lists import Inspection
 from pager.limits import Limits
-from pager.memory_tiers import Tiers
-from pager.opening import (
-    EmbedderChoice,
-    Opened,
-    check_opening,
-    open_directory,
-    open_meaning,
-    open_recall,
-)
-from pager.prompt.epochs import Epochs, Setup
-from pager.prompt.measure import CountTokens
-from pager.prompt.prompt import Prompt
-from pager.prompt.summary import Summarize, Summary
-from pager.store.ledger import Ledger
-from pager.tiers.archive import Archival
-from pager.tiers.core import Core
-from pager.tiers.pages import Pages
+from pager.prompt.prompt import INTERRUPTED, Prompt
+from pager.prompt.setup import Setup
+from pager.prompt.state import CountTokens
+from pager.prompt.summary import Summarize
+from pager.store import Store
+from pager.store.files import AgentFiles
+from pager.tiers import EmbedderChoice, Tiers, is_embedder
 from pager.tiers.prefetch import Prefetch
-from pager.types import BlockSpec, Call, Json, Problem, Request, Usage
-from pager.upkeep import check, inbox
-from pager.upkeep import purge as purging
-from pager.vectors.index import VectorIndex
-
-INTERRUPTED = (
-    "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
+from pager.tokens.counter import Counter, Window
+from pager.types import (
+    Block,
+    BlockSpec,
+    Call,
+    Fact,
+    Hit,
+    Json,
+    Movement,
+    PageText,
+    Problem,
+    Request,
+    Usage,
+    read_step_id,
 )
-_TOKENS_SAID = re.compile(r"(\d+)\s+tokens")
+from pager.upkeep import check, inbox, purge
+from pager.upkeep.lock import AgentLock
+from pager.vectors.backlog import Backlog
+from pager.vectors.embedding import AT_ONCE
+from pager.vectors.index import Stop, VectorIndex, never
+
+__all__ = ["INTERRUPTED", "Memory"]
+
+_TOKENS_IN_ERROR = re.compile(r"(\d+)\s+tokens")
 
 
-class Memory(Tiers):
-    """Three tiers on disk under a budget that holds. Made by `Memory.open`."""
+class Memory:
+    """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
-        self, opened: Opened, clock: Clock, *, limits: Limits, setup: Setup, embedder: EmbedderChoice,
-        index: VectorIndex | None, count_tokens: CountTokens | None, prefetch: Prefetch,
-    ) -> None:  # fmt: skip
-        self._opened = opened
-        store = opened.store
-        ledger = Ledger(store, clock)
-        core = Core(store, clock, ledger, limits.core_tokens)
-        self._prompt = prompt = Prompt(store, ledger, limits, count_tokens)
-        pages = Pages(store, clock, ledger, lambda: prompt.limits, lambda: prompt.counter)
-        meaning = open_meaning(opened, clock, ledger, embedder, index)
-        archival, recall = Archival(store, clock, ledger, pages, meaning), open_recall(store, clock, ledger, meaning)
-        super().__init__(
-            store, clock, ledger, core, archival, recall, pages, lambda: inbox.packed(opened.files.directory)
-        )
-        archival.in_turn = self._in_turn
-        self._conversation = Conversation(store, clock, ledger, prompt)
-        prompt.wire(self._conversation, Epochs(store, clock, ledger, core, pages, setup), pages)
-        self._inbox = inbox.Inbox(opened.files.directory, store, clock, ledger)
+        self,
+        files: AgentFiles,
+        store: Store,
+        lock: AgentLock,
+        clock: Clock,
+        window: Window,
+        tiers: Tiers,
+        prompt: Prompt,
+        prefetch: Prefetch,
+    ) -> None:
+        self._files = files
+        self._store = store
+        self._lock = lock
+        self._clock = clock
+        self._window = window
+        self._tiers = tiers
+        self._prompt = prompt
         self._prefetch = prefetch
-        store.when_rolled_back(self._forget_undone)
+        self._calls = CallLock(self._undo)
+        self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
+        self._inbox = inbox.Inbox(files.directory, store, clock)
+        self.inspect = Inspection(store, self._calls, tiers.archive)
+        self.history = History(store, self._calls, clock.zone)
 
     @classmethod
     def open(
-        cls, directory: str | Path, *, limits: Limits | None = None, instructions: str = "", tools: Sequence[Json] = (),
-        core: Mapping[str, BlockSpec] | None = None, model: str = "", thinking: str = "", cache_ttl: str | None = None,
-        embedder: EmbedderChoice = "default", index: VectorIndex | None = None, count_tokens: CountTokens | None = None,
-        prefetch: Prefetch | None = None, summarize: Summarize | None = None, clock: Clock | None = None,
-    ) -> Self:  # fmt: skip
-        """The memory in `directory`, made if missing. `core` configures the blocks; without it they stay. `summarize`
-        may write the digest at an eviction."""
-        check_opening(
-            instructions, tools, core, model, thinking, cache_ttl, embedder, limits=(limits, Limits, "Limits"),
-            prefetch=(prefetch, Prefetch, "a Prefetch"), count_tokens=(count_tokens, callable, "a function"),
-            summarize=(summarize, callable, "a function"), index=(index, VectorIndex, "a VectorIndex"),
-            clock=(clock, Clock, "a Clock"),
+        cls,
+        directory: str | Path,
+        *,
+        limits: Limits | None = None,
+        instructions: str = "",
+        tools: Sequence[Json] = (),
+        core: Mapping[str, BlockSpec] | None = None,
+        model: str = "",
+        thinking: str = "",
+        cache_ttl: str | None = None,
+        embedder: EmbedderChoice = "default",
+        index: VectorIndex | None = None,
+        count_tokens: CountTokens | None = None,
+        prefetch: Prefetch | None = None,
+        summarize: Summarize | None = None,
+        clock: Clock | None = None,
+    ) -> Self:
+        """Open the memory in `directory` for writing; create it if it is missing.
+
+        `core` configures the blocks; without it they stay as they are. `count_tokens` is the provider's count of a
+        request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
+        """
+        _check_options(
+            locals(), limits=(Limits, "Limits"), prefetch=(Prefetch, "a Prefetch"), clock=(Clock, "a Clock"),
+            index=(VectorIndex, "a VectorIndex"), count_tokens=(callable, "a function"),
+            summarize=(callable, "a function"),
         )  # fmt: skip
         clock = clock or SystemClock()
-        opened = open_directory(path_of(directory, "the directory"), clock)
+        files = AgentFiles(path_of(directory, "the directory"))
+        lock, store = _open_store(files, clock)
         try:
-            setup = Setup(instructions, list(blocks.clean(list(tools))), model, thinking, cache_ttl)
-            memory = cls(
-                opened, clock, limits=limits or Limits.for_window(), setup=setup, embedder=embedder, index=index,
-                count_tokens=count_tokens, prefetch=prefetch or Prefetch(),
-            )  # fmt: skip
-            if summarize:
-                memory._prompt.summary = Summary(summarize, memory._ledger, clock.zone)
+            setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl)
+            counter = Counter(store.settings.tokenizer(model))
+            fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
+            window = Window((limits or Limits.for_window()).fitted(fixed), counter)
+            tiers = Tiers.open(store, clock, window, embedder, index=index, index_directory=files.index)
+            prompt = Prompt(
+                store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
+            )
+            memory = cls(files, store, lock, clock, window, tiers, prompt, prefetch or Prefetch())
             memory._start(core)
         except BaseException as error:
-            opened.store.close()
-            if opened.lock:
-                opened.lock.release()
+            store.close()
+            lock.release()
             if isinstance(error, Exception):
-                tell(error)
+                explain(error)
             raise
         return memory
 
-    def _forget_undone(self) -> None:
-        self._prompt.forget_view()
-        self._recall.forget_undone()
-
     def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
-        self._prompt.start()
+        """Finish what an earlier process left, and take over the configuration."""
         self._finish_purge()
         self._inbox.unpack()
         if core is not None:
-            self._core.configure(core)
-        self._core.reread_files()
-        self._pages.keep_within_limit()
+            self._tiers.core.configure(core)
+        self._tiers.core.reread_files()
+        self._tiers.pages.fit_pins()
 
-    # the loop's own calls
+    def _undo(self) -> None:
+        self._store.undo()
+        self._tiers.invalidate()
+
+    # the conversation
 
     @locked
     def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
-        """A user message, on disk when this returns; its page id. In an open turn it is told to that turn."""
-        check_user(content)
-        self._conversation.refuse_if_open()
+        """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn."""
+        if not isinstance(content, str):
+            check_user(content)
+        text_or_none(name, "name")
+        moment = moment_of(at, self._clock)
+        self._prompt.refuse_if_open()
         self.process_inbox()
-        text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        hits = self._prefetch.choose(text, self._archival, self._store)
+        hits: list[Hit] = []
+        if self._prefetch.k > 0:
+            text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
+            hits = self._prefetch.choose(text, self._tiers.archive, self._store)
+        lines = [self._prefetch.line(hit) for hit in hits]
         with self._store.transaction():
-            step = self._conversation.append_user(
-                content, name=name, at=at, recalled=[self._prefetch.line(hit) for hit in hits]
-            )
-            for hit in hits:
-                self._store.prompt.enter(hit.page_id, "recalled", step, step)
-                size = tokens.total(self._prefetch.line(hit))
-                self._ledger.write("recall", hit.page_id, reason=f"for s{step}", tokens=size, score=hit.score)
-        return f"s{step}"
+            step = self._prompt.append_user(content, name=blocks.clean(name), at=moment, recalled=lines)
+            for hit, line in zip(hits, lines, strict=True):
+                self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
+                self._store.ledger.write(
+                    "recall", hit.page_id, reason=f"for s{step.id}", tokens=tokens.total(line), step=step.id,
+                    score=hit.score,
+                )  # fmt: skip
+        return f"s{step.id}"
 
     @locked
     def request(self) -> Request:
-        """The next request, within the window; at most one eviction happens here."""
+        """Return the next request, within the window. At most one eviction happens here."""
         self.process_inbox()
         return self._prompt.request()
 
     @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
-        """A finished reply (text, a response as a dict, the SDK's message), on disk when this returns; its page id."""
-        step, _ = self._prompt.append_reply(replies.read(reply, usage))
-        return f"s{step}"
+        """Append a finished reply, on disk when this returns. Return its id.
+
+        `reply` is a text, a response as a dict, or the SDK's message object.
+        """
+        return f"s{self._prompt.append_reply(replies.read(reply, usage)).id}"
 
     @locked
     def begin_call(self, call_id: str) -> None:
-        """The intent: from here on the call may have run, also if the process dies."""
-        self._conversation.begin_call(call_id)
+        """Commit the intent to run a call: from here on it may have run, even if the process dies."""
+        self._prompt.begin_call(text_of_person(call_id, "the call's id"))
 
     @locked
     def hold_call(self, call_id: str) -> None:
-        """The call waits for a person's approval; it was not run."""
-        self._conversation.hold_call(call_id)
+        """Record that a call waits for a person's approval and was not run."""
+        self._prompt.hold_call(text_of_person(call_id, "the call's id"))
 
     @locked
     def append_result(
         self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
     ) -> None:
-        """The result of a tool call. With `memory_tool` it is not indexed for search and never spilled."""
-        self._conversation.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
+        """Append the result of a tool call. That of a `memory_tool` is not indexed for search and never spilled."""
+        text_of_person(call_id, "the call's id")
+        self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
 
     @locked
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
-        """After a crash: calls that had begun are answered as interrupted, but for tools that may run again."""
+        """After a crash, answer the calls that had begun as interrupted. Return their ids.
+
+        Calls of the tools named in `rerun` stay open, to be run again.
+        """
         if not isinstance(rerun, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"rerun is {rerun!r:.100}; give the names of tools.")
-        again, answered = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}, list[str]()
-        for call in self.open_calls:
-            if call.begun and call.name not in again:
-                with self._store.transaction():
-                    self._conversation.append_result(call.id, INTERRUPTED, is_error=True, memory_tool=True)
-                    self._ledger.write("interrupted", f"s{call.step}", reason=call.name, call=call.id)
-                answered.append(call.id)
-        return answered
+        names = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}
+        return self._prompt.answer_interrupted(self.open_calls, names)
 
     @locked
     def mark_done(self, page_id: str) -> None:
-        """What this user step asked for is done: after an eviction it is not carried on as a request."""
-        self._conversation.mark_done(page_id)
+        """Mark what a user step asked for as done: after an eviction it is not carried on as a request."""
+        self._prompt.mark_done(page_id)
 
     @locked
     def report_too_long(self, error_text: str = "") -> None:
-        """The provider answered "prompt is too long": learn from it; the next request is smaller."""
-        said = _TOKENS_SAID.search(text_of_person(error_text, "the error's text"))
-        self._prompt.report_too_long(int(said.group(1)) if said else None)
+        """Learn from the provider's answer "prompt is too long"; the next request is smaller."""
+        found = _TOKENS_IN_ERROR.search(text_of_person(error_text, "the error's text"))
+        self._prompt.report_too_long(int(found.group(1)) if found else None)
 
     @property
     @locked
     def open_calls(self) -> list[Call]:
-        """Tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
-        last = self._prompt.view.last
-        return super().open_calls if last is not None and last.open_calls else []
+        """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
+        last = self._prompt.state.last
+        return self._store.conversation.open_calls() if last is not None and last.open_calls else []
 
     @property
     @locked
     def turn_is_open(self) -> bool:
-        """Whether the model owes an answer, or tool calls wait for their results."""
-        last = self._prompt.view.last
+        """True if the model owes an answer, or tool calls wait for their results."""
+        last = self._prompt.state.last
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
     @locked
     def accepts_message(self) -> bool:
-        """Whether a user message may come next: no call waits for its result, and no reply has paused."""
-        last = self._prompt.view.last
+        """True if a user message may come next: no call waits for its result, and no reply has paused."""
+        last = self._prompt.state.last
         return last is None or last.closed
-
-    @property
-    def ledger_version(self) -> int:
-        """Another number when the ledger has grown since, here: cheaper to ask at every step than the ledger itself."""
-        return self._ledger.written
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Several calls as one: a memory tool's effect and its result, for example. All or nothing."""
-        with self._turns.lock:
-            self._turns.begin()  # or the first call in here would undo this transaction
+        """Make several calls one: a memory tool's effect and its result, for example. All or nothing."""
+        with self._calls.lock:
+            self._calls.begin()  # or the first call in here would undo this transaction
             sent = self._prompt.sent
             try:
                 with self._store.transaction():
                     yield
             except BaseException as error:
                 self._prompt.sent = sent  # a request that was made in here was never made
-                self._turns.left_by(error)
+                self._calls.note_interrupt(error)
                 raise
-        self._embed_recorded()
+        self._backlog.embed_recorded()
 
-    # purging, others, and upkeep
+    # turns from elsewhere
+
+    def record(
+        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
+    ) -> str:
+        """Store a turn from elsewhere and return its id. It can be found, and is never in the prompt by itself.
+
+        It is embedded after the commit, some milliseconds in which other calls go on. Many turns are quicker in a
+        `transaction`, or with `record_many`.
+        """
+        with self._calls.lock, self._calls:
+            number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
+            self._backlog.add_recorded([number])
+        self._backlog.embed_recorded()
+        return f"s{number}"
+
+    def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
+        """Store many turns (role, text; at, name, session) in one transaction, or none with an error that says which.
+
+        Embedding them takes longer: without `embed` that is left to `embed_pending`.
+        """
+        with self._calls.lock, self._calls:
+            numbers = self._tiers.recall.record_many(turns)
+            if embed:
+                self._backlog.add_recorded(numbers)
+        self._backlog.embed_recorded()
+        return [f"s{number}" for number in numbers]
+
+    @locked
+    def search_recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:
+        """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
+
+        A date alone means that whole day. The ledger notes the search.
+        """
+        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+
+    # facts
+
+    @locked
+    def archive(
+        self,
+        text: str,
+        *,
+        key: str | None = None,
+        tags: Sequence[str] = (),
+        valid_from: Moment | None = None,
+        actor: str = "person",
+    ) -> Fact:
+        """Store a fact; one with the same key supersedes the current one."""
+        return self._tiers.archive.archive(text, key=key, tags=tags, valid_from=valid_from, actor=actor)
+
+    @locked
+    def similar_facts(self, page_id: str, *, limit: int = 3) -> list[Hit]:
+        """Return the current facts that are closest in meaning to a fact, best first."""
+        return self._tiers.archive.similar(page_id, limit)
+
+    @locked
+    def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
+        """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
+        return self._tiers.archive.forget(page_id, reason, actor)
+
+    @locked
+    def search_archive(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        as_of: Moment | None = None,
+        tags: Sequence[str] | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:
+        """Find facts by meaning and by words, best first. The ledger notes the search.
+
+        With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
+        """
+        return self._tiers.archive.search(
+            query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before, actor=actor
+        )
+
+    @locked
+    def fact(self, page_id: str) -> Fact:
+        return self._tiers.fact(page_id)
+
+    # core
+
+    @locked
+    def core(self, at: str | None = None) -> list[Block]:
+        """Return the core blocks as they read now, or when step `at` was written."""
+        return self._store.core.blocks(None if at is None else read_step_id(at))
+
+    @locked
+    def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
+        """Add a line to a core block."""
+        return self._tiers.core.append(block, text, actor)
+
+    @locked
+    def core_replace(self, block: str, old_text: str, new_text: str, *, actor: str = "person") -> Block:
+        """Replace an exact and unique piece of a core block; an empty `new_text` deletes it."""
+        return self._tiers.core.replace(block, old_text, new_text, actor)
+
+    @locked
+    def core_write(self, block: str, text: str, *, actor: str = "person") -> Block:
+        """Give a whole core block another text; an empty one empties it."""
+        return self._tiers.core.rewrite(block, text, actor)
+
+    # pages
+
+    @locked
+    def page(self, page_id: str) -> str:
+        """Return the whole text of a fact, a step or a spilled part."""
+        return self._tiers.pages.text(page_id)
+
+    @locked
+    def read_page(self, page_id: str, offset: int = 0) -> PageText:
+        """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
+        return self._tiers.pages.read(page_id, offset)
+
+    @locked
+    def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
+        """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
+        last = self._prompt.state.last
+        holder = last.id if actor == "agent" and last and last.open_calls else None
+        return self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
+
+    @locked
+    def page_out(self, page_id: str, *, actor: str = "person") -> None:
+        """Unpin a page: it leaves the prompt at the next eviction."""
+        self._tiers.pages.unpin(page_id, actor)
+
+    @locked
+    def move_to_archive(
+        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person"
+    ) -> Fact:
+        """Move a text from a core block to the archive, in one transaction."""
+        with self._store.transaction():
+            self._tiers.core.replace(block, text, "", actor)
+            fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=None, actor=actor)
+            reason, size = f"{purge.MOVED_FROM}{block}", tokens.total(text)
+            self._store.ledger.write("page_out", fact.id, reason=reason, actor=actor, tokens=size)
+        return fact
+
+    # vectors
+
+    @locked
+    def count_unembedded(self) -> int:
+        """Return how many facts and turns have no vector of this embedder yet. They are found by words only."""
+        return self._backlog.count()
+
+    def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
+        """Embed facts and turns without a vector, oldest first. Return how many; 0 if the embedder fails.
+
+        When none is left, the vector index is brought up to date, until `stop` returns True. For a moment between two
+        turns, or a thread of your own: other calls go on meanwhile.
+        """
+        return self._backlog.embed(limit, stop)
+
+    @property
+    @locked
+    def index_is_behind(self) -> bool:
+        """True if the vector index should be opened, built, extended or compacted, which `embed_pending` does."""
+        return self._backlog.index_is_behind()
+
+    def compact(self) -> None:
+        """Put every vector into the index, and make its next opening fast."""
+        with self._calls.lock:
+            is_open = self._store.in_transaction
+        if is_open:
+            raise RejectedError("compact works on what is committed: call it after the transaction.")
+        self._backlog.update_index(never, whole=True)
+
+    # commands of other processes
+
+    @locked
+    def process_inbox(self, *, messages: bool = True) -> int:
+        """Carry out the commands that other processes sent. Return how many took effect.
+
+        Messages stay while tool calls are open; without `messages` they stay for the process that will answer them.
+        """
+        last = self._prompt.state.last
+        return self._inbox.take(self._carry_out, may_speak=messages and (last is None or last.closed))
+
+    def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
+        if kind == "message":
+            name, moment = blocks.clean(arguments.get("name")), moment_of(None, self._clock)
+            self._prompt.append_user(arguments["text"], name=name, at=moment)
+        elif kind == "pin":
+            self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
+        else:
+            commands: dict[str, Any] = {
+                "core_append": self.core_append,
+                "core_replace": self.core_replace,
+                "archive": self.archive,
+                "forget": self.forget,
+                "page_out": self.page_out,
+            }
+            commands[kind](**arguments)
+
+    # purging and upkeep
 
     @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step: afterwards no file of the agent holds its text. How many places were cleaned.
+        """Destroy a fact or a step: afterwards no file of the agent holds its text. Return how many places had it.
 
-        After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and answers 0.
+        After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and returns 0.
         """
         if self._store.in_transaction:
             raise RejectedError(
@@ -259,64 +494,143 @@ class Memory(Tiers):
             )
         if self._finish_purge() == text_of_person(page_id, "page_id").strip():
             return 0
-        folder, since = self._opened.files.inbox, self._opened.files.lock.stat().st_mtime
-        places = purging.purge(self._store, self._ledger, self._pages, page_id, actor, inbox=folder, since=since)
-        self._prompt.forget_view()
+        started = self._files.lock.stat().st_mtime
+        places = purge.purge(self._store, self._tiers.pages, page_id, actor, inbox=self._files.inbox, since=started)
+        self._prompt.invalidate()
         self._finish_purge()
         return places
 
     def _finish_purge(self) -> str | None:
-        """Whatever purge is under way, an earlier one too; its page."""
-        page = self._store.journal.get("purging")
+        """Finish a purge that is under way, also one of an earlier process. Return its page."""
+        page = self._store.settings.get("purging")
         if page is not None:
-            purging.finish(self._store, self._archival.meaning, self._opened.files.index)
-            self._recall.forget()
+            purge.finish(self._store, self._tiers.archive.meaning, self._files.index)
+            self._tiers.recall.forget()
         return page
-
-    @property
-    def limits(self) -> Limits:
-        """The limits that hold, with `max_part_tokens` as it was lowered for a small window."""
-        return self._prompt.limits
-
-    @locked
-    def save_value(self, key: str, value: str | None) -> None:
-        """Keep a value for the program that uses this memory, with the same durability; None takes it away."""
-        text_or_none(value, f"the note {key!r}")
-        with self._store.transaction():
-            self._store.journal.put(f"note:{key}", value)
-
-    @locked
-    def process_inbox(self, *, messages: bool = True) -> int:
-        """Carry out commands that other processes left; how many. Messages wait while tool calls are open, or for
-        whoever will answer them."""
-        last = self._prompt.view.last
-        return self._inbox.take(self._apply, may_speak=messages and (last is None or last.closed))
-
-    def _apply(self, kind: str, arguments: dict[str, Any]) -> None:
-        if kind == "message":
-            self._conversation.append_user(arguments["text"], name=arguments.get("name"), at=None, recalled=())
-        elif kind == "pin":
-            self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
-        else:
-            getattr(self, kind)(**arguments)
 
     @locked
     def check(self, *, fix: bool = False) -> list[Problem]:
-        """Look over the laws and both stores; with `fix` mend what can be mended."""
+        """Check the laws and the files; with `fix` repair what can be made again."""
         if self._store.in_transaction:
             raise RejectedError("check looks at what is committed: call it after the transaction.")
-        problems = check.check(self._store, self._archival.meaning, self._recall.meaning, fix=fix)
+        problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
         if fix and problems:
-            self._prompt.forget_view()
-            self._recall.forget()
+            self._prompt.invalidate()
+            self._tiers.recall.forget()
         return problems
 
     @locked
+    def export(self, file: str | Path) -> None:
+        """Write a consistent copy of the database, with the commands that others have sent."""
+        path = path_of(file, "the file to export to")
+        self._store.maintenance.copy_to(path, inbox.packed(self._files.directory))
+
+    @locked
+    def save_value(self, key: str, value: str | None) -> None:
+        """Store a value for the program that uses this memory, with the same durability; None deletes it."""
+        text_or_none(value, f"the value {key!r}")
+        with self._store.transaction():
+            self._store.settings.put(f"note:{key}", value)
+
+    @locked
+    def load_value(self, key: str) -> str | None:
+        """Return a value that a program stored with `save_value`."""
+        return self._store.settings.get(f"note:{key}")
+
+    # explanations
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of its moments."""
+        return self._clock.zone
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force, with `max_part_tokens` as it was lowered for a small window."""
+        return self._window.limits
+
+    @property
+    def ledger_version(self) -> int:
+        """A number that changes whenever this process writes to the ledger: cheaper than reading it at every step."""
+        return self._store.ledger.version
+
+    @locked
+    def ledger(
+        self,
+        *,
+        page: str | None = None,
+        events: Sequence[str] = (),
+        after: int = 0,
+        limit: int | None = None,
+        at: str | None = None,
+    ) -> list[Movement]:
+        """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before a step."""
+        return self._tiers.ledger(page=page, events=events, after=after, limit=limit, at=at)
+
+    @contextmanager
+    def at_one_moment(self) -> Generator[None]:
+        """Read everything inside as of one moment. Keep it short."""
+        with self._calls.lock, self._store.transaction():
+            yield
+
+    @locked
+    def revision(self) -> int:
+        """Return a number that changes when another process commits."""
+        return self._store.revision()
+
+    @locked
     def close(self) -> None:
+        """Release the directory. Everything is on disk already."""
         try:
-            if self._archival.meaning:
-                self._archival.meaning.close()
+            if self._tiers.archive.meaning:
+                self._tiers.archive.meaning.close()
         finally:
             self._store.close()
-            if self._opened.lock:
-                self._opened.lock.release()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
+    """Raise RejectedError for an option of the wrong kind."""
+    for name in ("instructions", "model", "thinking"):
+        text_of_person(given[name], name)
+    check_tools(given["tools"])
+    for name, (kind, what) in kinds.items():
+        value = given[name]
+        if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
+            raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
+    core, cache_ttl, embedder = given["core"], given["cache_ttl"], given["embedder"]
+    if core is not None and not isinstance(core, Mapping):
+        raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+    if cache_ttl not in (None, "5m", "1h"):
+        raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+    if embedder not in (None, "default") and not is_embedder(embedder):
+        raise RejectedError(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
+
+
+def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
+    """Make the directory if it is missing, take its lock, and open its database."""
+    try:
+        files.make_directory()
+    except OSError as error:
+        raise StorageError(
+            f"{files.directory} cannot be made ({error.strerror}). Choose a directory that you may write."
+        ) from None
+    lock = AgentLock(files.lock)
+    try:
+        if (lock.was_held or files.index.exists()) and not files.database.exists():
+            raise StorageError(
+                f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
+                "directory, or remove it to begin anew."
+            )
+        store = Store(files.database, clock)
+        lock.say(clock)
+        return lock, store
+    except BaseException:
+        lock.release()
+        raise

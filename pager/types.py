@@ -1,28 +1,26 @@
-"""What the memory hands out, and the rows that its parts pass to each other. Plain, frozen where it can be.
+"""The public types: what the memory hands out. Plain, frozen where they can be, and picklable.
 
-Page ids are text outside (`f12` a fact, `s45` a step, `x3` a spilled part) and numbers inside.
+Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from operator import add, sub
+from typing import Any, Literal, NamedTuple
 
 from pager.errors import NotFoundError, RejectedError
 
-if TYPE_CHECKING:
-    from pager.tokens import Counts
-
 Json = dict[str, Any]
 Actor = Literal["agent", "person", "pager", "file"]
-PartKind = Literal["said", "recalled", "notice", "update"]
-Slot = Literal["user", "reply", "result"]
 FOREVER = 1 << 60
 
 
 class PageId(NamedTuple):
+    """A page id, taken apart."""
+
     kind: Literal["f", "s", "x"]
     number: int
 
@@ -31,7 +29,7 @@ class PageId(NamedTuple):
 
 
 def read_page_id(text: str) -> PageId:
-    """The page that `text` names, or `NotFoundError` with the forms that exist."""
+    """Parse a page id. Raises NotFoundError that lists the forms of page ids."""
     text = text if isinstance(text, str) else repr(text)  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
     kind, digits = text.strip()[:1], text.strip()[1:]
     if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
@@ -39,10 +37,56 @@ def read_page_id(text: str) -> PageId:
     return PageId(kind, int(digits))
 
 
+def read_step_id(text: str) -> int:
+    """Parse the id of a step. Raises NotFoundError for any other text."""
+    kind, number = read_page_id(text)
+    if kind != "s":
+        raise NotFoundError(f"{text!r} is not a step; steps are s45.")
+    return number
+
+
+def number_of(page_id: str) -> int:
+    """Return the number in an id that the memory itself made."""
+    return int(page_id[1:])
+
+
+class Counts(NamedTuple):
+    """Tokens by kind of text, because other tokenizers differ from tiktoken by a different factor for each kind."""
+
+    words: int = 0  # ASCII letters, with the space before them
+    digits: int = 0  # any ASCII digit
+    other: int = 0  # anything beyond ASCII: other scripts, accented letters, emoji
+    code: int = 0  # punctuation, symbols, runs of white space, and letters glued to them, as in "(self"
+    media: int = 0  # images and documents; no text gives any
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+    # A tuple's + would append. Here it adds up.
+    def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Counts(*map(add, self, more))
+
+    def __sub__(self, less: Counts) -> Counts:
+        return Counts(*map(sub, self, less))
+
+    @classmethod
+    def sum(cls, counts: Iterable[Counts]) -> Counts:
+        """Add many counts up in one call."""
+        rows = list(counts)
+        return cls(*map(sum, zip(*rows, strict=True))) if rows else ZERO
+
+
+ZERO = Counts()
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that was found, and why. The parts of a turn add up to its score: what its `words`, its `neighbours`,
-    `who` said it, `when`, and its `meaning` gave it. Of a fact they are what it was judged by: BM25 and cosine."""
+    """One search result, and why it was found.
+
+    The parts of a turn add up to its score: what its `words`, its `neighbours`, the speaker (`who`), the time (`when`)
+    and its `meaning` contributed. The parts of a fact are its BM25 score and its cosine.
+    """
 
     page_id: str
     text: str
@@ -53,41 +97,31 @@ class Hit:
     tags: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_until: datetime | None = None
-    supersedes: int | None = None  # the number of the fact that this one took the place of
+    supersedes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One version of a fact in the archive. It was true from `valid_from` until `valid_until` (None: still)."""
+    """One version of a fact. It was true from `valid_from` until `valid_until` (None: it still is)."""
 
-    number: int
+    id: str
     text: str
     key: str | None
     tags: tuple[str, ...]
     valid_from: datetime
     valid_until: datetime | None
-    at: datetime
+    at: datetime  # when it was stored
     actor: str
-    step: int
-    supersedes: int | None = None
-    superseded_by: int | None = None
-    forgotten: str | None = None
+    step: str  # the newest step when it was stored
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    forgotten: str | None = None  # the reason why it was ended
     purged: bool = False
-    look_around: Callable[[], tuple[Hit, ...]] = field(default=tuple, repr=False, compare=False)
-
-    @property
-    def id(self) -> str:
-        return f"f{self.number}"
-
-    @property
-    def neighbours(self) -> tuple[Hit, ...]:
-        """The facts closest in meaning, of one that was just archived; searched for at the first look."""
-        return self.look_around()
 
 
 @dataclass(frozen=True, slots=True)
 class FactUse:
-    """How often a fact was brought back by a search or a page_in, and when last."""
+    """How often searches and `page_in` returned a fact, and when last."""
 
     fact: Fact
     uses: int
@@ -96,16 +130,16 @@ class FactUse:
 
 @dataclass(frozen=True, slots=True)
 class FactCounts:
-    """How many facts there are (purged ones do not count), are true at a moment, and were never used though open."""
+    """The number of all facts, of those that are true now, and of the true ones that nothing ever returned."""
 
-    total: int
+    total: int  # without purged ones
     current: int
     never_used: int
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSpec:
-    """How a core block is to be: what a configuration says about it."""
+    """The configuration of a core block."""
 
     value: str = ""
     description: str = ""
@@ -116,7 +150,7 @@ class BlockSpec:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A core block as it now reads (or read, for an older version)."""
+    """A version of a core block."""
 
     name: str
     value: str
@@ -133,20 +167,22 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What `page_in` reads: `text` from `offset`, and where to read on (None at the end); from the beginning also the
-    images and documents of the page, as blocks."""
+    """A piece of a page: `text` from `offset` on, and where to read on (None at the end).
+
+    The first piece also has the images and documents of the page, as content blocks.
+    """
 
     page_id: str
     text: str
     offset: int
     next_offset: int | None
     length: int
-    where: str = ""
+    where: str = ""  # how the page is in the prompt already, as a sentence; empty if it is not
     media: tuple[Json, ...] = ()
 
 
 class SaidStep(NamedTuple):
-    """A step by its id: when it was said, and by whom."""
+    """A step by its id, with its time and its speaker."""
 
     page_id: str
     at: datetime
@@ -155,12 +191,12 @@ class SaidStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that has no result yet. `begun`: it may have run already."""
+    """A tool call without a result. If it has `begun`, it may have run; if it is `waiting`, a person must approve it."""
 
     id: str
     name: str
     input: Json
-    step: int
+    step: str
     begun: bool = False
     waiting: bool = False
 
@@ -171,7 +207,7 @@ class Movement:
 
     number: int
     at: datetime
-    step: int
+    step: str  # the newest step when it was written
     event: str
     page_id: str | None
     reason: str
@@ -182,18 +218,18 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """One interval in which a page was in the prompt: for the requests after step `from_step`, before `until_step`."""
+    """An interval in which a page was in the prompt: in the requests after `from_step`, up to `until_step`."""
 
     page_id: str
-    how: str
-    from_step: int
-    until_step: int | None
+    how: str  # step, request, pinned, paged_in or recalled
+    from_step: str
+    until_step: str | None  # None: it still is
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, ready to send: `client.messages.create(model=..., **request.params)`."""
+    """A request that is ready to be sent: `client.messages.create(model=..., **request.params)`."""
 
     params: Json
     epoch: int
@@ -207,7 +243,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a response says it cost. `input_tokens` is the uncached part, as on the wire."""
+    """The token counts of a response. `input_tokens` is the uncached part, as on the wire."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -218,9 +254,17 @@ class Usage:
     def whole_input(self) -> int:
         return self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_input_tokens + other.cache_read_input_tokens,
+            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+        )
+
     @classmethod
     def read(cls, raw: Mapping[str, Any] | None) -> Usage | None:
-        """The four numbers out of a response's `usage`; None when there are none."""
+        """Read the `usage` of a response; None if it has none."""
         if not raw:
             return None
         if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
@@ -234,84 +278,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What `check` found: which law or file, what is wrong, and whether it was mended."""
+    """A problem that `check` found: which law or file, what is wrong, and whether it was repaired."""
 
     where: str
     text: str
     fixed: bool = False
-
-
-@dataclass(slots=True)
-class Part:
-    """One piece of a step as the prompt carries it now; `form` None is left out of the prompt."""
-
-    id: int
-    kind: PartKind
-    slot: Slot
-    form: Json | None
-    counts: Counts
-
-
-@dataclass(slots=True)
-class Step:
-    """A step of the conversation with its parts, oldest first, and the ids of its calls without a result."""
-
-    id: int
-    kind: Literal["user", "assistant"]
-    turn: int
-    at: int
-    parts: list[Part]
-    open_calls: list[str]
-    continues: bool = False
-    ends_turn: bool = False
-    stop_reason: str | None = None
-    name: str | None = None
-
-    @property
-    def paused(self) -> bool:
-        """Whether it stopped in the middle and, while it is the last step, has to go on before anything else."""
-        return self.stop_reason == "pause_turn"
-
-    @property
-    def closed(self) -> bool:
-        return not self.open_calls and not self.paused
-
-
-@dataclass(slots=True)
-class Epoch:
-    """The life of one unchanged prompt prefix: everything before the conversation, as it was sent."""
-
-    id: int
-    first_step: int
-    tools: list[Json]
-    system: list[Json]
-    preamble: list[Json]
-    digest: list[Json]
-    settings: Json
-    sizes: dict[str, Counts]
-    reason: str
-    noticed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A piece of a page that is kept in the prompt."""
-
-    page_id: str
-    offset: int
-    length: int
-    tokens: int
-    unseen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What is kept of a request that was answered: with the steps it can be made again byte for byte."""
-
-    step: int
-    epoch: int
-    through_part: int
-    mark_part: int | None
-    model: str
-    estimate: int
-    usage: Usage | None

@@ -86,7 +86,7 @@ def _check(page: Page, memory: MemoryReader, before: dict[str, list[Json]], inte
         f"each of {len(calls)} calls has one result, also the one that was cut off; the reply was not asked for again",
     )
     stored = Counter(str(movement.page_id) for movement in memory.ledger(events=["archive"]))
-    marked = [version for version in memory.core_versions("plan") if version.value.count("done 1.") > 1]
+    marked = [version for version in memory.history.core_versions("plan") if version.value.count("done 1.") > 1]
     page.check(
         len(stored) == 2 and set(stored.values()) == {1} and not marked,
         "the memory's own tools ran exactly once: two facts, each stored once, each mark in the plan once",
@@ -99,8 +99,8 @@ def _check(page: Page, memory: MemoryReader, before: dict[str, list[Json]], inte
 
 def _steps(memory: MemoryReader) -> dict[str, list[Json]]:
     """Every step with its blocks exactly as they came."""
-    last = memory.prompt().steps[-1].id
-    return {f"s{number}": memory.blocks_of(f"s{number}") for number in range(1, last + 1)}
+    last = memory.history.prompt().steps[-1].id
+    return {f"s{number}": memory.history.blocks_of(f"s{number}") for number in range(1, last + 1)}
 
 
 def _calls(steps: dict[str, list[Json]]) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ def facts_over_restarts(stage: Stage, page: Page) -> None:
     page.heading("1  Facts over two sessions, and a contradiction")
     _, first_pid = _session(stage, page, FIRST_SESSION)
     with stage.reading("guide") as memory:
-        facts = memory.newest_facts()
+        facts = memory.inspect.newest_facts()
         page.check(
             len(facts) == 4 and {fact.actor for fact in facts} == {"agent"},
             f"{len(facts)} facts are on disk, archived by the agent itself with its tool",
@@ -42,7 +42,7 @@ def facts_over_restarts(stage: Stage, page: Page) -> None:
             human in second[0].answer and "Dana" in human and _brought(second[0], "window seats"),
             "the second one knew the name, from core, and the seat, from the archive",
         )
-        old, new = memory.fact_versions("home")
+        old, new = memory.history.fact_versions("home")
         page.check(
             old.superseded_by == new.number and str(old.valid_until).startswith(MOVED),
             f"{old.id} “{old.text}” holds until {MOVED}, {new.id} “{new.text}” since then: nothing was overwritten",
@@ -56,7 +56,7 @@ def answers(page: Page, stage: Stage, talk: Process) -> list[Turn]:
     turns = [_said(page, talk, text) for text in THIRD_SESSION]
     now, then, seat, before = turns
     with stage.reading("guide") as memory:
-        old, new = memory.fact_versions("home")
+        old, new = memory.history.fact_versions("home")
         page.check(
             _brought(now, new.id) and new.text in now.answer,
             f"today's answer was found by search_archive: {new.id}",
@@ -66,7 +66,7 @@ def answers(page: Page, stage: Stage, talk: Process) -> list[Turn]:
             asked and _brought(then, old.id) and old.text in then.answer,
             f"of {asked[0] if asked else '?'} it found what was true then: {old.id}, by as_of",
         )
-        window, aisle = memory.fact_versions("seat")
+        window, aisle = memory.history.fact_versions("seat")
         page.check(
             aisle.text in seat.answer and "nuts" in seat.answer and window.text in before.answer,
             f"one seat holds ({aisle.id}), the earlier one is still there ({window.id})",

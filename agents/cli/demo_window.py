@@ -61,7 +61,7 @@ def _page_read(turn: Turn) -> str:
 
 
 def _check(page: Page, memory: MemoryReader, turns: Sequence[Turn]) -> None:
-    limits = memory.limits_at()
+    limits = memory.history.limits_at()
     sizes = [cost.whole_input for turn in turns for _, cost in turn.usages]
     page.check(
         limits and max(sizes) <= limits.usable_tokens,
@@ -79,7 +79,7 @@ def _check(page: Page, memory: MemoryReader, turns: Sequence[Turn]) -> None:
     back = [(turn, page_id) for turn in turns if (page_id := _page_read(turn))]
     page.check(len(back) >= 2, f"{len(back)} evicted turns were asked for, and came back by the agent's own tools:")
     for turn, page_id in back:
-        text, stay = memory.page(page_id), memory.residencies(page_id)[0]
+        text, stay = memory.page(page_id), memory.history.residencies(page_id)[0]
         page.check(
             stay.until_step is not None
             and stay.until_step < int(turn.usages[0][0][1:])
@@ -98,7 +98,7 @@ def _turn_of(text: str, turns: Sequence[Turn]) -> int:
 
 
 def _said_by_people(memory: MemoryReader) -> set[str]:
-    steps = (memory.blocks_of(f"s{number}") for number in range(1, memory.prompt().steps[-1].id + 1))
+    steps = (memory.history.blocks_of(f"s{number}") for number in range(1, memory.history.prompt().steps[-1].id + 1))
     return {blocks.text_of(block) for step in steps for block in step if block["type"] == "text"}
 
 
@@ -134,9 +134,9 @@ def savings(stage: Stage, page: Page, paging: Sequence[Turn], everything: Sequen
 def _check_measures(
     page: Page, memory: MemoryReader, name: str, turns: Sequence[Turn], rows: Sequence[measure.Sent]
 ) -> None:
-    kept = [memory.prompt(step).answered for turn in turns for step, _ in turn.usages]
+    kept = [memory.history.prompt(step).answered for turn in turns for step, _ in turn.usages]
     told = [cost for turn in turns for _, cost in turn.usages]
-    made_again = [usage.places(memory.rebuild(row.last_step))[-1].tokens for row in rows]
+    made_again = [usage.places(memory.history.rebuild(row.last_step))[-1].tokens for row in rows]
     page.check(
         [answered.usage for answered in kept if answered] == told
         and made_again == [row.request_tokens for row in rows],

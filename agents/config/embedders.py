@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agents.config.agent_config import AgentConfig
 from agents.config.nodes import ConfigError, Problem
+from pager import EmbedderChoice
 from pager.memory import Memory
-from pager.opening import EmbedderChoice
 from pager.reader import MemoryReader
 from pager.vectors.chroma_embedder import ChromaEmbedder, is_secret
 from pager.vectors.embedder import EmbedderUnavailableError

@@ -15,9 +15,8 @@ from agents.explain.window_parts import PARTS, fitted, model_of, part_of
 from pager.limits import Limits
 from pager.prompt.state import PromptState
 from pager.reader import MemoryReader
-from pager.store.rows import Asked
+from pager.store.rows import Asked, Part
 from pager.tokens import Counts
-from pager.types import Part
 
 MOST_COLUMNS = 120
 
@@ -65,8 +64,8 @@ def columns(reading: MemoryReader, limit: int = MOST_COLUMNS, through: str | Non
 
 
 def _of_epoch(reading: MemoryReader, asked: Sequence[Asked], *, opens: bool) -> Iterable[Column]:
-    view = reading.prompt(f"s{asked[-1].answered.step}")
-    counter = reading.counter(model_of(view))
+    view = reading.history.prompt(f"s{asked[-1].answered.step}")
+    counter = reading.history.counter(model_of(view))
     grown = [_Grown() for _ in PARTS]
     for part in sorted((part for step in view.steps for part in step.parts if part.form), key=lambda part: part.id):
         grown[PARTS.index(part_of(part))].add(part)
@@ -77,7 +76,7 @@ def _of_epoch(reading: MemoryReader, asked: Sequence[Asked], *, opens: bool) -> 
             for name, own in zip(PARTS, grown, strict=True)
         ]
         used = known.usage.whole_input if known.usage else known.estimate
-        limits = reading.limits_at(f"s{known.step}")
+        limits = reading.history.limits_at(f"s{known.step}")
         yield Column(
             f"s{known.step}",
             each.at,

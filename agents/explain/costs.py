@@ -14,8 +14,8 @@ from typing import Any
 from agents.meter import Prices
 from pager.memory import Memory
 from pager.reader import MemoryReader
-from pager.store.rows import Asked, Rows
-from pager.types import Answered, Usage
+from pager.store.rows import Answered, Asked, Rows
+from pager.types import Usage
 
 NOTE = "prices"
 LIFETIMES = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}  # of what the provider's cache keeps

@@ -18,8 +18,9 @@ from agents.explain.window_parts import fitted, model_of, part_of
 from pager import blocks
 from pager.prompt.state import PromptState
 from pager.reader import MemoryReader
+from pager.store.rows import Part, Step
 from pager.tokens.counter import Counter
-from pager.types import Json, Movement, Part, Step
+from pager.types import Json, Movement
 
 MOST_MOVED = 400  # rows of the ledger that are asked why something left
 MOMENTARY = {
@@ -76,8 +77,8 @@ class Change:
 
 def pieces(reading: MemoryReader, at: str | None = None) -> tuple[PromptPiece, ...]:
     """The pieces of a request in their order: of the next one, or of the one that the reply `at` answered."""
-    view = reading.prompt(at)
-    return of_view(view, reading.counter(model_of(view)))
+    view = reading.history.prompt(at)
+    return of_view(view, reading.history.counter(model_of(view)))
 
 
 def of_view(view: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
@@ -197,8 +198,8 @@ def _pretty(value: Json) -> str:
 def between(reading: MemoryReader, before: str | None, after: str | None) -> Change:
     """What entered and left from one request to a later one (None: the next one to come), and why."""
     with reading.at_one_moment():
-        views = [reading.prompt(before) if before else PromptState(), reading.prompt(after)]
-        was, now = ({piece.key: piece for piece in of_view(v, reading.counter(model_of(v)))} for v in views)
+        views = [reading.history.prompt(before) if before else PromptState(), reading.history.prompt(after)]
+        was, now = ({piece.key: piece for piece in of_view(v, reading.history.counter(model_of(v)))} for v in views)
         moved = reading.ledger(events=["evict", "drop", "epoch"], limit=MOST_MOVED, at=after)
     epochs = [view.epoch.id if view.epoch else 0 for view in views]
     opened = _why_opened(moved) if epochs[0] != epochs[1] else ""

@@ -35,9 +35,10 @@ from pager.limits import Limits
 from pager.prompt import digest
 from pager.prompt.state import PromptState
 from pager.reader import MemoryReader
+from pager.store.rows import Step
 from pager.tokens import Counts
 from pager.tokens.counter import Counter
-from pager.types import Fact, FactUse, Json, Movement, Step
+from pager.types import Fact, FactUse, Json, Movement
 
 FACTS = 5
 MOVEMENTS = 10
@@ -46,9 +47,9 @@ MOVEMENTS = 10
 def take(reading: MemoryReader, at: str | None = None, *, facts: int = FACTS, movements: int = MOVEMENTS) -> Snapshot:
     """The memory now, or in the request that the reply `at` answered; all of one moment, also while it is written."""
     with reading.at_one_moment():
-        view, limits = reading.prompt(at), reading.limits_at(at)
+        view, limits = reading.history.prompt(at), reading.history.limits_at(at)
         at = f"s{view.answered.step}" if at is not None and view.answered else None
-        counter = reading.counter(model_of(view))
+        counter = reading.history.counter(model_of(view))
         held = _window(reading, view, limits, counter, at)
         scale = held.used_tokens / max(1, counter.tokens(view.counts()))
         return Snapshot(
@@ -58,7 +59,7 @@ def take(reading: MemoryReader, at: str | None = None, *, facts: int = FACTS, mo
             tuple(resident_step(step, counter, scale, reading.zone) for step in view.steps),
             tuple(
                 ResidentPage(stay.page_id, stay.how, f"s{stay.from_step}")
-                for stay in reading.resident(at)
+                for stay in reading.history.resident(at)
                 if stay.how != "step"
             ),
             archive_tier(reading, at, facts),
@@ -72,8 +73,8 @@ def take(reading: MemoryReader, at: str | None = None, *, facts: int = FACTS, mo
 def window_at(reading: MemoryReader, at: str | None = None) -> Window:
     """The window alone, for who looks at nothing else."""
     with reading.at_one_moment():
-        view = reading.prompt(at)
-        return _window(reading, view, reading.limits_at(at), reading.counter(model_of(view)), at)
+        view = reading.history.prompt(at)
+        return _window(reading, view, reading.history.limits_at(at), reading.history.counter(model_of(view)), at)
 
 
 def _window(
@@ -117,7 +118,7 @@ def core_tier(reading: MemoryReader, limits: Limits | None, at: str | None) -> C
     found = [
         CoreBlock(
             block.name, block.description, block.value, block.used_tokens, block.limit_tokens, block.read_only,
-            block.file, reading.core_version_number(block), block.actor, block.at,
+            block.file, reading.history.core_version_number(block), block.actor, block.at,
         )
         for block in reading.core(at)
     ]  # fmt: skip
@@ -135,24 +136,24 @@ def resident_step(step: Step, counter: Counter, scale: float, zone: tzinfo) -> R
 
 def archive_tier(reading: MemoryReader, at: str | None, limit: int) -> ArchiveTier:
     if at is not None:
-        last = reading.last_fact(at)
-        newest = tuple(archived(fact) for fact in reading.newest_facts(limit, before=last + 1)) if last else ()
+        last = reading.history.last_fact(at)
+        newest = tuple(archived(fact) for fact in reading.inspect.newest_facts(limit, before=last + 1)) if last else ()
         return ArchiveTier(last, None, None, newest, (), ())
-    counts = reading.fact_counts()
+    counts = reading.inspect.fact_counts()
     return ArchiveTier(
         counts.total,
         counts.current,
         counts.never_used,
-        tuple(archived(fact) for fact in reading.newest_facts(limit)),
-        tuple(used(use) for use in reading.most_used_facts(limit)),
-        tuple(archived(fact) for fact in reading.never_used_facts(limit)),
+        tuple(archived(fact) for fact in reading.inspect.newest_facts(limit)),
+        tuple(used(use) for use in reading.inspect.most_used_facts(limit)),
+        tuple(archived(fact) for fact in reading.inspect.never_used_facts(limit)),
     )
 
 
 def archived(fact: Fact) -> ArchivedFact:
     return ArchivedFact(
         fact.id, fact.text, fact.key, fact.tags, fact.at, fact.valid_from, fact.valid_until, fact.forgotten,
-        None if fact.superseded_by is None else f"f{fact.superseded_by}", fact.purged,
+        fact.superseded_by, fact.purged,
     )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def _events(reading: MemoryReader, found: Found) -> Iterable[Told]:
             yield from _moved(reading, f"x{piece.part}")
     for page in found.pages:
         yield from _moved(reading, page)
-        for stay in reading.residencies(page):
+        for stay in reading.history.residencies(page):
             if stay.how != "step" and stay.until_step is not None:  # what left as a step has its row in the ledger
                 yield trace_words.left(stay, reading.inspect.step(f"s{stay.until_step}").at)
     for name in found.core:
@@ -199,7 +199,7 @@ def _carried(reading: MemoryReader, found: Found, at: str | None) -> Iterable[St
     purged since."""
     if found.purged and (at is None or gone(reading, found.pages[0], int(at[1:]))):
         return
-    for stay in reading.resident(at):
+    for stay in reading.history.resident(at):
         if stay.page_id == found.page:
             since = ", purged since" if found.purged else ""
             where = stay.page_id if stay.how == "step" else f"s{stay.from_step}"

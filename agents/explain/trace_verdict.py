@@ -39,7 +39,7 @@ def _step(reading: MemoryReader, page: str, held: Sequence[Piece], before: int) 
         return f"{page} was purged: its text is gone for good."
     if row.kind == "record":
         return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
-    stays = [stay for stay in reading.residencies(page) if stay.how == "step" and stay.from_step < before]
+    stays = [stay for stay in reading.history.residencies(page) if stay.how == "step" and stay.from_step < before]
     over = [stay for stay in stays if stay.until_step is not None and stay.until_step < before]
     if len(over) < len(stays):
         return f"{page} is in the prompt, but {_without(reading, page, held, before)}."

@@ -105,9 +105,9 @@ def take(memory: Memory, path: Path) -> int:
     with memory.transaction():
         for file, text in files.items():
             for noted in facts((Path(base.name) / file.relative_to(base)).as_posix(), text):
-                known = memory.current_fact(noted.key)
+                known = memory.inspect.current_fact(noted.key)
                 if known is None or known.text != noted.text:
-                    memory.archive(noted.text, key=noted.key, neighbours=0)
+                    memory.archive(noted.text, key=noted.key)
                     taken += 1
     return taken
 

@@ -50,7 +50,7 @@ class _Reader:
 
     @property
     def limits(self) -> Limits:
-        return self.reading.limits_at() or Limits.for_window()
+        return self.reading.history.limits_at() or Limits.for_window()
 
     def search_archive(self, query: str, *, actor: str, **options: Any) -> list[Hit]:
         return self.reading.search_archive(query, **options)

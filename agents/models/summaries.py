@@ -9,7 +9,7 @@ from __future__ import annotations
 from agents.meter import Meter
 from agents.models.model import Model, ModelError
 from pager import tokens
-from pager.prompt.summary import SummaryAsk
+from pager.prompt.summary import SummaryRequest
 
 SECONDS = 60.0  # without a word from the model; then the built digest has to do
 THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its summary
@@ -26,7 +26,7 @@ class Summarizer:
         self._meter = meter
         self._most_tokens = most_tokens
 
-    def __call__(self, ask: SummaryAsk) -> str:
+    def __call__(self, ask: SummaryRequest) -> str:
         told = f"{ask.earlier}\n\n{ask.leaving}".strip()
         if tokens.exceeds(told, self._most_tokens):
             raise ModelError("what leaves is too long for one request.")

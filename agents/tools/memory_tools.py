@@ -58,10 +58,10 @@ class MemoryTools:
         fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
         said = [f"Stored as {fact.id}."]
         if fact.supersedes is not None:
-            said.append(f"It supersedes f{fact.supersedes}: {self._memory.fact(f'f{fact.supersedes}').text}")
+            said.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
         if fact.valid_until is not None:
-            said.append(f"It is part of the past: f{fact.superseded_by} holds since {_day(fact.valid_until)}.")
-        near = [f"{hit.page_id}: {hit.text}" for hit in fact.neighbours if hit.page_id != f"f{fact.supersedes}"]
+            said.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
+        near = [f"{hit.page_id}: {hit.text}" for hit in self._memory.similar_facts(fact.id)]
         if near:
             said.append("Close to it: " + " | ".join(near))
         return self._bounded(said)
@@ -127,7 +127,7 @@ class MemoryTools:
         tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
         until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
         since = _day(hit.valid_from) if hit.valid_from else ""
-        replaced = f", supersedes f{hit.supersedes}" if hit.supersedes is not None else ""
+        replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
         stored = _ago(self._clock.now() - hit.at)
         return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
 

@@ -113,7 +113,7 @@ def _raw(reading: MemoryReader, query: Query) -> Json:
     at = _at(reading, query)
     if at is None:
         raise NotFoundError("only a request that was answered is known as it was sent; name its step.")
-    return reading.rebuild(at)
+    return reading.history.rebuild(at)
 
 
 def _trace(reading: MemoryReader, query: Query) -> Json:
@@ -194,7 +194,7 @@ def _page(reading: MemoryReader, query: Query) -> Json:
     told: Json = {"page_id": page, "pinned": page in {pin.page_id for pin in reading.inspect.pins()}}
     if page.startswith("f"):
         fact = reading.fact(page)
-        versions = reading.fact_versions(fact.key) if fact.key else [fact]
+        versions = reading.history.fact_versions(fact.key) if fact.key else [fact]
         about = {**asdict(archived(fact)), "step": f"s{fact.step}", "actor": fact.actor}
         told |= {"fact": about, "versions": [asdict(archived(known)) for known in versions]}
     elif page.startswith("s"):

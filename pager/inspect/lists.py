@@ -20,13 +20,15 @@ from itertools import islice
 from typing import TypeVar
 
 from pager import blocks
-from pager.arguments import whole_number
+from pager.arguments import one_form, whole_number
 from pager.call_lock import CallLock, locked
+from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.store.rows import Asked, CoreVersion, Piece, Rows, StepRow
-from pager.types import Epoch, Fact, FactUse, Movement, Pin, Usage, read_page_id
+from pager.store.rows import Asked, CoreVersion, Epoch, Piece, Pin, Rows, StepRow
+from pager.tiers.archive import Archive
+from pager.types import Fact, FactCounts, FactUse, Movement, Usage, number_of, read_page_id
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
 BATCH = 200
@@ -51,9 +53,10 @@ class Places:
 class Inspection:
     """Read-only. Made by a `MemoryReader`, whose turn its calls take."""
 
-    def __init__(self, store: Store, turns: CallLock) -> None:
+    def __init__(self, store: Store, calls: CallLock, archive: Archive) -> None:
         self._store = store
-        self._turns = turns
+        self._calls = calls
+        self._archive = archive
 
     # lists
 
@@ -61,11 +64,11 @@ class Inspection:
     def requests(self, limit: int, through: str | None = None) -> list[Asked]:
         """The newest requests, in order; with `through` up to the one that this step answered."""
         number = None if through is None else _step(through)
-        return self._store.browse.requests(_length(limit), number)
+        return self._store.lists.requests(_length(limit), number)
 
     @locked
     def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
-        return self._store.browse.requests_from(_offset(offset), _length(limit))
+        return self._store.lists.requests_from(_offset(offset), _length(limit))
 
     @locked
     def around(self, step: str) -> tuple[str | None, str | None]:
@@ -82,16 +85,16 @@ class Inspection:
     @locked
     def usage(self) -> Usage:
         """What all requests together cost, in tokens."""
-        return self._store.browse.usage()
+        return self._store.lists.usage()
 
     @locked
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        return self._store.browse.steps(_offset(offset), _length(limit))
+        return self._store.lists.steps(_offset(offset), _length(limit))
 
     @locked
     def step(self, page_id: str) -> StepRow:
         """One step as the list has it."""
-        row = self._store.browse.step(_step(page_id))
+        row = self._store.lists.step(_step(page_id))
         if row is None:
             raise NotFoundError(f"there is no step {page_id!r}.")
         return row
@@ -99,12 +102,12 @@ class Inspection:
     @locked
     def pieces_of(self, step: int) -> list[Piece]:
         """The said parts of a step; none when there is no such step."""
-        return self._store.browse.pieces_of(step)
+        return self._store.lists.pieces_of(step)
 
     @locked
     def piece(self, part: int) -> list[Piece]:
         """The said part x<part>, if there is one."""
-        found = self._store.browse.piece(part)
+        found = self._store.lists.piece(part)
         return [found] if found else []
 
     @locked
@@ -112,16 +115,16 @@ class Inspection:
         """Facts, or those of a kind: current, ended, used, unused; with `text` those that hold it."""
         if kind not in FACTS:
             raise RejectedError(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        return self._store.browse.facts(kind, text, _offset(offset), _length(limit))
+        return self._store.lists.facts(kind, text, _offset(offset), _length(limit))
 
     @locked
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
-        return self._store.browse.movements(tuple(events), _offset(offset), _length(limit))
+        return self._store.lists.movements(tuple(events), _offset(offset), _length(limit))
 
     @locked
     def events(self) -> dict[str, int]:
         """How many rows of each event the ledger has."""
-        return self._store.browse.events()
+        return self._store.lists.events()
 
     @locked
     def pins(self) -> list[Pin]:
@@ -131,12 +134,57 @@ class Inspection:
     @locked
     def command(self, command_id: str) -> str | None:
         """What became of a command that was left in the inbox; None while it waits."""
-        return self._store.journal.command(command_id)
+        return self._store.settings.command(command_id)
 
     @locked
     def core_history(self, block: str) -> list[CoreVersion]:
         """Every version of a core block, oldest first."""
-        return self._store.browse.core_history(block)
+        return self._store.lists.core_history(block)
+
+    # facts
+
+    @locked
+    def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
+        """Return the newest facts; with `before` those with a lower number."""
+        return self._store.archive.newest(whole_number(limit, "limit"), before)
+
+    @locked
+    def fact_counts(self) -> FactCounts:
+        return self._store.archive.counts(self._now())
+
+    @locked
+    def most_used_facts(self, limit: int = 20) -> list[FactUse]:
+        """Return the facts that searches and page_in returned most often."""
+        return self._store.archive.most_used(whole_number(limit, "limit"))
+
+    @locked
+    def never_used_facts(self, limit: int = 20) -> list[Fact]:
+        """Return the oldest facts without an end that nothing ever returned."""
+        return self._store.archive.never_used(whole_number(limit, "limit"))
+
+    @locked
+    def current_fact(self, key: str) -> Fact | None:
+        """Return the fact of a key that is true now, if there is one."""
+        lasting = [fact for fact, _ in self._store.archive.versions(one_form(key), beyond=self._now())]
+        return next((fact for fact in lasting if to_micros(fact.valid_from) <= self._now()), None)
+
+    @locked
+    def is_true(self, fact: Fact) -> bool:
+        """Return True if a fact is true now."""
+        return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
+
+    @locked
+    def facts_by_key(self, prefix: str = "") -> list[tuple[int, str, int]]:
+        """Return number, key and bytes of the facts that are true now and whose key begins with `prefix`, by key."""
+        return self._store.archive.filed(self._now(), prefix)
+
+    @locked
+    def facts_without_key(self) -> list[tuple[int, int]]:
+        """Return number and bytes of the facts without a key that are true now, newest first."""
+        return self._store.archive.without_key(self._now())
+
+    def _now(self) -> int:
+        return to_micros(self._archive.present())
 
     # a text
 
@@ -153,7 +201,7 @@ class Inspection:
         )
         facts = _first(
             most + 1,
-            _all(lambda after: browse.facts_like(pattern, after, BATCH), lambda fact: fact.number),
+            _all(lambda after: browse.facts_like(pattern, after, BATCH), lambda fact: number_of(fact.id)),
             lambda fact: wanted in normal(fact.text),
         )
         core = [
@@ -170,7 +218,7 @@ class Inspection:
             return False
         if piece.slot == "result":
             return True
-        answers = [part for part in self._store.browse.pieces_of(piece.step) if part.slot == "result"]
+        answers = [part for part in self._store.lists.pieces_of(piece.step) if part.slot == "result"]
         own = {part.block.get("tool_use_id") for part in answers if not part.searchable}
         return piece.block.get("id") in own
 
@@ -178,7 +226,7 @@ class Inspection:
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """The newest searches that found or just missed one of the pages, or asked for one of the words, in order."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like(word) for word in words]
-        return self._store.browse.searches(patterns, _length(limit))
+        return self._store.lists.searches(patterns, _length(limit))
 
 
 _ESCAPED = re.compile(r"\\(.)")

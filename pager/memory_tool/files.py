@@ -44,7 +44,7 @@ DEFINITION = {"type": "memory_20250818", "name": "memory"}  # what a request's t
 class MemoryFiles:
     """The tiers of one memory as files; of a reader they can only be viewed."""
 
-    def __init__(self, memory: MemoryReader, *, actor: str = "agent", limit_tokens: int | None = None) -> None:
+    def __init__(self, memory: Memory | MemoryReader, *, actor: str = "agent", limit_tokens: int | None = None) -> None:
         self._memory = memory
         self._shelf = Shelf(memory, actor)
         self._actor = actor
@@ -145,7 +145,7 @@ class MemoryFiles:
                 f"{path} would be blank, and a file of the archive needs a text. To remove it use delete."
             )
         tags = known.tags if known else tags
-        self._writable.archive(text, key=place.name, tags=tags, actor=self._actor, neighbours=0)
+        self._writable.archive(text, key=place.name, tags=tags, actor=self._actor)
 
     def _check_new(self, place: Place, path: str) -> None:
         if not is_name(place.name):

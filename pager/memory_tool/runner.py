@@ -21,6 +21,7 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 from pager.errors import RejectedError
+from pager.memory import Memory
 from pager.memory_tool.files import MemoryFiles
 from pager.reader import MemoryReader
 
@@ -28,7 +29,9 @@ from pager.reader import MemoryReader
 class TieredMemoryTool(BetaAbstractMemoryTool):
     """For `client.beta.messages.tool_runner` of an `Anthropic` client. Whoever opened the memory closes it."""
 
-    def __init__(self, memory: MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+    def __init__(
+        self, memory: Memory | MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
         super().__init__(cache_control=cache_control)
         self._files = MemoryFiles(memory)
 
@@ -44,7 +47,9 @@ class TieredMemoryTool(BetaAbstractMemoryTool):
 class AsyncTieredMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for an `AsyncAnthropic` client: each command runs in a thread."""
 
-    def __init__(self, memory: MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+    def __init__(
+        self, memory: Memory | MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
         super().__init__(cache_control=cache_control)
         self._files = MemoryFiles(memory)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pager.clock import read_moment
 from pager.errors import NotFoundError, RejectedError
 from pager.markup import stamp
-from pager.memory_tiers import Tiers
+from pager.memory import Memory
 from pager.memory_tool.paths import ARCHIVE, CORE, MARKDOWN, RECALL, ROOT, Place, is_name, number_of_fact, path_of_key
 from pager.reader import MemoryReader
 from pager.types import Block, Fact
@@ -36,7 +36,7 @@ class Found:
 
 
 class Shelf:
-    def __init__(self, memory: MemoryReader, actor: str) -> None:
+    def __init__(self, memory: Memory | MemoryReader, actor: str) -> None:
         self._memory = memory
         self._actor = actor
 
@@ -65,7 +65,9 @@ class Shelf:
         if place.area == CORE:
             return {f"{block.name}{MARKDOWN}": len(block.value.encode()) for block in self._memory.core()}
         if place.area == RECALL:
-            return {f"{day}{MARKDOWN}": count for day, count in self._memory.days(without=self._in_view()).items()}
+            return {
+                f"{day}{MARKDOWN}": count for day, count in self._memory.history.days(without=self._in_view()).items()
+            }
         if place.name:
             return {key[len(place.name) + 1 :]: count for _, key, count in self._named(f"{place.name}/")}
         if place.area == ARCHIVE:
@@ -79,14 +81,14 @@ class Shelf:
 
     def _archived(self) -> dict[str, int]:
         """The directory of the archive: facts by their names, and those without one by their ids."""
-        rows = self._memory.facts_by_key()
+        rows = self._memory.inspect.facts_by_key()
         named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
         without = [(number, count) for number, key, count in rows if not is_name(key)]
-        without += self._memory.facts_without_key()
+        without += self._memory.inspect.facts_without_key()
         return named | {f"f{number}": count for number, count in without}
 
     def _named(self, prefix: str) -> list[tuple[int, str, int]]:
-        rows = self._memory.facts_by_key(prefix)
+        rows = self._memory.inspect.facts_by_key(prefix)
         return [row for row in rows if is_name(row[1])]
 
     def facts_below(self, place: Place) -> list[Fact]:
@@ -98,13 +100,13 @@ class Shelf:
     def _fact(self, name: str) -> Fact | None:
         number = number_of_fact(name)
         if number is None:
-            return self._memory.current_fact(name) if is_name(name) else None
+            return self._memory.inspect.current_fact(name) if is_name(name) else None
         try:
             fact = self._memory.fact(f"f{number}")
         except NotFoundError:
             return None
         named = fact.key is not None and is_name(fact.key)
-        return fact if not named and self._memory.is_true(fact) else None
+        return fact if not named and self._memory.inspect.is_true(fact) else None
 
     # core
 
@@ -146,7 +148,7 @@ class Shelf:
             return None
         in_view = self._in_view()
         lines, pages = list[str](), list[tuple[int, str]]()
-        for step in self._memory.steps_on(day):
+        for step in self._memory.history.steps_on(day):
             if step.page_id not in in_view:
                 pages.append((len(lines) + 1, step.page_id))
                 heading = f"## {step.page_id} {stamp(step.at)} {step.who}"
@@ -154,11 +156,11 @@ class Shelf:
         return Found("\n".join(lines), None, tuple(pages)) if pages else None
 
     def _in_view(self) -> set[str]:
-        return {stay.page_id for stay in self._memory.resident() if stay.how in IN_VIEW}
+        return {stay.page_id for stay in self._memory.history.resident() if stay.how in IN_VIEW}
 
     def note_read(self, pages: Iterable[str]) -> None:
         """The ledger is to know what was read."""
-        if isinstance(self._memory, Tiers):
+        if isinstance(self._memory, Memory):
             for page in pages:
                 self._memory.page_in(page, actor=self._actor)
 

@@ -1,4 +1,4 @@
-"""What has to happen before the next request leaves. Pure: sizes and limits in, a plan out.
+"""Decide what has to happen before the next request leaves. Pure: sizes and limits in, a plan out.
 
 The plan is one of three: *append* (send as it is), *notify* (tell the agent that the window fills), *renew* (open a
 new epoch: the oldest closed steps leave, and what is still too large is spilled). It never asks for two epochs, never
@@ -19,8 +19,11 @@ FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """A part as a new epoch would carry it. Not `spillable` is what cannot be made smaller; `divisible` is text, of
-    which a piece can stay (of a spilled image only its id does)."""
+    """A part as a new epoch would carry it.
+
+    What is not `spillable` cannot be made smaller. Of a `divisible` part, which is text, a piece can stay; of a spilled
+    image only its id stays.
+    """
 
     part: int
     tokens: int
@@ -28,7 +31,7 @@ class PartSize:
     divisible: bool = True
 
     def at_most(self, level: int) -> int:
-        """What it takes when it is spilled down to a level."""
+        """Return its size when it is spilled down to a level."""
         return min(self.tokens, max(level, FLOOR_TOKENS) if self.divisible else FLOOR_TOKENS)
 
 
@@ -68,31 +71,25 @@ class Plan:
     shortage: int = 0  # tokens by which it still does not fit; then nothing can be made smaller
 
 
-def needs_sizes(now: int, limits: Limits, *, noticed: bool, renew: str) -> bool:
-    """Whether `plan` could answer anything but *append*: most turns need no sizes at all."""
-    return bool(renew) or now >= limits.of_usable(limits.evict_at) or (
-        not noticed and now >= limits.of_usable(limits.notify_at)
-    )  # fmt: skip
-
-
 def plan(sizes: Sizes, limits: Limits) -> Plan:
-    over = sizes.now >= limits.of_usable(limits.evict_at)
+    """Decide what has to happen before the next request."""
+    over = sizes.now >= limits.evict_tokens
     if not over and not sizes.renew:
-        if not sizes.noticed and sizes.now >= limits.of_usable(limits.notify_at):
-            return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
+        if not sizes.noticed and sizes.now >= limits.notify_tokens:
+            return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return Plan("append")
     if over and not sizes.renew and sizes.now <= limits.usable_tokens and not _gains(sizes, limits):
         return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
     if over and not sizes.renew and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
-            return Plan("notify", leaving=leaving(sizes, limits.of_usable(limits.evict_to)))
+            return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return _renew(sizes, limits, EVICT, unannounced=True)
     return _renew(sizes, limits, sizes.renew or EVICT)
 
 
 def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
-    """The oldest steps that have to leave until `target` is met, or all that may."""
+    """Return the oldest steps that have to leave until `target` is met, or all that may."""
     total = sizes.fixed + sum(step.tokens for step in sizes.steps)
     gone: list[int] = []
     count = 0  # how many of the oldest steps leave: a cut stands only where the next step does not go on
@@ -108,26 +105,26 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
 
 
 def _gains(sizes: Sizes, limits: Limits) -> bool:
-    gone = set(leaving(sizes, limits.of_usable(limits.evict_to)))
+    gone = set(leaving(sizes, limits.target_tokens))
     return any(step.tokens for step in sizes.steps if step.step in gone and not step.stays)
 
 
 def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
     fresh = sizes.fixed + sum(step.tokens for step in sizes.steps)
     gone: tuple[int, ...] = ()
-    if fresh >= limits.of_usable(limits.evict_at) or reason == EVICT:
-        gone = leaving(sizes, limits.of_usable(limits.evict_to))
+    if fresh >= limits.evict_tokens or reason == EVICT:
+        gone = leaving(sizes, limits.target_tokens)
     left = set(gone)
     kept = [part for step in sizes.steps if step.stays or step.step not in left for part in step.parts]
     total = sizes.fixed + sum(part.tokens for part in kept)
     spill: dict[int, int] = {}
     if total > limits.usable_tokens:
-        spill, total = spilled(kept, total, limits.of_usable(limits.evict_at), limits.max_part_tokens)
+        spill, total = spilled(kept, total, limits.evict_tokens, limits.max_part_tokens)
     return Plan("renew", gone, spill, unannounced, reason, max(0, total - limits.usable_tokens))
 
 
 def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:
-    """Lower the largest parts to one common level until `target` is met; the new total.
+    """Lower the largest parts to one common level until `target` is met. Return those levels and the new total.
 
     The level halves from `ceiling`, so that the largest give first and small parts are never touched; at the last
     level only as many give as are needed.
@@ -148,6 +145,6 @@ def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) ->
     return cut, total
 
 
-def least(part: PartSize) -> int:
-    """What a part takes when as much of it is spilled as can be."""
+def smallest(part: PartSize) -> int:
+    """Return the size of a part when as much of it is spilled as possible."""
     return part.at_most(0) if part.spillable else part.tokens

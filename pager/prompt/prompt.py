@@ -1,280 +1,385 @@
-"""The next request: measured, planned, brought under the window, rendered. And any earlier one, byte for byte.
+"""The prompt of a running agent: what is appended to it, the next request, and any earlier request byte for byte.
 
-`request()` appends what the agent has not been told, lets the budget decide, carries the plan out (at most one new
-epoch) and makes sure that what leaves fits: surely by its bytes, else by the provider's own count; where none counts,
-by the estimate and its margin or a bound by kind of text.
+`request()` appends what the agent does not know yet, lets the budget decide, carries the plan out (at most one new
+epoch), and makes sure that the request fits the window. Every append is committed when it returns; the state in memory
+follows the commit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pager import limits as limits_log
 from pager import markup
+from pager.clock import Clock, to_micros
 from pager.conversation import replies
-from pager.conversation.conversation import Conversation
-from pager.errors import RejectedError, WindowTooSmallError
-from pager.limits import Limits, noted
+from pager.conversation.conversation import Content, Conversation
+from pager.errors import NotFoundError, OpenCallsError, RejectedError
+from pager.limits import Limits
 from pager.prompt import budget
-from pager.prompt import render as window
-from pager.prompt.budget import Plan
-from pager.prompt.epochs import Draft, Epochs
-from pager.prompt.measure import CountTokens, Scales
-from pager.prompt.state import PromptState, answered_by
-from pager.prompt.summary import Summary
+from pager.prompt.epochs import Epochs
+from pager.prompt.eviction import Eviction
+from pager.prompt.render import preamble_messages, render, step_messages
+from pager.prompt.setup import Setup
+from pager.prompt.state import CountTokens, PromptState, Scale, load_request
+from pager.prompt.summary import Summarize, Summary
 from pager.store import Store
-from pager.store.ledger import Ledger
+from pager.store.rows import Answered, Step
+from pager.tiers.core import Core
 from pager.tiers.pages import Pages
-from pager.tokens.counter import Counter
-from pager.types import Answered, Json, Request
+from pager.tokens.counter import Window
+from pager.types import Call, Counts, Json, Request, read_page_id
 
-ATTEMPTS = 5
-SMALLEST = 1e6  # times larger than thought: everything that can be smaller is
-LIMITS_NOTE = "limits"
+LIMITS_LOG = "limits"  # the setting under which changes of the limits are logged
+INTERRUPTED = (
+    "interrupted, may have run: the program stopped while this tool was at work. Check before you call it again."
+)
 
 
 class Prompt:
-    """Holds the view of the present prompt. It and the conversation need each other: `wire` joins them."""
+    """Holds the state of the present prompt, and changes it."""
 
-    conversation: Conversation
-    epochs: Epochs
-    pages: Pages
-
-    def __init__(self, store: Store, ledger: Ledger, limits: Limits, count_tokens: CountTokens | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        window: Window,
+        setup: Setup,
+        core: Core,
+        pages: Pages,
+        *,
+        count_tokens: CountTokens | None,
+        summarize: Summarize | None,
+    ) -> None:
         self._store = store
-        self._ledger = ledger
-        self._asked = limits
-        self.limits = limits
-        self.scales = Scales(Counter(), ledger, count_tokens)
-        self.summary: Summary | None = None
-        self._view: PromptState | None = None
+        self._clock = clock
+        self._window = window
+        self._setup = setup
+        self._pages = pages
+        self._conversation = Conversation(store, clock, window)
+        self._scale = Scale(store, window, count_tokens)
+        self._epochs = Epochs(store, clock, core, pages, setup, window)
+        summary = Summary(summarize, store, window, clock.zone) if summarize else None
+        self._eviction = Eviction(window, self._scale, self._epochs, summary)
+        self._state: PromptState | None = None
+        self._logged_limits: Limits | None = None
         self.sent: Answered | None = None  # the request that waits for its reply
-        self._noted: Limits | None = None
-        self._too_long = 0.0  # how much larger the prompt is than thought, when the provider refused it; else 0
-
-    def wire(self, conversation: Conversation, epochs: Epochs, pages: Pages) -> None:
-        self.conversation, self.epochs, self.pages = conversation, epochs, pages
-
-    @property
-    def counter(self) -> Counter:
-        """The one of the present model."""
-        return self.scales.counter
-
-    def _weighed(self, view: PromptState) -> tuple[int, bool]:
-        return self.scales.weigh(view, self.limits.usable_tokens)
-
-    @property
-    def view(self) -> PromptState:
-        if self._view is None:
-            self._view = PromptState.load(self._store)
-            epoch = self._view.epoch
-            if self.sent and epoch and epoch.id == self.sent.epoch:
-                self._view.sent_part = max(self._view.sent_part, self.sent.through_part)
-        return self._view
-
-    def forget_view(self) -> None:
-        """After a failed transaction: what is in memory may say more than the disk."""
-        self._view = self._noted = None
-
-    def start(self) -> None:
-        """Learned ratios of this model, and limits that leave room for a full core and two parts."""
-        self.scales.counter = Counter(self._store.journal.tokenizer(self.epochs.setup.model))
-        fixed = self.counter.tokens(self.epochs.fixed_counts)
-        self.limits = self._asked.fitted(fixed)
-        last = self._store.conversation.last_live()
+        self._too_long = 0.0  # how much larger the prompt is than estimated, after the provider refused it; else 0
+        last = store.conversation.last_live()
         if last and last["stop_reason"] == replies.WINDOW_END and not last["ends_turn"]:
-            self._too_long = 1.0  # the reply before the process ended reached the window's end
+            self._too_long = 1.0  # the reply before the process ended reached the end of the window
+        store.when_rolled_back(self.invalidate)
+
+    @property
+    def state(self) -> PromptState:
+        if self._state is None:
+            self._state = PromptState.load(self._store)
+            if self.sent and self._state.epoch_id == self.sent.epoch:
+                self._state.sent_part = max(self._state.sent_part, self.sent.through_part)
+        return self._state
+
+    def invalidate(self) -> None:
+        """Load the state again at its next use: after a rollback it may hold more than the disk."""
+        self._state = self._logged_limits = None
+
+    # user messages
+
+    def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
+        """Append a user message. In an open turn it belongs to that turn."""
+        self.refuse_if_open()
+        state = self.state
+        turn = state.last.turn if state.last and not state.last.ends_turn else None
+        with self._store.transaction():
+            step = self._conversation.append_user(
+                content, name=name, at=at, turn=turn, epoch=state.epoch_id, recalled=recalled
+            )
+        state.steps.append(step)
+        return step
+
+    def refuse_if_open(self) -> None:
+        """Raise OpenCallsError if a user message may not come now: between a call and its result, or after a pause."""
+        last = self.state.last
+        if last is None or last.closed:
+            return
+        if last.open_calls:
+            calls = ", ".join(last.open_calls)
+            raise OpenCallsError(f"the tool calls {calls} wait for their results; give them first, with append_result.")
+        raise OpenCallsError(
+            "the last reply paused; send request() again and append the reply that goes on before anything else."
+        )
+
+    def mark_done(self, page_id: str) -> None:
+        kind, number = read_page_id(page_id)
+        row = self._store.conversation.step(number) if kind == "s" else None
+        if row is None or row["kind"] != "user":
+            raise NotFoundError(f"{page_id} is no user message; give the step (s12) that asked for what is done.")
+        with self._store.transaction():
+            self._store.conversation.mark_done(number)
+            self._store.ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
+
+    # tool calls
+
+    def begin_call(self, call_id: str) -> None:
+        self._step_of_call(call_id)
+        with self._store.transaction():
+            self._store.conversation.begin_call(call_id, to_micros(self._clock.now()))
+
+    def hold_call(self, call_id: str) -> None:
+        self._step_of_call(call_id)
+        with self._store.transaction():
+            self._store.conversation.hold_call(call_id)
+
+    def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
+        step, state = self._step_of_call(call_id), self.state
+        with self._store.transaction():
+            self._conversation.append_result(
+                step, call_id, content, epoch=state.epoch_id, is_error=is_error, searchable=not memory_tool
+            )
+
+    def answer_interrupted(self, calls: Iterable[Call], rerun: set[str]) -> list[str]:
+        """Answer calls that had begun before a crash as interrupted, but for tools that may run again."""
+        answered: list[str] = []
+        for call in calls:
+            if call.begun and call.name not in rerun:
+                with self._store.transaction():
+                    self.append_result(call.id, INTERRUPTED, is_error=True, memory_tool=True)
+                    self._store.ledger.write("interrupted", call.step, reason=call.name, call=call.id)
+                answered.append(call.id)
+        return answered
+
+    def _step_of_call(self, call_id: str) -> Step:
+        """Return the step in which a call is open: only the last one can have open calls."""
+        last = self.state.last
+        if last is not None and call_id in last.open_calls:
+            return last
+        open_calls = ", ".join(last.open_calls) if last else ""
+        state = "was answered already" if self._store.conversation.call_exists(call_id) else "was never made"
+        which = f"open are {open_calls}." if open_calls else "no call is open."
+        raise NotFoundError(f"the call {call_id!r} {state}; {which}")
 
     # the next request
 
     def request(self) -> Request:
-        view = self.view
-        last = view.last
+        """Return the next request, within the window."""
+        state, last = self.state, self.state.last
         if last is None or last.ends_turn:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
-            self.conversation.refuse_if_open()
-        self._settle(view)
-        self._note_limits()
-        assert view.epoch is not None
-        mark = view.answered.through_part if view.answered else None
-        messages = view.messages()
-        size = view.size(self.counter)
-        through = view.last_part
-        view.sent_part = through
-        self.sent = Answered(0, view.epoch.id, through, mark, self.epochs.setup.model, size.tokens, None)
-        params = window.render(view.epoch, messages, mark, view.epoch.settings["max_output_tokens"])
-        return Request(params, view.epoch.id, size.tokens, size.margin)
+            self.refuse_if_open()
+        self._settle(state)
+        self._log_limits()
+        assert state.epoch is not None
+        mark = state.answered.through_part if state.answered else None
+        size = state.size(self._window.counter)
+        params = render(state.epoch, state.messages(), mark, state.epoch.settings["max_output_tokens"])
+        state.sent_part = through = state.last_part
+        self.sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None)
+        return Request(params, state.epoch.id, size.tokens, size.margin)
 
-    def _note_limits(self) -> None:
-        """For those who look on: by what the requests from here on are measured. They may change within an epoch."""
-        if self._noted == self.limits:
+    def _log_limits(self) -> None:
+        """Log the limits of the requests from here on, for readers. They may change within an epoch."""
+        limits = self._window.limits
+        if self._logged_limits == limits:
             return
-        known, step = self._store.journal.get(LIMITS_NOTE), self._store.conversation.last_step()
-        note = noted(known, self.limits, step)
-        if note != known:
+        stored = self._store.settings.get(LIMITS_LOG)
+        log = limits_log.add_to_log(stored, limits, self._store.conversation.last_step())
+        if log != stored:
             with self._store.transaction():
-                self._store.journal.put(LIMITS_NOTE, note)
-        self._noted = self.limits
+                self._store.settings.put(LIMITS_LOG, log)
+        self._logged_limits = limits
 
-    def _settle(self, view: PromptState) -> None:
-        """Append what is pending, decide, carry out."""
-        why = self.epochs.why_renew(view, self.limits)
-        if view.last and view.last.paused:
-            if not (why or self._too_long) and self._weighed(view)[0] <= self.limits.usable_tokens:
-                return  # it goes on exactly where it stopped; whatever waits, waits until then
-            with self._store.transaction():  # when nothing fits, the pause is as it was
-                self.conversation.abandon_pause(why or "the paused reply does not fit")
-                self._bring_under(view, why)
+    def _settle(self, state: PromptState) -> None:
+        """Append what is pending, let the budget decide, carry its plan out."""
+        why = self._why_renew(state)
+        if not (state.last and state.last.paused):
+            self._bring_under(state, why)
             return
-        self._bring_under(view, why)
+        if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
+            return  # it goes on exactly where it stopped; everything pending waits until then
+        with self._store.transaction():  # if nothing fits, the pause stays as it was
+            self._drop_pause(why or "the paused reply does not fit")
+            self._bring_under(state, why)
 
-    def _bring_under(self, view: PromptState, why: str) -> None:
+    def _why_renew(self, state: PromptState) -> str:
+        """Return why the present epoch cannot go on; an empty text if it can."""
+        epoch, setup = state.epoch, self._setup
+        if epoch is None:
+            return "first request"
+        if not state.epoch_lives:
+            return "the last epoch was ended"
+        if epoch.tools != setup.tools and epoch.tools != setup.tools_after(calls=self._store.conversation.has_calls()):
+            return "the tools changed"
+        if epoch.system[0]["text"] != setup.system_text:
+            return "the instructions changed"
+        wanted = setup.settings(self._window.limits)
+        changed = [name for name, value in wanted.items() if epoch.settings.get(name) != value]
+        return f"changed: {', '.join(changed)}" if changed else ""
+
+    def _bring_under(self, state: PromptState, why: str) -> None:
+        limits, counter = self._window.limits, self._window.counter
         if self._too_long:
-            self._renew(view, budget.EVICT, view.tokens(self.counter), self._too_long)
+            self._renew(state, budget.EVICT, state.tokens(counter))
             return
         if not why:
-            self._append_pending(view)
-        noticed = bool(view.epoch and view.epoch.noticed)
-        now = view.tokens(self.counter)
-        if budget.needs_sizes(now, self.limits, noticed=noticed, renew=why):
-            plan = budget.plan(self.epochs.sizes(view, now, self.limits, self.counter, why), self.limits)
+            self._append_pending(state)
+        now, noticed = state.tokens(counter), bool(state.epoch and state.epoch.noticed)
+        # Most turns need no plan: below every threshold it can only be to append.
+        if why or now >= limits.evict_tokens or (now >= limits.notify_tokens and not noticed):
+            plan = budget.plan(self._epochs.sizes(state, now, why), limits)
             if plan.action == "renew":
-                self._renew(view, why or budget.EVICT, now, unannounced=plan.unannounced)
+                self._renew(state, why or budget.EVICT, now, unannounced=plan.unannounced)
                 return
             if plan.action == "notify":
-                self._notify(view, plan, now)
-        if self._weighed(view)[0] > self.limits.usable_tokens:
-            self._renew(view, budget.EVICT, now)
+                self._notify(state, plan, now)
+        if self._scale.measure(state)[0] > limits.usable_tokens:
+            self._renew(state, budget.EVICT, now)
 
-    def _append_pending(self, view: PromptState) -> None:
-        """Changes that the agent did not make itself, told behind the newest step if that was not sent yet."""
-        if not view.last_is_unsent:
+    def _renew(self, state: PromptState, why: str, now: int, *, unannounced: bool = False) -> None:
+        reason = "the provider said that the prompt is too long" if self._too_long else ""
+        self._eviction.renew(state, why, now, self._too_long or 1.0, unannounced=unannounced, reason=reason)
+        self._too_long = 0.0
+
+    def _append_pending(self, state: PromptState) -> None:
+        """Append changes that somebody else made behind the newest step, if that was not sent yet."""
+        if not state.last_is_unsent:
             return
         changed = self._store.core.unseen()
         pins = [pin for pin in self._store.prompt.pins() if pin.unseen]
         if not changed and not pins:
             return
         with self._store.transaction():
-            for block in changed:
-                self.conversation.append_aside("update", markup.core_update(block))
-            for pin in pins:
-                self.conversation.append_aside("update", markup.pinned(pin.page_id, self.pages.piece(pin)))
+            texts = [markup.core_update(block) for block in changed]
+            texts += [markup.pinned(pin.page_id, self._pages.piece(pin)) for pin in pins]
+            for text in texts:
+                self._conversation.append_aside(state.steps[-1], "update", text, state.epoch_id)
             self._store.core.seen()
-            self.pages.shown()
+            self._pages.mark_shown()
 
-    def _notify(self, view: PromptState, plan: Plan, now: int) -> None:
-        if view.epoch is None or not view.last_is_unsent:
+    def _notify(self, state: PromptState, plan: budget.Plan, now: int) -> None:
+        if state.epoch is None or not state.last_is_unsent:
             return
-        here = [step for step in plan.leaving if step >= view.steps[0].id]
-        leaving = f"s{here[0]} to s{here[-1]}" if here else "the oldest steps"
-        text = markup.notice_window(now, self.limits.usable_tokens, leaving)
+        leaving = [step for step in plan.leaving if step >= state.steps[0].id]
+        which = f"s{leaving[0]} to s{leaving[-1]}" if leaving else "the oldest steps"
+        text = markup.notice_window(now, self._window.limits.usable_tokens, which)
         with self._store.transaction():
-            self.conversation.append_aside("notice", text)
-            self._store.prompt.notice(view.epoch.id, self._store.conversation.last_step())
-            self._ledger.write("notice", reason="notify_at was reached", tokens=now)
-        view.epoch.noticed = True
+            self._conversation.append_aside(state.steps[-1], "notice", text, state.epoch_id)
+            self._store.prompt.notice(state.epoch.id, self._store.conversation.last_step())
+            self._store.ledger.write("notice", reason="notify_at was reached", tokens=now)
+        state.epoch.noticed = True
 
-    def _renew(self, view: PromptState, why: str, now: int, scale: float = 1.0, *, unannounced: bool = False) -> None:
-        """Open one new epoch, drafted smaller until it surely fits; the last draft is as small as can be."""
-        usable = self.limits.usable_tokens
-        best: Draft | None = None
-        true = 0
-        for attempt in range(ATTEMPTS):
-            scale = scale if attempt < ATTEMPTS - 1 else SMALLEST
-            sizes = self.epochs.sizes(view, now, self.limits, self.counter, why)
-            plan = budget.plan(sizes, self.limits.tightened(scale))
-            if plan.shortage:
-                sizes = self.epochs.sizes(view, now, self.limits, self.counter, why, unseen_stay=False)
-                plan = budget.plan(sizes, self.limits.tightened(scale))
-            draft = self.epochs.draft(view, plan, self.limits, self.counter)
-            fresh = draft.view()
-            size = fresh.size(self.counter)
-            true, counted = self._weighed(fresh)
-            if true <= usable:
-                draft, fresh = self._summarized(view, draft, fresh)
-                self._open(view, draft, why, now, unannounced=unannounced)
-                if fresh.base_tokens is not None:
-                    view.counted(fresh.base_tokens)
-                return
-            best = None if counted else draft if size.safe <= usable else best
-            if plan.shortage:
-                break
-            # A count was learned from: the next sizes know of it, and only what they still miss is for the scale.
-            scale = max(1.1 * scale, true / max(1, min(self.counter.tokens(fresh.counts()), usable)))
-        if best is None:
-            raise WindowTooSmallError(self._what_cannot_be_smaller(view, why, true))
-        self._open(view, best, why, now, unannounced=unannounced)
+    def report_too_long(self, tokens: int | None) -> None:
+        """Learn that the provider refused the last request as too long; the next request evicts."""
+        state, counter = self.state, self._window.counter
+        self._too_long = max(1.0, self._window.limits.limit_tokens / max(1, state.tokens(counter)))
+        if tokens:
+            counter.learn(state.counts(), tokens)
+            self._too_long = max(1.0, tokens / max(1, counter.tokens(state.counts())))
+        state.reset_base()
+        self._store.ledger.write("error", reason="prompt is too long", tokens=tokens or 0)
 
-    def _summarized(self, view: PromptState, draft: Draft, fresh: PromptState) -> tuple[Draft, PromptState]:
-        """The draft and its view, with a model's words for what leaves if somebody gave one and it fits, too."""
-        if self.summary is None or not draft.leaving:
-            return draft, fresh
-        told = self.summary.of(draft, view, self.limits, self.counter)
-        if told is draft:
-            return draft, fresh
-        shown = told.view()
-        return (told, shown) if self._weighed(shown)[0] <= self.limits.usable_tokens else (draft, fresh)
+    # replies
 
-    def _open(self, view: PromptState, draft: Draft, why: str, now: int, *, unannounced: bool) -> None:
-        share = round(100 * now / self.limits.usable_tokens)
-        reason = why if why != budget.EVICT else f"the window was {share} % full"
-        if self._too_long:
-            reason = "the provider said that the prompt is too long"
-        if unannounced:
-            reason += ", unannounced"
-        self.epochs.open(view, draft, self.counter, reason)
-        self._too_long = 0.0
-
-    def _what_cannot_be_smaller(self, view: PromptState, why: str, least: int) -> str:
-        sizes = self.epochs.sizes(view, 0, self.limits, self.counter, why)
-        last = sum(budget.least(part) for part in sizes.steps[-1].parts) if sizes.steps else 0
-        return (
-            f"the prompt cannot be brought under the {self.limits.usable_tokens} usable tokens of a window of "
-            f"{self.limits.limit_tokens}: at its smallest it has up to {least}. Instructions, tools, core, digest and "
-            f"pinned pages take about {sizes.fixed} of them, the last step {last}, with all of it spilled that can be. "
-            "Take a larger window, shorten core and instructions, or page out what is pinned."
-        )
-
-    # the reply
-
-    def take_sent(self) -> Answered:
-        """What the reply that is being appended answers."""
+    def append_reply(self, reply: replies.Reply) -> Step:
+        """Append the reply to the last request, with what it teaches about the size of prompts."""
         if self.sent is None:
             self.request()
         assert self.sent is not None
-        return self.sent
-
-    def append_reply(self, reply: replies.Reply) -> tuple[int, list[str]]:
-        sent = self.take_sent()
+        state, sent = self.state, self.sent
+        after = self._step_before_reply(state, sent)
         with self._store.transaction():
-            usage = reply.usage if reply.usage and self.scales.believe(self.view, reply.usage) else None
-            if usage and self.scales.learn(self.view, usage):
-                self._store.journal.keep_tokenizer(self.epochs.setup.model, self.counter.state())
-            step = self.conversation.append_reply(
-                replace(reply, usage=usage), replace(sent, model=reply.model or sent.model)
-            )
+            usage = reply.usage if reply.usage and self._scale.is_plausible(state, reply.usage) else None
+            if usage and self._scale.learn(state, usage):
+                self._store.settings.save_tokenizer(self._setup.model, self._window.counter.state())
+            carried = self._conversation.read_reply(reply, after)
+            step, answered = self._conversation.append_reply(
+                replace(reply, usage=usage), carried, after, replace(sent, model=reply.model or sent.model),
+                state.epoch_id,
+            )  # fmt: skip
+            if carried.drop:
+                self._drop_reply(state, step, after, carried)
+        if not carried.drop:
+            state.steps.append(step)
+        state.measure_from(answered)
         self.sent = None
-        if reply.stop_reason == "model_context_window_exceeded":
+        if reply.stop_reason == replies.WINDOW_END:
             self._too_long = 1.0
-        return step.id, list(step.open_calls)
+        return step
 
-    def report_too_long(self, tokens_said: int | None) -> None:
-        """The provider refused the last request as too long: learn from its number, evict at the next one."""
-        now = max(1, self.view.tokens(self.counter))
-        self._too_long = max(1.0, self.limits.limit_tokens / now)
-        if tokens_said:
-            self.counter.learn(self.view.counts(), tokens_said)
-            self._too_long = max(1.0, tokens_said / max(1, self.counter.tokens(self.view.counts())))
-        self.view.forget_base()
-        self._ledger.write("error", reason="prompt is too long", tokens=tokens_said or 0)
+    def _step_before_reply(self, state: PromptState, sent: Answered) -> Step:
+        last = state.last
+        if last is None or last.open_calls or last.ends_turn:
+            raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
+        if state.last_part > sent.through_part:
+            raise RejectedError(
+                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
+                "request() again."
+            )
+        return last
+
+    def _drop_reply(self, state: PromptState, step: Step, after: Step, carried: replies.Carried) -> None:
+        """Leave a reply out of the prompt; it stays on disk. A refused one takes its whole turn along."""
+        self._log_drop(step, carried.drop)
+        if carried.ends_turn:
+            self._store.conversation.end_turn(after.id)
+        if carried.drop_request:
+            dropped = [resident for resident in state.steps if resident.turn == step.turn]
+            for resident in dropped:
+                self._leave(resident, step.id, carried.drop)
+            if self._needs_new_epoch(step.turn, dropped):
+                self._store.prompt.end_epoch(step.id)
+                state.epoch_lives = False
+            state.replace_steps([resident for resident in state.steps if resident.turn != step.turn])
+        elif step.continues:
+            self._drop_pause(carried.drop)  # only the reply that goes on may stand behind a paused one
+            if carried.ends_turn:
+                self._store.conversation.end_turn(state.steps[-1].id)
+        if carried.ends_turn and state.steps:
+            state.steps[-1].ends_turn = True
+
+    def _drop_pause(self, why: str) -> None:
+        """Drop a paused reply that cannot be sent back as it came: the model answers anew."""
+        state, step = self.state, self._store.conversation.last_step()
+        staying = list(state.steps)
+        with self._store.transaction():
+            while staying and staying[-1].paused:
+                self._leave(staying.pop(), step, why)
+        state.replace_steps(staying)
+        state.reset_base()
+
+    def _leave(self, leaving: Step, step: int, why: str) -> None:
+        self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
+        self._store.said.owe([leaving.id])
+        self._store.prompt.release([leaving.id], step, why)
+        self._log_drop(leaving, why)
+
+    def _log_drop(self, step: Step, why: str) -> None:
+        size = self._window.counter.tokens(Counts.sum(part.counts for part in step.parts if part.form))
+        self._store.ledger.write("drop", f"s{step.id}", reason=why, tokens=size)
+
+    def _needs_new_epoch(self, turn: int, dropped: Sequence[Step]) -> bool:
+        """Return True if the prompt is wrong without these steps of a turn.
+
+        That is so if its request is in the preamble, or if what is now in core or pinned was said or done in them.
+        """
+        stays = self._store.prompt.resident()
+        in_preamble = any(stay.page_id == f"s{turn}" and stay.how == "request" for stay in stays)
+        has_asides = any(part.kind in ("notice", "update") for step in dropped for part in step.parts)
+        moved = self._store.ledger.movements(events=("core", "pin"), limit=1)
+        return in_preamble or has_asides or any(int(movement.step[1:]) >= turn for movement in moved)
 
 
 def rebuild(store: Store, step: int) -> Json:
-    """The request that step `step` answered, byte for byte as it was sent."""
-    known = answered_by(store, step)
-    epoch = store.prompt.epoch(known.epoch)
+    """Return the request that step `step` answered, byte for byte as it was sent."""
+    request = load_request(store, step)
+    epoch = store.prompt.epoch(request.epoch)
     assert epoch is not None
-    messages = window.of_preamble(epoch)
-    for resident in store.conversation.load(store.prompt.steps_at(step), epoch.id, known.through_part):
-        messages.extend(window.of_step(resident))
-    return window.render(epoch, messages, known.mark_part, epoch.settings["max_output_tokens"])
+    messages = preamble_messages(epoch)
+    for resident in store.conversation.load(store.prompt.steps_at(step), epoch.id, request.through_part):
+        messages.extend(step_messages(resident))
+    return render(epoch, messages, request.mark_part, epoch.settings["max_output_tokens"])
+
+
+def stored_limits(store: Store, step: int | None = None) -> Limits | None:
+    """Return the limits of the newest request, or of the one that `step` answered; None before the first request."""
+    return limits_log.read_log(store.settings.get(LIMITS_LOG), step)

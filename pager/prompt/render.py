@@ -1,7 +1,7 @@
 """The request: tools, system, messages and cache marks, from an epoch and its steps. Pure; it only concatenates.
 
-Marks (at most four): on both system blocks, on the block that was last in the previous request, on the last block of
-this one. They never stand on thinking.
+There are at most four marks: on both system blocks, on the block that was last in the previous request, and on the last
+block of this one. They never stand on thinking.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from pager import blocks
-from pager.types import Epoch, Json, Part, Step
+from pager.store.rows import Epoch, Part, Step
+from pager.types import Json
 
 
 @dataclass(slots=True)
 class Messages:
-    """Messages with, for each block, the parts that it holds."""
+    """Messages, and for each of their blocks the parts that it holds."""
 
     messages: list[Json] = field(default_factory=list[Json])
     parts: list[list[tuple[int, ...]]] = field(default_factory=list[list[tuple[int, ...]]])
@@ -34,26 +35,26 @@ class Messages:
         return Messages(self.messages + other.messages, self.parts + other.parts)
 
 
-def of_preamble(epoch: Epoch) -> Messages:
+def preamble_messages(epoch: Epoch) -> Messages:
+    """Return the message with digest, pinned pages and the current request; none if there is nothing of them."""
     messages = Messages()
     messages.add("user", [(block, ()) for block in epoch.preamble])
     return messages
 
 
-def of_step(step: Step) -> Messages:
-    """A step's messages: the user's, or the assistant's and the one with all its results."""
+def step_messages(step: Step) -> Messages:
+    """Return a step's messages: the user's, or the assistant's and the one with all its results."""
     messages = Messages()
     if step.kind == "user":
         messages.add("user", [(part.form, (part.id,)) for part in step.parts if part.form])
         return messages
-    reply = [(part.form, (part.id,)) for part in step.parts if part.slot == "reply" and part.form]
-    messages.add("assistant", reply)
+    messages.add("assistant", [(part.form, (part.id,)) for part in step.parts if part.slot == "reply" and part.form])
     messages.add("user", _results(step.parts))
     return messages
 
 
 def _results(parts: Sequence[Part]) -> list[tuple[Json, tuple[int, ...]]]:
-    """The results in their order; what we add behind them stands inside the last one."""
+    """Return the results in their order. Notices and updates behind them stand inside the last one."""
     results: list[tuple[Json, tuple[int, ...]]] = []
     for part in parts:
         if part.slot != "result" or not part.form:
@@ -61,14 +62,14 @@ def _results(parts: Sequence[Part]) -> list[tuple[Json, tuple[int, ...]]]:
         if part.kind == "said":
             results.append((part.form, (part.id,)))
         else:
-            block, held = results[-1]
+            block, ids = results[-1]
             content = [*blocks.result_content(block), part.form]
-            results[-1] = ({**block, "content": content}, (*held, part.id))
+            results[-1] = ({**block, "content": content}, (*ids, part.id))
     return results
 
 
 def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int) -> Json:
-    """The request's parameters, all but model and thinking."""
+    """Return the request's parameters, all but model and thinking. `mark_part` ended the previous request."""
     messages = list(conversation.messages)
     mark = cache_mark(epoch.settings.get("cache_ttl"))
     places = {_last_place(conversation), _place_of(conversation, mark_part)} - {None}
@@ -96,23 +97,23 @@ def _last_place(conversation: Messages) -> tuple[int, int] | None:
 
 
 def _place_of(conversation: Messages, part: int | None) -> tuple[int, int] | None:
-    """Where a part stands, or what could carry a mark shortly before it. The wanted part is near the end."""
+    """Return where a part stands, or what could carry a mark shortly before it. It is near the end."""
     if part is None:
         return None
     for message in range(len(conversation.parts) - 1, -1, -1):
         for index in range(len(conversation.parts[message]) - 1, -1, -1):
-            held = conversation.parts[message][index]
+            ids = conversation.parts[message][index]
             block = conversation.messages[message]["content"][index]
-            if held and held[-1] <= part and block.get("type") not in blocks.THINKING:
+            if ids and ids[-1] <= part and block.get("type") not in blocks.THINKING:
                 return message, index
     return None
 
 
-def unpaired(messages: Sequence[Json]) -> list[str]:
-    """Calls whose results do not stand in the next message. The last message may be a paused reply."""
+def unpaired_calls(messages: Sequence[Json]) -> list[str]:
+    """Return the ids of calls whose results are not in the next message. The last message may be a paused reply."""
     missing: list[str] = []
     for index, message in enumerate(messages[:-1]):
-        called = [block["id"] for block in message["content"] if block.get("type") == "tool_use"]
+        calls = [block["id"] for block in message["content"] if block.get("type") == "tool_use"]
         answered = {block.get("tool_use_id") for block in messages[index + 1]["content"]}
-        missing += [call for call in called if call not in answered]
+        missing += [call for call in calls if call not in answered]
     return missing

@@ -1,25 +1,31 @@
-"""What is in the prompt now: the epoch, its steps, and the sums that make a turn cost the same at any length.
+"""What is in the prompt now, and how large it is: the epoch, its steps, and sums that grow with the conversation.
 
-A copy of what the store says, kept so that nothing is read or counted twice. After a failed transaction it is
-thrown away and loaded again.
+A copy in memory of what the store has, so that nothing is read or counted twice: a turn costs the same at any length.
+After a rollback it is thrown away and loaded again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pager import blocks, markup
-from pager.conversation import sizes as sizing
+from pager import blocks, markup, tokens
 from pager.errors import NotFoundError
-from pager.prompt import render as window
+from pager.prompt.render import Messages, preamble_messages, render, step_messages
 from pager.store import Store
-from pager.tokens import Counts
-from pager.tokens.counter import Counter, Estimate
-from pager.types import Answered, Epoch, Part, Step
+from pager.store.rows import Answered, Epoch, Part, Step
+from pager.tokens.counter import Counter, Estimate, Window, count_block
+from pager.types import ZERO, Counts, Json, Usage
 
-LEAST_MARGIN = 16
+MIN_MARGIN = 16
 NEAR_STEPS = 6
+TOKENS_AROUND_BLOCK = 12  # that a block may cost beside its text
+TOKENS_AROUND_REPLY_BLOCK = 32  # or one of a reply, beside the output that it was billed as
+TOKENS_AROUND_TOOLS = 300  # what a provider writes around the tools
+MEMORY_TOOL_TOKENS = 3000  # and for its own memory tool, of which the request has only the type
+MIN_COUNT_SHARE, MAX_COUNT_TIMES = 0.2, 8  # of tiktoken's count: what a server that counts can report for text
+CountTokens = Callable[[Json], int | None]  # None: the provider could not tell
 
 
 @dataclass(slots=True)
@@ -30,71 +36,46 @@ class PromptState:
     epoch_lives: bool = False
     steps: list[Step] = field(default_factory=list[Step])
     answered: Answered | None = None  # the last answered request of this epoch
-    base_tokens: int | None = None  # what the prompt up to base_part is, as the last response said
+    base_tokens: int | None = None  # the size of the prompt up to base_part, by the last response
     base_part: int = 0
-    base_is_exact: bool = True  # nothing is learned from what comes behind a bound
-    base_blocks: int = 0  # blocks of the reply in the base, of which only what they cost as output is known
+    base_is_exact: bool = True  # nothing is learned from what follows an inexact base
+    base_blocks: int = 0  # blocks of the reply in the base, of which only their cost as output is known
     sent_part: int = 0  # parts up to here have been sent: they stay as they are
-    _sealed: window.Messages = field(default_factory=window.Messages)
-    _sealed_steps: int = 0
-    _counts: Counts = field(default_factory=Counts)  # of all parts of sealed steps
-    _fixed: Counts | None = None  # of the epoch's own: tools, system, preamble
+    _messages: Messages = field(default_factory=Messages)  # of the preamble and of all steps but the last
+    _message_steps: int = 0
+    _counts: Counts = ZERO  # of all parts in _messages
+    _fixed: Counts | None = None  # of tools, system and preamble
 
     @classmethod
     def load(cls, store: Store) -> PromptState:
-        view = cls()
+        """Load the present prompt."""
+        state = cls()
         last = store.prompt.last_epoch()
         if last:
-            view.epoch, view.epoch_lives = last
-        number = view.epoch.id if view.epoch else 0
-        view.steps = store.conversation.load(store.prompt.resident_steps(), number)
-        if view.epoch:
-            view.answered = store.prompt.last_request(view.epoch.id)
-        if view.answered:
-            view.rest_on(view.answered)
-        return view
+            state.epoch, state.epoch_lives = last
+        number = state.epoch.id if state.epoch else 0
+        state.steps = store.conversation.load(store.prompt.resident_steps(), number)
+        answered = store.prompt.last_request(state.epoch.id) if state.epoch else None
+        if answered:
+            state.measure_from(answered)
+        return state
 
     @classmethod
     def load_at(cls, store: Store, step: int) -> PromptState:
-        """The prompt of the request that the reply `step` answered, with sizes as they were then."""
-        answered = answered_by(store, step)
+        """Load the prompt of the request that the reply `step` answered, with its sizes of that time."""
+        answered = load_request(store, step)
         epoch = store.prompt.epoch(answered.epoch)
         assert epoch is not None
         ids = store.prompt.steps_at(step)
-        view = cls(epoch=epoch, steps=store.conversation.load(ids, epoch.id, answered.through_part), answered=answered)
+        steps = store.conversation.load(ids, epoch.id, answered.through_part)
         newer = store.conversation.reformed_since(ids, epoch.id)
-        for part in (part for held in view.steps for part in held.parts if part.id in newer):
-            part.counts = sizing.count(part.form) if part.form else Counts()
-        view.sent_part = view.base_part = answered.through_part
-        view.base_tokens = answered.usage.whole_input if answered.usage else answered.estimate
-        return view
+        for part in (part for each in steps for part in each.parts if part.id in newer):
+            part.counts = count_block(part.form) if part.form else ZERO
+        total = answered.usage.whole_input if answered.usage else answered.estimate
+        through = answered.through_part
+        return cls(epoch, steps=steps, answered=answered, base_tokens=total, base_part=through, sent_part=through)
 
-    def rest_on(self, answered: Answered) -> None:
-        """From here on only what comes after this request and its reply has to be estimated."""
-        self.answered = answered
-        self.sent_part = answered.through_part
-        self.forget_base()
-        near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
-        held = {part.id for step in near for part in step.parts}
-        if not answered.usage or (answered.through_part and not held & {answered.through_part}):
-            return
-        reply = next((step for step in near if step.id == answered.step), None)
-        self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
-        in_reply = [part for part in reply.parts if part.slot == "reply"] if reply else []
-        self.base_part = max((part.id for part in in_reply), default=answered.through_part)
-        # Thinking costs more tokens than it shows, and what is not carried costs none: then it is only a bound.
-        self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
-        self.base_blocks = len(in_reply)
-
-    def forget_base(self) -> None:
-        """What is known of an earlier request says nothing of this prompt: every part has to be estimated."""
-        self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
-
-    def counted(self, tokens: int) -> None:
-        """All of it, as it stands, has that many tokens."""
-        self._seal()
-        self.base_tokens, self.base_part, self.base_is_exact = tokens, self.last_part, True
-        self.base_blocks = 0
+    # what stands in it
 
     @property
     def last(self) -> Step | None:
@@ -106,64 +87,100 @@ class PromptState:
 
     @property
     def last_is_unsent(self) -> bool:
-        """Whether the last step may still grow without changing what was sent."""
+        """Return True if the last step may still grow without changing what was sent."""
         last = self.last
         return last is not None and bool(last.parts) and last.parts[-1].id > self.sent_part
 
+    @property
+    def epoch_id(self) -> int:
+        return self.epoch.id if self.epoch else 0
+
     def replace_steps(self, steps: list[Step]) -> None:
         self.steps = steps
-        self._reseal()
+        self._messages, self._message_steps = Messages(), 0
+        self._counts, self._fixed = ZERO, None
 
-    def _reseal(self) -> None:
-        self._sealed, self._sealed_steps = window.Messages(), 0
-        self._counts = Counts()
-        self._fixed = None
+    def messages(self) -> Messages:
+        """Return the messages of the next request."""
+        self._add_finished_steps()
+        return self._messages.joined(step_messages(self.steps[-1])) if self.steps else self._messages
 
-    def _seal(self) -> None:
-        """All but the last step are as they will stay in this epoch."""
-        if self._sealed_steps == 0 and self.epoch and not self._sealed.messages:
-            self._sealed.extend(window.of_preamble(self.epoch))
-        for step in self.steps[self._sealed_steps : -1]:
-            self._sealed.extend(window.of_step(step))
-            self._counts += _counts(step.parts)
-            self._sealed_steps += 1
+    def _add_finished_steps(self) -> None:
+        """All steps but the last stay as they are in this epoch: render and count them once."""
+        if self._message_steps == 0 and self.epoch and not self._messages.messages:
+            self._messages.extend(preamble_messages(self.epoch))
+        for step in self.steps[self._message_steps : -1]:
+            self._messages.extend(step_messages(step))
+            self._counts = Counts.sum([self._counts, *_counts(step.parts)])
+            self._message_steps += 1
 
-    def messages(self) -> window.Messages:
-        self._seal()
-        return self._sealed.joined(window.of_step(self.steps[-1])) if self.steps else self._sealed
+    # how large it is
+
+    def measure_from(self, answered: Answered) -> None:
+        """From here on only what follows this request and its reply has to be estimated."""
+        self.answered = answered
+        self.sent_part = answered.through_part
+        self.reset_base()
+        near = self.steps[-NEAR_STEPS:]  # after opening, messages may stand behind the reply
+        parts = {part.id for step in near for part in step.parts}
+        if not answered.usage or (answered.through_part and answered.through_part not in parts):
+            return
+        reply = next((step for step in near if step.id == answered.step), None)
+        self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
+        in_reply = [part for part in reply.parts if part.slot == "reply"] if reply else []
+        self.base_part = max((part.id for part in in_reply), default=answered.through_part)
+        # Thinking costs more tokens than it shows, and what is not carried costs none: then the base is only a bound.
+        self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
+        self.base_blocks = len(in_reply)
+
+    def reset_base(self) -> None:
+        """Forget what a response said of an earlier prompt: every part has to be estimated."""
+        self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
+
+    def set_size(self, total_tokens: int) -> None:
+        """Set the size of the whole prompt as it stands now."""
+        self._add_finished_steps()
+        self.base_tokens, self.base_part, self.base_is_exact = total_tokens, self.last_part, True
+        self.base_blocks = 0
 
     def size(self, counter: Counter) -> Estimate:
-        """What the next request will be: what a response said, and an estimate of what came since."""
-        tokens, margin = counter.estimate(self.counts_not_measured())
-        return Estimate((self.base_tokens or 0) + tokens, margin + LEAST_MARGIN)
+        """Return the size of the next request: what the last response said, and an estimate of what follows it."""
+        estimate, margin = counter.estimate(self.counts_not_measured())
+        return Estimate((self.base_tokens or 0) + estimate, margin + MIN_MARGIN)
 
     def tokens(self, counter: Counter) -> int:
-        """`size`, without its margin."""
+        """Return `size` without its margin."""
         return (self.base_tokens or 0) + counter.tokens(self.counts_not_measured())
 
     def counts(self) -> Counts:
-        """Of the whole request as it stands."""
-        self._seal()
-        return self.fixed() + self._counts + _counts(self.last.parts if self.last else [])
+        """Return the counts of the whole next request."""
+        self._add_finished_steps()
+        return Counts.sum([self.fixed_counts(), self._counts, *_counts(self.last.parts if self.last else [])])
+
+    def fixed_counts(self) -> Counts:
+        """Return the counts of tools, system and preamble."""
+        if self._fixed is None:
+            self._fixed = Counts.sum(self.epoch.sizes.values() if self.epoch else ())
+        return self._fixed
+
+    def counts_not_measured(self) -> Counts:
+        """Return the counts of what no response has covered yet."""
+        since = self.counts_since_base()
+        return self.counts() if since is None else since
 
     def counts_since_base(self) -> Counts | None:
-        """Of what came after the last response; None when there is none to rest on."""
+        """Return the counts of what follows the last response; None without one."""
         if self.base_tokens is None:
             return None
-        total = Counts()
-        for step in self._steps_behind(self.base_part):
-            total += _counts([part for part in step.parts if part.id > self.base_part])
-        return total
+        return Counts.sum(
+            part.counts
+            for step in self._steps_behind(self.base_part)
+            for part in step.parts
+            if part.form and part.id > self.base_part
+        )
 
-    def _steps_behind(self, part: int) -> Iterator[Step]:
-        """The steps with newer parts, newest first. Parts are committed in the order in which the prompt has them."""
-        for step in reversed(self.steps):
-            if step.parts and step.parts[-1].id <= part:
-                return
-            yield step
-
-    def unmeasured(self) -> list[str]:
-        """The texts that no response and no count has covered yet: those behind the base, or all."""
+    def texts_not_measured(self) -> list[str]:
+        """Return the texts that no response has covered yet."""
         texts: list[str] = []
         if self.base_tokens is None and self.epoch:
             texts = [blocks.dump(self.epoch.tools), *(str(block["text"]) for block in self.epoch.system)]
@@ -173,27 +190,84 @@ class PromptState:
             texts += [blocks.countable(part.form) for part in step.parts if part.form and part.id > since]
         return texts
 
-    def counts_not_measured(self) -> Counts:
-        """Of what no response and no count has covered yet."""
-        since = self.counts_since_base()
-        return self.counts() if since is None else since
-
-    def fixed(self) -> Counts:
-        if self._fixed is None:
-            self._fixed = sum(self.epoch.sizes.values() if self.epoch else (), Counts())
-        return self._fixed
+    def _steps_behind(self, part: int) -> Iterator[Step]:
+        """Yield the steps with newer parts, newest first. Parts are committed in their order in the prompt."""
+        for step in reversed(self.steps):
+            if step.parts and step.parts[-1].id <= part:
+                return
+            yield step
 
 
-def answered_by(store: Store, step: int) -> Answered:
-    """The request that a reply answered; for any other step an error that names the replies around it."""
-    known = store.prompt.request(step)
-    if known is None:
+class Scale:
+    """Tells how large a prompt really is, on which the first law rests, and learns from what responses say of it."""
+
+    def __init__(self, store: Store, window: Window, count_tokens: CountTokens | None) -> None:
+        self._store = store
+        self._window = window
+        self._count_tokens = count_tokens
+
+    def measure(self, state: PromptState) -> tuple[int, bool]:
+        """Return the size of the next request, at most, and True if the provider counted it.
+
+        If even a token for each byte would fit, the estimate does. Else the provider is asked. If it does not count, a
+        learned estimate with its margin decides, or a bound by kind of text.
+        """
+        size, base, new = state.size(self._window.counter), state.base_tokens or 0, state.texts_not_measured()
+        around = TOKENS_AROUND_BLOCK * len(new) + TOKENS_AROUND_REPLY_BLOCK * state.base_blocks
+        around += 0 if base else _tokens_around_tools(state)
+        media = 2 * state.counts_not_measured().media  # only the provider knows how large it really is
+        usable = self._window.limits.usable_tokens
+        fits_surely = base + media + around + sum(map(tokens.upper_bound, new)) <= usable
+        if fits_surely and not (media and self._count_tokens):
+            return size.tokens, False
+        counted = self._ask_provider(state)
+        if counted is not None:
+            self._window.counter.learn(state.counts(), counted)
+            state.set_size(counted)
+            return counted, True
+        if self._window.counter.learned and size.safe <= usable:
+            return size.tokens, False
+        return max(size.tokens, base + media + around + sum(map(tokens.byte_bound, new))), False
+
+    def _ask_provider(self, state: PromptState) -> int | None:
+        if self._count_tokens is None:
+            return None
+        assert state.epoch is not None
+        params = render(state.epoch, state.messages(), None, state.epoch.settings["max_output_tokens"])
+        try:
+            counted = self._count_tokens(params)
+        except Exception as error:  # noqa: BLE001 - anybody's function: the ledger names the error, a bound decides
+            self._store.ledger.write("error", reason=f"count_tokens failed: {str(error) or type(error).__name__}")
+            return None
+        if isinstance(counted, bool) or not isinstance(counted, int) or counted <= 0:
+            return None
+        return counted
+
+    def is_plausible(self, state: PromptState, usage: Usage) -> bool:
+        """Return False if this cannot be the usage of the state's request; some servers do not count."""
+        counts = state.counts()
+        text = counts.total - counts.media
+        most = math.inf if counts.media else text * MAX_COUNT_TIMES  # nobody knows what documents hold
+        return text * MIN_COUNT_SHARE <= usage.whole_input <= most
+
+    def learn(self, state: PromptState, usage: Usage) -> bool:
+        """Learn from the usage of the state's request. Return True if it told anything new."""
+        since = state.counts_since_base()
+        if since is None or state.base_tokens is None:
+            return self._window.counter.learn(state.counts(), usage.whole_input)
+        return state.base_is_exact and self._window.counter.learn(since, usage.whole_input - state.base_tokens)
+
+
+def load_request(store: Store, step: int) -> Answered:
+    """Load the request that a reply answered. For any other step an error names the nearest replies."""
+    request = store.prompt.request(step)
+    if request is None:
         around = [f"s{number}" for number in store.prompt.answered_around(step) if number is not None]
         near = f" The nearest are {' and '.join(around)}." if around else ""
         raise NotFoundError(
-            f"s{step} is no reply of the model; requests are known by the step that answered them.{near}"
+            f"s{step} is no reply of the model; requests are named by the step that answered them.{near}"
         )
-    return known
+    return request
 
 
 def _costs_what_it_shows(part: Part) -> bool:
@@ -201,9 +275,10 @@ def _costs_what_it_shows(part: Part) -> bool:
     return form is not None and form.get("type") not in blocks.THINKING and form.get("text") != markup.NO_TEXT
 
 
-def _counts(parts: list[Part]) -> Counts:
-    total = Counts()
-    for part in parts:
-        if part.form:
-            total += part.counts
-    return total
+def _counts(parts: Sequence[Part]) -> list[Counts]:
+    return [part.counts for part in parts if part.form]
+
+
+def _tokens_around_tools(state: PromptState) -> int:
+    tools = state.epoch.tools if state.epoch else []
+    return TOKENS_AROUND_TOOLS + MEMORY_TOOL_TOKENS * sum(map(blocks.is_memory_tool, tools))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pager.search.growing_array import Growing
-from pager.store import Told
+from pager.store.rows import SaidMeta
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class Sessions:
         """The part that came last; 0 for none."""
         return int(self.part[-1]) if len(self) else 0
 
-    def extend(self, told: Sequence[Told]) -> None:
+    def extend(self, told: Sequence[SaidMeta]) -> None:
         """What was said since."""
         import numpy as np
 
@@ -119,7 +119,7 @@ class Sessions:
             found.append(self.before[found[-1]])
         return _distinct(np.concatenate(found))
 
-    def _placed(self, told: Sequence[Told], first: int) -> tuple[list[int], list[int]]:
+    def _placed(self, told: Sequence[SaidMeta], first: int) -> tuple[list[int], list[int]]:
         """Of each part the position before it in its session, and the session."""
         before: list[int] = []
         session: list[int] = []

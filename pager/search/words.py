@@ -131,8 +131,8 @@ def index_text(text: str, name: str | None = None) -> str:
 
 def rebuild_index(store: Store) -> None:
     with store.transaction():
-        store.upkeep.clear_words()
-        for part, name, block in store.upkeep.said_for_words():
-            store.said.index_words(part, index_text(text_of(json.loads(block)), name))
-        for fact, text in store.upkeep.facts_for_words():
+        store.maintenance.clear_words()
+        for part, name, block in store.maintenance.said_for_words():
+            store.conversation.index_words(part, index_text(text_of(json.loads(block)), name))
+        for fact, text in store.maintenance.facts_for_words():
             store.archive.index_words(fact, index_text(text))

@@ -1,68 +1,45 @@
-"""The store: one SQLite database, and its methods by subject. Nothing outside this folder speaks SQL.
+"""All of an agent's state in one SQLite file. Nothing outside of this room speaks SQL, or builds an agent's paths.
 
->>> store = SqliteStore(directory / "pager.db", clock.zone)
->>> with store.transaction():
-...     step = store.conversation.append_step("user", "user", at=0)
+`Store` is the open database, with one table module per group of tables: `conversation` (steps, parts, calls), `said`
+(searching what was said), `archive` (facts), `core` (blocks), `prompt` (epochs, requests, residency, pins), `ledger`,
+`settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every column,
+`rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
+
+    >>> store = Store(directory / "pager.db", clock)
+    >>> with store.transaction():
+    ...     step = store.conversation.append_step("user", "user", at=0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from datetime import tzinfo
 from pathlib import Path
 
+from pager.clock import Clock
 from pager.store.archive import ArchiveTable
 from pager.store.conversation import ConversationTable
 from pager.store.core import CoreTable
 from pager.store.database import Database
-from pager.store.journal import JournalTable
-from pager.store.lists import BrowseTable
-from pager.store.maintenance import UpkeepTable
+from pager.store.ledger import LedgerTable
+from pager.store.lists import ListsTable
+from pager.store.maintenance import MaintenanceTable
 from pager.store.prompt import PromptTable
 from pager.store.said import SaidTable
-from pager.store.seam import ALWAYS, Said, Span, Store, Told
+from pager.store.settings import SettingsTable
 
-__all__ = ["ALWAYS", "Said", "Span", "SqliteStore", "Store", "Told"]
+__all__ = ["Store"]
 
 
-class SqliteStore:
-    """All of an agent's state in one file."""
+class Store(Database):
+    """The database of one agent, with its tables."""
 
-    def __init__(self, path: Path, zone: tzinfo, *, read_only: bool = False) -> None:
-        self.db = Database(path, read_only=read_only)
-        self.conversation = ConversationTable(self.db)
-        self.said = SaidTable(self.db)
-        self.archive = ArchiveTable(self.db, zone)
-        self.core = CoreTable(self.db, zone)
-        self.prompt = PromptTable(self.db)
-        self.journal = JournalTable(self.db, zone)
-        self.upkeep = UpkeepTable(self.db)
-        self.browse = BrowseTable(self.db, zone, self.archive, self.core, self.journal)
-
-    @property
-    def read_only(self) -> bool:
-        return self.db.read_only
-
-    def revision(self) -> int:
-        """Another number when another process has committed."""
-        return self.db.value("PRAGMA data_version")
-
-    def transaction(self, *, durable: bool = True) -> AbstractContextManager[None]:
-        return self.db.transaction(durable=durable)
-
-    @property
-    def in_transaction(self) -> bool:
-        return self.db.in_transaction
-
-    def undo(self) -> None:
-        self.db.undo()
-
-    def after_commit(self, action: Callable[[], None]) -> None:
-        self.db.after_commit(action)
-
-    def when_rolled_back(self, action: Callable[[], None]) -> None:
-        self.db.on_rollback = action
-
-    def close(self) -> None:
-        self.db.close()
+    def __init__(self, path: Path, clock: Clock, *, read_only: bool = False) -> None:
+        super().__init__(path, read_only=read_only)
+        self.conversation = ConversationTable(self)
+        self.said = SaidTable(self)
+        self.archive = ArchiveTable(self, clock.zone)
+        self.core = CoreTable(self, clock.zone)
+        self.prompt = PromptTable(self)
+        self.ledger = LedgerTable(self, clock)
+        self.settings = SettingsTable(self)
+        self.maintenance = MaintenanceTable(self)
+        self.lists = ListsTable(self, clock.zone, self.archive, self.core, self.ledger)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
 from pager.store.database import Database, Row, any_of
-from pager.store.seam import ALWAYS, Span
+from pager.store.rows import ALWAYS, Span
 from pager.types import Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class ArchiveTable:
     def __init__(self, db: Database, zone: tzinfo) -> None:
         self._db = db
         self._zone = zone
+        db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)")
 
     def append(
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
@@ -161,14 +162,16 @@ class ArchiveTable:
         rows = self._db.rows(sql, (any_of(words), *values, limit))
         return [(row["id"], row["score"]) for row in rows]
 
-    def holding(self, term: str) -> int:
-        """How many facts hold a word, in the form that the index gives it; true or not."""
-        self._db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)")
-        return self._db.value("SELECT doc FROM temp.fact_terms WHERE term = ?", (term,), 0)
+    def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return for each term, in the form of the word index, how many facts contain it, true or not."""
+        sql = f"SELECT term, doc FROM temp.fact_terms WHERE term IN ({','.join('?' * len(terms))})"
+        counts = {row["term"]: row["doc"] for row in self._db.rows(sql, tuple(terms))}
+        return {term: counts.get(term, 0) for term in terms}
 
     def count_searchable(self) -> int:
-        purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
-        return self._db.value("SELECT max(id) FROM facts", default=0) - purged  # no fact is ever deleted
+        # No fact is ever deleted.
+        sql = "SELECT ifnull(max(id), 0) - (SELECT count(*) FROM facts WHERE purged = 1) FROM facts"
+        return self._db.value(sql, default=0)
 
     # vectors
 
@@ -221,13 +224,17 @@ class ArchiveTable:
     def _fact(self, row: Row) -> Fact:
         until = row["valid_until"]
         return Fact(
-            number=row["id"], text=row["text"], key=row["key"], tags=tuple(json.loads(row["tags"])),
+            id=f"f{row['id']}", text=row["text"], key=row["key"], tags=tuple(json.loads(row["tags"])),
             valid_from=from_micros(row["valid_from"], self._zone),
             valid_until=None if until is None else from_micros(until, self._zone),
-            at=from_micros(row["at"], self._zone), actor=row["actor"], step=row["step"],
-            supersedes=row["supersedes"], superseded_by=row["superseded_by"], forgotten=row["forgotten"],
+            at=from_micros(row["at"], self._zone), actor=row["actor"], step=f"s{row['step']}",
+            supersedes=_id(row["supersedes"]), superseded_by=_id(row["superseded_by"]), forgotten=row["forgotten"],
             purged=bool(row["purged"]),
         )  # fmt: skip
+
+
+def _id(number: int | None) -> str | None:
+    return None if number is None else f"f{number}"
 
 
 def _fitting(at: int, tags: Sequence[str], stored: Span) -> tuple[str, list[Any]]:

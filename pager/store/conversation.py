@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
-from pager.tokens import Counts
-from pager.types import Call, Json, Part, PartKind, Slot, Step
+from pager.store.rows import Part, PartKind, Slot, Step
+from pager.types import Call, Counts, Json
 
 _CARRIED = """
   SELECT p.id, p.step, p.kind, p.slot, z.words, z.digits, z.other, z.code, z.media,
@@ -24,6 +24,11 @@ class ConversationTable:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._has_calls: bool | None = None  # None: not read yet
+        db.when_rolled_back(self._invalidate)
+
+    def _invalidate(self) -> None:
+        self._has_calls = None
 
     # steps
 
@@ -67,8 +72,10 @@ class ConversationTable:
         return self._db.rows(sql, (turn, limit))
 
     def has_calls(self) -> bool:
-        """Whether a tool was ever called in this conversation."""
-        return self._db.row("SELECT 1 FROM calls LIMIT 1") is not None
+        """Return True if a tool was ever called in this conversation."""
+        if self._has_calls is None or self._db.read_only:
+            self._has_calls = self._db.row("SELECT 1 FROM calls LIMIT 1") is not None
+        return self._has_calls
 
     def refused_turns(self, turns: Sequence[int]) -> set[int]:
         """Those of these turns that the model refused."""
@@ -94,6 +101,9 @@ class ConversationTable:
             (part, epoch, None if form is None else dump(form)),
         )
 
+    def index_words(self, part: int, text: str) -> None:
+        self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
+
     def size(self, part: int, counts: Counts) -> None:
         self._db.run("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?, ?, ?, ?)", (part, *counts))
 
@@ -114,6 +124,7 @@ class ConversationTable:
             row["id"]: Step(
                 row["id"], row["kind"], row["turn"], row["at"], [], [],
                 bool(row["continues"]), bool(row["ends_turn"]), row["stop_reason"], row["name"],
+                row["stop_reason"] == "pause_turn",
             )
             for row in self._db.rows(f"SELECT * FROM steps WHERE id IN ({ids}) ORDER BY id")
         }  # fmt: skip
@@ -136,6 +147,7 @@ class ConversationTable:
 
     def append_call(self, call_id: str, step: int, part: int) -> None:
         self._db.run("INSERT INTO calls (id, step, part) VALUES (?, ?, ?)", (call_id, step, part))
+        self._has_calls = True
 
     def call_exists(self, call_id: str) -> bool:
         return self._db.row("SELECT 1 FROM calls WHERE id = ?", (call_id,)) is not None
@@ -156,7 +168,9 @@ class ConversationTable:
         )
         blocks = [(row, json.loads(row["block"])) for row in rows]
         return [
-            Call(r["id"], b["name"], b.get("input") or {}, r["step"], r["began_at"] is not None, bool(r["waiting"]))
+            Call(
+                r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", r["began_at"] is not None, bool(r["waiting"])
+            )
             for r, b in blocks
         ]
 

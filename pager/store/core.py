@@ -24,14 +24,20 @@ class CoreTable:
     def __init__(self, db: Database, zone: tzinfo) -> None:
         self._db = db
         self._zone = zone
+        self._all_seen = False  # True: read, and nothing is unseen
+        db.when_rolled_back(self._invalidate)
 
-    def append(self, block: Block, step: int, place: int, *, unseen: bool) -> int:
+    def _invalidate(self) -> None:
+        self._all_seen = False
+
+    def append(self, block: Block, place: int, *, unseen: bool) -> int:
+        self._all_seen = self._all_seen and not unseen
         return self._db.run(
             "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
-            " actor, step, at, unseen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " actor, at, unseen, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(id), 0) FROM steps))",
             (
                 block.name, block.value, block.description, block.limit_tokens, block.used_tokens, block.read_only,
-                block.file, block.retired, place, block.actor, step, to_micros(block.at), unseen,
+                block.file, block.retired, place, block.actor, to_micros(block.at), unseen,
             ),
         )  # fmt: skip
 
@@ -57,9 +63,11 @@ class CoreTable:
         return self._db.value("SELECT max(place) FROM blocks", default=-1)
 
     def unseen(self) -> list[Block]:
-        """Blocks that changed without the agent's knowledge, as they read now."""
-        if self._db.row("SELECT 1 FROM blocks WHERE unseen = 1 LIMIT 1") is None:
-            return []  # asked before every request, and nearly always there is none
+        """Return the blocks that somebody else changed since the agent saw them, as they read now."""
+        # Needed before every request, and nearly always there is none.
+        if self._all_seen or self._db.row("SELECT 1 FROM blocks WHERE unseen = 1 LIMIT 1") is None:
+            self._all_seen = not self._db.read_only
+            return []
         names = "SELECT name FROM blocks WHERE unseen = 1"
         sql = f"{_NEWEST} WHERE b.name IN ({names}) ORDER BY b.place, b.name"
         rows = self._db.rows(sql, {"through": FOREVER})

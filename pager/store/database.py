@@ -52,7 +52,7 @@ class Database:
         self._explained = _Explained(self._explain)
         self._depth = 0
         self._after: list[Callable[[], None]] = []
-        self.on_rollback: Callable[[], None] | None = None
+        self._on_rollback: list[Callable[[], None]] = []
         with self._explained:
             if not read_only and not path.exists():
                 self._create()
@@ -197,8 +197,7 @@ class Database:
                 self._after.clear()
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-                if self.on_rollback:
-                    self.on_rollback()
+                self._rolled_back()
                 raise
             finally:
                 self._depth = 0
@@ -223,8 +222,7 @@ class Database:
                 self._connection.execute(f"ROLLBACK TO {name}")
                 self._connection.execute(f"RELEASE {name}")
             del self._after[waiting:]  # what was undone was not committed, even if the caller goes on
-            if self.on_rollback:
-                self.on_rollback()
+            self._rolled_back()
             raise
         else:
             self._connection.execute(f"RELEASE {name}")
@@ -238,8 +236,15 @@ class Database:
         if self._connection.in_transaction:
             self.run("ROLLBACK")
         self.run("PRAGMA synchronous = FULL")
-        if self.on_rollback:
-            self.on_rollback()
+        self._rolled_back()
+
+    def when_rolled_back(self, action: Callable[[], None]) -> None:
+        """Run `action` after every rollback: caches of uncommitted rows are invalid then."""
+        self._on_rollback.append(action)
+
+    def _rolled_back(self) -> None:
+        for action in self._on_rollback:
+            action()
 
     def after_commit(self, action: Callable[[], None]) -> None:
         """Run `action` when the outermost transaction has committed, never if it or the present one did not; at once
@@ -285,6 +290,10 @@ class Database:
             else:
                 high = row["id"] - 1
         return low
+
+    def revision(self) -> int:
+        """Return a number that changes when another process commits."""
+        return self.value("PRAGMA data_version")
 
     def trace(self, watch: Callable[[str], None] | None) -> None:
         """Call `watch` with every statement before it runs (crash tests kill at each COMMIT)."""

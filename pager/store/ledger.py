@@ -1,62 +1,100 @@
-"""The ledger: one line for every movement, written in the transaction that makes it.
+"""The ledger: one row for every movement, written in the transaction that makes it. SQL.
 
 Events: archive, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
-notice, epoch, digest, search, interrupted, command, index, embedder, error. `unannounced` stands in the reason of an
-eviction that the agent was not told of. `tokens` is the size of what moved; of a spill, what stays of it in view.
+notice, epoch, digest, search, interrupted, command, index, embedder, error. The reason of an eviction contains
+`unannounced` if the agent was not told of it before. `tokens` is the size of what moved; of a spill, the size of what
+stays in the prompt.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from pager.blocks import clean
-from pager.clock import Clock, to_micros
-from pager.store import Store
+from pager.blocks import clean, dump
+from pager.clock import Clock, from_micros, to_micros
+from pager.store.database import Database, Row
 from pager.types import Hit, Movement
 
 
-class Ledger:
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+class LedgerTable:
+    """Append-only; the database enforces it."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
         self._clock = clock
-        self.written = 0  # lines since it was made, undone ones too: while this stays, the ledger does
+        self.version = 0  # rows written by this process, undone ones too: while it stays the same, so does the ledger
 
     def write(
-        self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
-        step: int | None = None, **detail: Any,
-    ) -> None:  # fmt: skip
-        """One line. `step` is the newest step, from whoever knows it."""
-        if self._store.read_only:
-            return  # who only reads moves nothing
-        step = self._store.conversation.last_step() if step is None else step
-        now = to_micros(self._clock.now())
-        self.written += 1
-        known = {name: value for name, value in detail.items() if value not in (None, [])}
-        self._store.journal.write(now, step, event, page, clean(reason), actor, tokens, clean(known))
-
-    def searched(
-        self, tier: str, query: str, hits: Sequence[Hit], actor: str, *, missed: Sequence[Hit] = (), **detail: Any
-    ) -> None:  # fmt: skip
-        """A search: what was asked, what came back in its order, and what only just did not; with each part of the
-        score."""
-        told = [
-            [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in each]
-            for each in (hits, missed)
-        ]
-        self.write(
-            "search",
-            reason=f"asked of {tier}",
-            actor=actor,
-            tier=tier,
-            query=query,
-            found=told[0],
-            missed=told[1],
-            **detail,
+        self,
+        event: str,
+        page: str | None = None,
+        *,
+        reason: str = "",
+        actor: str = "pager",
+        tokens: int = 0,
+        step: int | None = None,
+        **detail: Any,
+    ) -> None:
+        """Append a row. `step` is the newest step, if the caller has it at hand. A reader writes nothing."""
+        if self._db.read_only:
+            return
+        self.version += 1
+        given = {name: value for name, value in detail.items() if value not in (None, [])}
+        self._db.run(
+            "INSERT INTO ledger (at, step, event, page, reason, actor, tokens, detail)"
+            " VALUES (?, ifnull(?, (SELECT ifnull(max(id), 0) FROM steps)), ?, ?, ?, ?, ?, ?)",
+            (to_micros(self._clock.now()), step, event, page, clean(reason), actor, tokens, dump(clean(given))),
         )
 
+    def write_search(
+        self, tier: str, query: str, hits: Sequence[Hit], actor: str, *, missed: Sequence[Hit] = (), **detail: Any
+    ) -> None:
+        """Append a search: the query, its hits in their order, and those just below the limit, with their scores."""
+        found, below = (
+            [[hit.page_id, round(hit.score, 5), {k: round(v, 5) for k, v in hit.parts.items()}] for hit in each]
+            for each in (hits, missed)
+        )
+        reason = f"asked of {tier}"
+        self.write("search", reason=reason, actor=actor, tier=tier, query=query, found=found, missed=below, **detail)
+
     def movements(
-        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None
+        self,
+        *,
+        page: str | None = None,
+        events: Sequence[str] = (),
+        after: int = 0,
+        limit: int | None = None,
+        before_step: int | None = None,
     ) -> list[Movement]:
-        """Movements in order, of one page or of some events; with `limit` the newest."""
-        return self._store.journal.movements(page=page, events=events, after=after, limit=limit)
+        """Return rows in order, of one page or of some events; with `limit` the newest ones."""
+        conditions: list[str] = ["id > ?"]
+        values: list[object] = [after]
+        if before_step is not None:
+            conditions.append("id <= ?")
+            values.append(self._db.last_before("ledger", before_step))
+        if page is not None:
+            conditions.append("page = ?")
+            values.append(page)
+        if events:
+            # The plus keeps SQLite from the index of events: a page has few rows, an event may have all.
+            plus = "+" if page is not None else ""
+            conditions.append(f"{plus}event IN ({','.join('?' * len(events))})")
+            values.extend(events)
+        sql = f"SELECT * FROM ledger WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+        rows = self._db.rows(sql, (*values, -1 if limit is None else limit))
+        return [self.movement(row) for row in reversed(rows)]
+
+    def movement(self, row: Row) -> Movement:
+        return Movement(
+            number=row["id"],
+            at=from_micros(row["at"], self._clock.zone),
+            step=f"s{row['step']}",
+            event=row["event"],
+            page_id=row["page"],
+            reason=row["reason"],
+            actor=row["actor"],
+            tokens=row["tokens"],
+            detail=json.loads(row["detail"]),
+        )

@@ -13,7 +13,7 @@ from pager.clock import from_micros
 from pager.store.archive import ArchiveTable
 from pager.store.core import CoreTable
 from pager.store.database import Database, Row, Values
-from pager.store.journal import JournalTable
+from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
 from pager.store.rows import Asked, CoreVersion, Piece, Rows, StepRow
 from pager.types import FOREVER, Fact, FactUse, Movement, Usage
@@ -28,15 +28,13 @@ FACTS = {  # what a list of facts may be of
 }
 
 
-class BrowseTable:
-    def __init__(
-        self, db: Database, zone: tzinfo, archive: ArchiveTable, core: CoreTable, journal: JournalTable
-    ) -> None:
+class ListsTable:
+    def __init__(self, db: Database, zone: tzinfo, archive: ArchiveTable, core: CoreTable, ledger: LedgerTable) -> None:
         self._db = db
         self._zone = zone
         self._archive = archive
         self._core = core
-        self._journal = journal
+        self._ledger = ledger
 
     # requests
 
@@ -129,12 +127,12 @@ class BrowseTable:
         if not events:
             total = self._db.value("SELECT max(id) FROM ledger", default=0)
             rows = self._db.rows("SELECT * FROM ledger WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
-            return Rows(total, [self._journal.movement(row) for row in rows])
+            return Rows(total, [self._ledger.movement(row) for row in rows])
         where = f"event IN ({','.join('?' * len(events))})"
         chosen = f"SELECT id FROM ledger WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"
         rows = self._db.rows(f"SELECT * FROM ledger WHERE id IN ({chosen}) ORDER BY id DESC", (*events, limit, offset))
         total = self._db.value(f"SELECT count(*) FROM ledger WHERE {where}", events)
-        return Rows(total, [self._journal.movement(row) for row in rows])
+        return Rows(total, [self._ledger.movement(row) for row in rows])
 
     def events(self) -> dict[str, int]:
         """How many rows of each event the ledger has."""
@@ -144,7 +142,7 @@ class BrowseTable:
         """The newest searches whose detail may fit one of the patterns, in order."""
         fits = " OR ".join(["detail LIKE ?"] * len(likes)) or "0"
         sql = f"SELECT * FROM ledger WHERE event = 'search' AND ({fits}) ORDER BY id DESC LIMIT ?"
-        return [self._journal.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
+        return [self._ledger.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
 
     # places that may hold a text
 

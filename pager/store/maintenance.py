@@ -8,14 +8,21 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Protocol
 
 from pager.blocks import dump
 from pager.errors import StorageError
 from pager.store.audits import AUDITS
 from pager.store.database import Database
-from pager.store.seam import Change
 from pager.types import Json
 from pager.upkeep.checksum import seal
+
+
+class Change(Protocol):
+    """Rewrites a text of the database; a text that is JSON is rewritten inside its strings."""
+
+    def __call__(self, text: str, *, is_json: bool) -> str: ...
+
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
@@ -48,7 +55,7 @@ def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
     return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
 
 
-class UpkeepTable:
+class MaintenanceTable:
     def __init__(self, db: Database) -> None:
         self._db = db
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
-from pager.tokens import Counts
-from pager.types import FOREVER, Answered, Epoch, Pin, Residency, Usage
+from pager.store.rows import Answered, Epoch, Pin
+from pager.types import FOREVER, Counts, Residency, Usage
 
 
 class PromptTable:
@@ -16,6 +16,11 @@ class PromptTable:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._pins: list[Pin] | None = None  # None: not read yet
+        db.when_rolled_back(self._invalidate)
+
+    def _invalidate(self) -> None:
+        self._pins = None
 
     # epochs
 
@@ -50,7 +55,7 @@ class PromptTable:
 
     # requests
 
-    def answered(self, request: Answered, at: int) -> None:
+    def save_request(self, request: Answered, at: int) -> None:
         usage = request.usage
         self._db.run(
             "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -135,7 +140,7 @@ class PromptTable:
         )
         return [int(row["page"][1:]) for row in rows]
 
-    def stays(self, page: str) -> list[Residency]:
+    def residencies(self, page: str) -> list[Residency]:
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
 
     def how_resident(self, page: str) -> set[str]:
@@ -148,18 +153,22 @@ class PromptTable:
     def pin(self, page: str, offset: int, length: int, tokens: int, step: int, actor: str, *, unseen: bool) -> None:
         row = (page, offset, length, tokens, step, actor, unseen)
         self._db.run("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._pins = None
 
-    def unpin(self, page: str) -> bool:
-        had = self._db.row("SELECT 1 FROM pins WHERE page = ?", (page,)) is not None
+    def unpin(self, page: str) -> None:
         self._db.run("DELETE FROM pins WHERE page = ?", (page,))
-        return had
+        self._pins = None
 
     def pins(self) -> list[Pin]:
-        rows = self._db.rows("SELECT * FROM pins ORDER BY step, page")
-        return [Pin(row["page"], row["offset"], row["length"], row["tokens"], bool(row["unseen"])) for row in rows]
+        """Return all pins, oldest first. They are needed before every request, so they are read once."""
+        if self._pins is None or self._db.read_only:
+            rows = self._db.rows("SELECT * FROM pins ORDER BY step, page")
+            self._pins = [Pin(r["page"], r["offset"], r["length"], r["tokens"], bool(r["unseen"])) for r in rows]
+        return list(self._pins)
 
     def pins_seen(self) -> None:
         self._db.run("UPDATE pins SET unseen = 0 WHERE unseen = 1")
+        self._pins = None
 
 
 def _epoch(row: Row) -> Epoch:
@@ -184,5 +193,5 @@ def answered_of(row: Row) -> Answered:
 
 
 def _stay(row: Row) -> Residency:
-    until = row["until_step"]
-    return Residency(row["page"], row["how"], row["from_step"], None if until == FOREVER else until, row["reason"])
+    until = None if row["until_step"] == FOREVER else f"s{row['until_step']}"
+    return Residency(row["page"], row["how"], f"s{row['from_step']}", until, row["reason"])

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pager.store.database import Database, Row
+from pager.store.rows import Said, SaidMeta
 from pager.store.schema import TOKENIZER
-from pager.store.seam import Said, Told
 from pager.types import FOREVER
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SAID = "SELECT p.id, p.step, s.role, s.name, p.at, p.block FROM parts p JOIN steps s ON s.id = p.step"
-# Of this connection alone and in its memory: a question, to see what the index makes of its words; and the index
-# word by word, with every place where a word stands.
-_BESIDE = (
+# In the memory of this connection: texts, to see what the word index makes of them; and that index word by word, with
+# every place where a word stands.
+_TEMPORARY = (
     f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked USING fts5 (text, tokenize='{TOKENIZER}')",
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_terms USING fts5vocab (temp, asked, instance)",
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.said_terms USING fts5vocab (main, said_words, instance)",
@@ -30,13 +30,12 @@ class SaidTable:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        for sql in _TEMPORARY:
+            db.run(sql)
 
     # words and neighbours
 
-    def index_words(self, part: int, text: str) -> None:
-        self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
-
-    def told(self, after: int) -> list[Told]:
+    def told(self, after: int) -> list[SaidMeta]:
         """What is known of every searchable part beyond `after` but its text, in the order in which they came."""
         sql = (
             "SELECT p.id, p.step, p.at, s.kind, s.role, s.name, s.session, d.sz FROM parts p"
@@ -44,18 +43,21 @@ class SaidTable:
             " WHERE p.searchable = 1 AND p.id > ? ORDER BY p.id"
         )
         return [
-            Told(part, step, at, kind, role, name, session, _varint(size))
+            SaidMeta(part, step, at, kind, role, name, session, _varint(size))
             for part, step, at, kind, role, name, session, size in self._db.rows(sql, (after,))
         ]
 
-    def terms(self, text: str) -> list[str]:
-        """The distinct words of a text in the form in which the index holds them, in their order."""
-        for sql in _BESIDE:
-            self._db.run(sql)
-        self._db.run("INSERT OR REPLACE INTO temp.asked (rowid, text) VALUES (1, ?)", (text,))
-        rows = self._db.rows("SELECT term, min(offset) AS place FROM temp.asked_terms GROUP BY term ORDER BY place")
-        self._db.run("DELETE FROM temp.asked WHERE rowid = 1")
-        return [row["term"] for row in rows]
+    def terms(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return for each text its distinct words, in their order and in the form of the word index."""
+        rows = [value for pair in enumerate(texts) for value in pair]
+        self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
+        terms: list[list[str]] = [[] for _ in texts]
+        for row in self._db.rows(
+            "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
+        ):
+            terms[row["doc"]].append(row["term"])
+        self._db.run("DELETE FROM temp.asked")
+        return terms
 
     def places(self, term: str) -> NDArray[np.int64]:
         """The parts that hold a term, ascending, each as often as it does. The term is one that `terms` gave."""

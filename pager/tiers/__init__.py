@@ -1,1 +1,119 @@
-"""tiers."""
+"""The three tiers of a memory, and what moves between them.
+
+`core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts; `pages` reads any of
+them by id and pins it, `prefetch` puts facts behind a message unasked. `Tiers` joins them for one agent. The facades
+and the rooms `prompt`, `inspect` and `upkeep` may call this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import getattr_static
+from pathlib import Path
+from typing import Any, Literal
+
+from pager.arguments import whole_number
+from pager.clock import Clock
+from pager.errors import NotFoundError, RejectedError
+from pager.store import Store
+from pager.tiers.archive import Archive
+from pager.tiers.core import Core
+from pager.tiers.pages import Pages
+from pager.tiers.recall import Recall
+from pager.tokens.counter import Window
+from pager.types import Fact, Movement, read_page_id, read_step_id
+from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
+from pager.vectors.embedding import Embedding
+from pager.vectors.facts import Meaning
+from pager.vectors.index import VectorIndex
+from pager.vectors.indexing import Indexing, StoredVectors
+from pager.vectors.turns import SaidMeaning
+
+EmbedderChoice = Embedder | Literal["default"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The tiers of one agent."""
+
+    store: Store
+    core: Core
+    archive: Archive
+    recall: Recall
+    pages: Pages
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        clock: Clock,
+        window: Window,
+        embedder: EmbedderChoice,
+        *,
+        index: VectorIndex | None = None,
+        index_directory: Path | None = None,
+    ) -> Tiers:
+        """Join the tiers. A writer gives an index, or the directory for Chroma's. Loads no weights and no Chroma."""
+        pages = Pages(store, clock, window)
+        facts = _meaning_of_facts(store, clock, embedder, index, index_directory)
+        turns = SaidMeaning(store, facts.embedding) if facts else None
+        return cls(
+            store=store,
+            core=Core(store, clock, window.limits.core_tokens),
+            archive=Archive(store, clock, pages, facts),
+            recall=Recall(store, clock, turns),
+            pages=pages,
+        )
+
+    def invalidate(self) -> None:
+        """Read again at the next use whatever is cached: an interrupt may have left it half done."""
+        self.recall.forget()
+        if self.archive.meaning:
+            self.archive.meaning.forget()
+
+    def fact(self, page_id: str) -> Fact:
+        kind, number = read_page_id(page_id)
+        if kind != "f":
+            raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
+        return self.archive.fact(number)
+
+    def ledger(
+        self, *, page: str | None, events: Sequence[str], after: int, limit: int | None, at: str | None
+    ) -> list[Movement]:
+        """Return movements of the ledger, with its arguments checked."""
+        if not isinstance(events, list | tuple | set | frozenset):
+            raise RejectedError(f"events is {events!r:.100}; give a list of texts.")
+        whole_number(after, "after")
+        if limit is not None:
+            whole_number(limit, "limit")
+        step = None if at is None else read_step_id(at)
+        return self.store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
+
+
+def is_embedder(value: Any) -> bool:
+    """Return True for an object with the attributes of an Embedder; a dimension may be slow to read, so it is not."""
+    names = ("fingerprint", "dimension", "embed")
+    return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
+
+
+def _meaning_of_facts(
+    store: Store, clock: Clock, choice: EmbedderChoice, index: VectorIndex | None, index_directory: Path | None
+) -> Meaning | None:
+    if choice is None:
+        return None
+    try:
+        embedder = default_embedder() if choice == "default" else choice
+    except EmbedderUnavailableError as error:
+        logged = store.ledger.movements(events=["embedder"], limit=1)
+        if not logged or logged[-1].reason != str(error):  # once, not at every opening
+            store.ledger.write("embedder", reason=str(error))
+        return None
+    if index is None and index_directory is not None:
+        from pager.vectors.chroma.index import ChromaIndex
+
+        path = store.path
+        source = StoredVectors(lambda: Store(path, clock, read_only=True), embedder)
+        index = ChromaIndex(index_directory, source)
+    embedding = Embedding(store, store.ledger, embedder, clock)
+    return Meaning(store, embedding, Indexing(store, embedding, index) if index else None)

@@ -7,40 +7,40 @@ evictions; all pins share a fifth of the window.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from pager import blocks, markup, tokens
 from pager.arguments import whole_number
 from pager.clock import Clock, to_micros
 from pager.errors import NotFoundError, RejectedError
-from pager.limits import PINNED_SHARE, Limits
+from pager.limits import PINNED_SHARE
 from pager.store import Store
-from pager.store.ledger import Ledger
-from pager.tokens.counter import Counter
-from pager.types import Json, PageText, Pin, read_page_id
+from pager.store.rows import Pin
+from pager.tokens.counter import Window
+from pager.types import Json, PageText, read_page_id
 
 PAGED_OUT = "paged out"
-WORDS_AROUND_TOKENS = 60  # of what is told about a piece beside its text
+WORDS_AROUND_TOKENS = 60  # what an answer says about a piece beside its text
+_WHERE = {
+    "step": "as a step of this conversation",
+    "request": "as the request that opens this conversation",
+    "pinned": "pinned",
+}
 
 
 class Pages:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ledger: Ledger,
-        limits: Callable[[], Limits],
-        counter: Callable[[], Counter],
-    ) -> None:
+    """Reads pages, and keeps some of them in the prompt."""
+
+    def __init__(self, store: Store, clock: Clock, window: Window) -> None:
         self._store = store
         self._clock = clock
-        self._ledger = ledger
-        self._limits = limits
-        self._counter = counter
+        self._window = window
+
+    # reading
 
     def text(self, page_id: str) -> str:
-        """The whole page, verbatim."""
+        """Return the whole page, verbatim."""
         kind, number = read_page_id(page_id)
         if kind == "f":
             return self._fact_text(page_id, number)
@@ -49,7 +49,7 @@ class Pages:
         row = self._store.conversation.original(number)
         if row is None or row["kind"] != "said":
             raise NotFoundError(f"there is no page {page_id!r}; search_recall finds steps by their words.")
-        if row["purged"] or self._ledger.movements(page=str(page_id), events=["purge"]):
+        if row["purged"] or self._store.ledger.movements(page=str(page_id), events=["purge"]):
             raise NotFoundError(f"the page {page_id} was purged; its text is gone for good.")
         return blocks.text_of(json.loads(row["block"]))
 
@@ -67,46 +67,28 @@ class Pages:
             raise NotFoundError(f"there is no step {page_id!r}; search_recall finds steps by their words.")
         if row["purged"]:
             raise NotFoundError(f"the step {page_id} was purged; its text is gone for good.")
-        said = (b for b in self._store.conversation.originals(number) if b.get("type") not in blocks.THINKING)
-        return "\n".join(blocks.text_of(block) for block in said)
+        originals = self._store.conversation.originals(number)
+        return "\n".join(blocks.text_of(block) for block in originals if block.get("type") not in blocks.THINKING)
 
-    def _media(self, page_id: str) -> list[Json]:
-        kind, number = read_page_id(page_id)
-        row = self._store.conversation.original(number) if kind == "x" else None
-        held = [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
-        return [item for block in held for item in blocks.media_in(block)]
-
-    def piece(self, pin: Pin) -> str:
-        return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
-
-    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str, holder: int | None) -> PageText:
-        """A page from a character on, at most a part's worth. `holder` is the step that will carry it, if any."""
+    def read(self, page_id: str, offset: int = 0) -> PageText:
+        """Return a piece of a page from a character on, no larger than a part may be. Writes nothing."""
         page_id = str(read_page_id(page_id))
         text = self.text(page_id)
         if whole_number(offset, "offset") < 0 or offset > len(text):
             raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)
-        here = PageText(
-            page_id, piece, offset, end if end < len(text) else None, len(text), self._where(page_id, offset),
-            () if offset else tuple(self._media(page_id)),
-        )  # fmt: skip
-        with self._store.transaction():
-            size = self._counter().tokens(tokens.count(piece))
-            step = self._store.conversation.last_step()
-            if pin:
-                self._pin(page_id, offset, len(piece), actor, unseen=actor != "agent")
-            if holder is not None and not here.where:
-                self._store.prompt.enter(page_id, "paged_in", step, holder)
-            if page_id.startswith("f"):
-                self._store.archive.used([int(page_id[1:])], to_micros(self._clock.now()))
-            why = "read, to be pinned" if pin else "read"
-            self._ledger.write("page_in", page_id, reason=why, actor=actor, tokens=size, offset=offset, pin=pin)
-        return here
+        media = () if offset else tuple(self._media(page_id))
+        return PageText(page_id, piece, offset, end if end < len(text) else None, len(text), media=media)
+
+    def _media(self, page_id: str) -> list[Json]:
+        kind, number = read_page_id(page_id)
+        row = self._store.conversation.original(number) if kind == "x" else None
+        found = [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
+        return [item for block in found for item in blocks.media_in(block)]
 
     def _at_most_a_part(self, text: str) -> str:
-        limit = self._limits().max_part_tokens - WORDS_AROUND_TOKENS
-        counter = self._counter()
+        counter, limit = self._window.counter, self._window.limits.max_part_tokens - WORDS_AROUND_TOKENS
         plain = max(8, int(limit / max(counter.ratios[:4])))
         piece = tokens.head(text, plain)
         if len(piece) < len(text):
@@ -116,20 +98,41 @@ class Pages:
             piece = wider if counter.tokens(tokens.count(wider)) <= limit else piece
         return piece or text[:1]
 
+    # paging in
+
+    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str, holder: int | None) -> PageText:
+        """Read a piece for somebody, and pin it if asked. `holder` is the step whose result will carry it, if any."""
+        page = self.read(page_id, offset)
+        page = replace(page, where=self._where(page.page_id, offset))
+        with self._store.transaction():
+            size = self._window.counter.tokens(tokens.count(page.text))
+            step = self._store.conversation.last_step()
+            if pin:
+                self._pin(page.page_id, offset, len(page.text), actor, unseen=actor != "agent")
+            if holder is not None and not page.where:
+                self._store.prompt.enter(page.page_id, "paged_in", step, holder)
+            if page.page_id.startswith("f"):
+                self._store.archive.used([int(page.page_id[1:])], to_micros(self._clock.now()))
+            why = "read, to be pinned" if pin else "read"
+            self._store.ledger.write(
+                "page_in", page.page_id, reason=why, actor=actor, tokens=size, offset=offset, pin=pin
+            )
+        return page
+
     def _where(self, page_id: str, offset: int) -> str:
-        """How the page is in view already, for a first piece."""
-        how = self._store.prompt.how_resident(page_id) if not offset else set[str]()
-        # A page that was paged out leaves when the next epoch opens; a pin that waits is told with the next request.
-        pinned = not offset and page_id in {pin.page_id for pin in self._store.prompt.pins()}
-        how = how - {"pinned"} | ({"pinned"} if pinned else set[str]())
-        places = {
-            "step": f"{page_id} is in view, as a step of this conversation",
-            "request": f"{page_id} is in view, as the request that opens this conversation",
-            "pinned": f"{page_id} is in view, pinned",
-        }
-        return next((place for way, place in places.items() if way in how), "")
+        """Say how the first piece of a page is in the prompt already; an empty text if it is not."""
+        if offset:
+            return ""
+        # A page that was paged out leaves when the next epoch opens; an unseen pin enters with the next request.
+        pinned = {"pinned"} if page_id in {pin.page_id for pin in self._store.prompt.pins()} else set[str]()
+        ways = self._store.prompt.how_resident(page_id) - {"pinned"} | pinned
+        return next((f"{page_id} is in view, {words}" for way, words in _WHERE.items() if way in ways), "")
 
     # pins
+
+    def piece(self, pin: Pin) -> str:
+        """Return the text of a pin."""
+        return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
 
     def _pin(
         self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool, why: str = "to stay in view"
@@ -139,10 +142,9 @@ class Pages:
             raise RejectedError(
                 f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in when needed."
             )
-        size = self._counter().tokens(tokens.count(markup.pinned(page_id, text)))
+        size = self._window.counter.tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
-        limit = self._limits().of_usable(PINNED_SHARE)
-        used = sum(pin.tokens for pin in others)
+        limit, used = self._window.limits.of_usable(PINNED_SHARE), sum(pin.tokens for pin in others)
         if used + size > limit:
             names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
             raise RejectedError(
@@ -153,55 +155,54 @@ class Pages:
         self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
         if not unseen:
             self._enter(page_id, step)
-        self._ledger.write("pin", page_id, reason=why, actor=actor, tokens=size)
+        self._store.ledger.write("pin", page_id, reason=why, actor=actor, tokens=size)
 
     def _enter(self, page_id: str, step: int) -> None:
-        if "pinned" not in self._store.prompt.how_resident(page_id):  # as one is that was just paged out
+        if "pinned" not in self._store.prompt.how_resident(page_id):  # it is, if it was just paged out
             self._store.prompt.enter(page_id, "pinned", step)
 
-    def shown(self) -> None:
-        """The pins that waited are in the prompt now, behind the newest step or in a new epoch."""
+    def mark_shown(self) -> None:
+        """Record that unseen pins are in the prompt now, behind the newest step or in a new epoch."""
         step = self._store.conversation.last_step()
         for pin in self._store.prompt.pins():
             self._enter(pin.page_id, step)
         self._store.prompt.pins_seen()
 
     def release_unpinned(self) -> None:
-        """What was unpinned stood in the prompt until this epoch opened."""
+        """Record that unpinned pages, which stayed until this epoch opened, are gone."""
         pins, step = {pin.page_id for pin in self._store.prompt.pins()}, self._store.conversation.last_step()
         for stay in self._store.prompt.resident():
             if stay.how == "pinned" and stay.page_id not in pins:
-                told = self._ledger.movements(page=stay.page_id, events=["unpin"], limit=1)
-                self._store.prompt.leave(stay.page_id, "pinned", step, (told[0].reason if told else "") or PAGED_OUT)
+                rows = self._store.ledger.movements(page=stay.page_id, events=["unpin"], limit=1)
+                reason = (rows[0].reason if rows else "") or PAGED_OUT
+                self._store.prompt.leave(stay.page_id, "pinned", step, reason)
 
     def unpin(self, page_id: str, actor: str, reason: str = PAGED_OUT) -> None:
-        """The page leaves the prompt when the next epoch opens: what was sent stays as it is."""
+        """Let a page leave the prompt when the next epoch opens: what was sent stays as it is."""
         page_id = str(read_page_id(page_id))
         with self._store.transaction():
             sizes = {pin.page_id: pin.tokens for pin in self._store.prompt.pins()}
             if page_id not in sizes:
                 names = ", ".join(sizes)
-                raise NotFoundError(
-                    f"{page_id} is not pinned; " + (f"pinned are {names}." if names else "nothing is pinned.")
-                )
+                which = f"pinned are {names}." if names else "nothing is pinned."
+                raise NotFoundError(f"{page_id} is not pinned; {which}")
             self._store.prompt.unpin(page_id)
-            self._ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
+            self._store.ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
 
-    def follow(self, old: int, new: int | None, reason: str) -> None:
-        """A pinned fact that was superseded hands its pin to its successor; one that ended loses it."""
-        page = f"f{old}"
-        if page not in {pin.page_id for pin in self._store.prompt.pins()}:
+    def move_pin(self, old: str, new: str | None, reason: str) -> None:
+        """Move the pin of a superseded fact to its successor; unpin a fact that ended."""
+        if old not in {pin.page_id for pin in self._store.prompt.pins()}:
             return
-        self.unpin(page, "pager", reason)
+        self.unpin(old, "pager", reason)
         if new is not None:
-            text = self.text(f"f{new}")
+            length = len(self._at_most_a_part(self.text(new)))
             # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
             with suppress(RejectedError):
-                self._pin(f"f{new}", 0, len(self._at_most_a_part(text)), "pager", unseen=True, why=f"as {page} was")
+                self._pin(new, 0, length, "pager", unseen=True, why=f"as {old} was")
 
-    def keep_within_limit(self) -> None:
-        """A window that shrinks leaves less room for pins: what is too large by itself goes, then the oldest."""
-        limit = self._limits().of_usable(PINNED_SHARE)
+    def fit_pins(self) -> None:
+        """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""
+        limit = self._window.limits.of_usable(PINNED_SHARE)
         pins = sorted(self._store.prompt.pins(), key=lambda pin: pin.tokens <= limit)
         while pins and sum(pin.tokens for pin in pins) > limit:
             self.unpin(pins.pop(0).page_id, "pager", f"pinned pages share {limit} tokens of a smaller window")

@@ -18,8 +18,8 @@ from pager.search import dates
 from pager.search.neighbours import Sessions
 from pager.search.ranking import Ranking
 from pager.search.words import excerpt, index_text, words
-from pager.store import Said, Store
-from pager.store.ledger import Ledger
+from pager.store import Store
+from pager.store.rows import Said
 from pager.types import Hit, Json
 from pager.vectors.turns import SaidMeaning
 
@@ -30,15 +30,14 @@ OLDEST_YEARS = 30  # "in May" means any May of the last so many years
 
 
 class Recall:
-    def __init__(self, store: Store, clock: Clock, ledger: Ledger, meaning: SaidMeaning | None) -> None:
+    def __init__(self, store: Store, clock: Clock, meaning: SaidMeaning | None) -> None:
         self._store = store
         self._clock = clock
-        self._ledger = ledger
         self.meaning = meaning
-        self.recorded: list[int] = []  # committed steps that whoever recorded them will embed
         self._turns: Sessions | None = None
         self._purges: str | None = None
         self._is_undoable = False  # what is known of the turns was read within a transaction that goes on
+        store.when_rolled_back(self.forget_undone)
 
     def forget(self) -> None:
         """Something was cut off, purged or made anew: what is known of the turns is read again."""
@@ -70,7 +69,7 @@ class Recall:
                 number, "said", "user", block, moment, searchable=bool(text.strip())
             )
             if text.strip():
-                self._store.said.index_words(part, index_text(block["text"], name))
+                self._store.conversation.index_words(part, index_text(block["text"], name))
                 self._store.said.owe([number])
         return number
 
@@ -98,7 +97,7 @@ class Recall:
         if self.meaning and (why := self.meaning.embedding.missing):
             span["without_meaning"] = why
         with self._store.transaction(durable=False):
-            self._ledger.searched("recall", str(clean(query)), hits, actor, missed=missed, **span)
+            self._store.ledger.write_search("recall", str(clean(query)), hits, actor, missed=missed, **span)
         return hits
 
     def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
@@ -126,7 +125,7 @@ class Recall:
 
     def _known_turns(self) -> Sessions:
         """All turns, up to the newest."""
-        purges = self._store.journal.get("purges")
+        purges = self._store.settings.get("purges")
         if self._turns is None or purges != self._purges:
             self.forget()
             self._turns, self._purges = Sessions(), purges
@@ -146,7 +145,7 @@ class Recall:
         return ranking
 
     def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
-        for term in self._store.said.terms(" ".join(asked)):
+        for term in self._store.said.terms([" ".join(asked)])[0]:
             ranking.add_word(self._store.said.places(term))
 
     def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from pager.tokens.text import ZERO, Counts, byte_bound, count, exceeds, head, tail, total, upper_bound
+from pager.tokens.text import byte_bound, count, exceeds, head, tail, total, upper_bound
+from pager.types import ZERO, Counts
 
 __all__ = ["ZERO", "Counts", "byte_bound", "count", "exceeds", "head", "tail", "total", "upper_bound"]

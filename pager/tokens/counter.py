@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
 
+from pager import blocks
 from pager.errors import StorageError
-from pager.tokens import Counts
+from pager.limits import Limits
+from pager.tokens import media, text
+from pager.types import Counts, Json
 
 KINDS = len(Counts._fields)
 PESSIMISTIC = Counts(16, 25, 25, 17, 12)  # tenths of a token per tiktoken token, by kind
@@ -35,6 +39,8 @@ BOUNDS = ((0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.9, 4.0))
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
 MESSAGE_OVERHEAD = Counts(code=3)
+MEDIA_PARTS = 4  # an image cannot be read on in pieces, so it may be as large as several parts
+SURELY_TOO_LARGE = 8  # times the limit: such a text is not even counted
 
 
 class Estimate(NamedTuple):
@@ -90,6 +96,17 @@ class Counter:
     def tokens(self, counts: Counts) -> int:
         return math.ceil(sum(map(mul, self.ratios, counts)))
 
+    def is_too_large(self, block: Json, limit_tokens: int) -> bool:
+        """Return True if a block has more than `limit_tokens`. Quick for blocks of many megabytes, too."""
+        if any(media.tokens(item) > MEDIA_PARTS * limit_tokens for item in blocks.media_in(block)):
+            return True
+        content = blocks.countable(block)
+        if len(content) * 4 <= limit_tokens:
+            return False
+        if text.exceeds(content, SURELY_TOO_LARGE * limit_tokens):
+            return True
+        return self.tokens(text.count(content)) > limit_tokens
+
     def learn(self, counts: Counts, true_tokens: int) -> bool:
         """A response said that text of these counts was `true_tokens`; whether it is believed, and told anything."""
         total = counts.total
@@ -141,3 +158,18 @@ def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
         done = sum(matrix[pivot][column] * right[column] for column in range(pivot + 1, size))
         right[pivot] = (right[pivot] - done) / matrix[pivot][pivot]
     return right
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The limits of an agent's window, and the counter of its model: what decides whether something fits."""
+
+    limits: Limits
+    counter: Counter
+
+
+def count_block(block: Json) -> Counts:
+    """Return the counts of a content block, media included, with a little for the block itself."""
+    counts = [text.count(blocks.countable(block)), MESSAGE_OVERHEAD]
+    counts += [Counts(media=media.tokens(item)) for item in blocks.media_in(block)]
+    return Counts.sum(counts)

@@ -22,12 +22,12 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from operator import add, sub
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pager.errors import PagerError
+from pager.types import Counts
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -51,30 +51,6 @@ PATTERN = "|".join(
         r"\s+",
     ]
 )
-
-
-class Counts(NamedTuple):
-    """Tokens by kind of text, because other tokenizers differ from tiktoken by a different factor for each."""
-
-    words: int = 0  # ASCII letters, with the space before them
-    digits: int = 0  # any ASCII digit
-    other: int = 0  # anything beyond ASCII: other scripts, accented letters, emoji
-    code: int = 0  # punctuation, symbols, runs of white space, and letters glued to them, as in "(self"
-    media: int = 0  # images and documents; no text gives any
-
-    @property
-    def total(self) -> int:
-        return sum(self)
-
-    # A tuple's + would append. Here it adds up, so that `sum(counts, ZERO)` is a Counts.
-    def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Counts(*map(add, self, more))
-
-    def __sub__(self, less: Counts) -> Counts:
-        return Counts(*map(sub, self, less))
-
-
-ZERO = Counts()
 
 
 def count(text: str) -> Counts:

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from pager import tokens
 from pager.errors import PagerError
-from pager.prompt import render as window
 from pager.prompt.prompt import rebuild
+from pager.prompt.render import unpaired_calls
 from pager.search import words
 from pager.store import Store
 from pager.types import Problem
@@ -22,10 +22,10 @@ from pager.vectors.turns import SaidMeaning
 
 
 def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
-    damage = [Problem("pager.db", text) for text in store.upkeep.damage()]
+    damage = [Problem("pager.db", text) for text in store.maintenance.damage()]
     if damage:
         return damage  # what a damaged file says about anything else is worth nothing
-    found = [Problem(law, text) for law, text in store.upkeep.audit()]
+    found = [Problem(law, text) for law, text in store.maintenance.audit()]
     found += _words(store, fix=fix)
     found += _core(store, fix=fix)
     found += _last_request(store)
@@ -36,7 +36,7 @@ def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fi
 
 
 def _words(store: Store, *, fix: bool) -> list[Problem]:
-    missing = store.upkeep.words_missing()
+    missing = store.maintenance.words_missing()
     if missing and fix:
         words.rebuild_index(store)
     return [Problem("words", text, fix) for text in missing]
@@ -61,7 +61,7 @@ def _last_request(store: Store) -> list[Problem]:
     if step is None:
         return []
     try:
-        unpaired = window.unpaired(rebuild(store, step)["messages"])
+        unpaired = unpaired_calls(rebuild(store, step)["messages"])
     except (PagerError, KeyError, IndexError, ValueError) as error:
         return [Problem("law 10", f"the request of s{step} cannot be made again: {error!r}")]
     return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
@@ -75,7 +75,7 @@ def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
         found.append(Problem("vectors", f"{missing} facts have no vector and are found by words only", fix))
     if fix and found:
         for fact in store.archive.wrong_vectors(meaning.dimension):
-            store.upkeep.drop_vector(fact)
+            store.maintenance.drop_vector(fact)
         owe_vector(store)
         # Without an embedder they stay as they are, and the next check says so again.
         with suppress(EmbedderUnavailableError):

@@ -20,7 +20,6 @@ from pager.blocks import clean, dump
 from pager.clock import Clock, to_micros
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
-from pager.store.ledger import Ledger
 
 FOLDER = "inbox"
 REJECTED = "rejected"
@@ -122,11 +121,10 @@ def _printable(name: str) -> str:
 class Inbox:
     """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
 
-    def __init__(self, directory: Path, store: Store, clock: Clock, ledger: Ledger) -> None:
+    def __init__(self, directory: Path, store: Store, clock: Clock) -> None:
         self._folder = directory / FOLDER
         self._store = store
         self._clock = clock
-        self._ledger = ledger
 
     def take(self, apply: Apply, *, may_speak: bool) -> int:
         """Carry out what waits, each exactly once; how many took effect now."""
@@ -146,7 +144,7 @@ class Inbox:
 
     def unpack(self) -> None:
         """Of an imported copy: what waited for its owner waits again; what was taken meanwhile has its effect once."""
-        held = self._store.journal.get(PACKED)
+        held = self._store.settings.get(PACKED)
         if held is None:
             return
         try:
@@ -161,17 +159,17 @@ class Inbox:
                 f"{self._folder} cannot be written ({error.strerror}). Check its rights and space."
             ) from None
         with self._store.transaction():
-            self._store.journal.put(PACKED, None)
+            self._store.settings.put(PACKED, None)
 
     def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
         """The file goes when its effect is committed, which in a caller's transaction is later."""
         name = _printable(path.stem)
-        fresh = self._store.journal.command(name) is None
+        fresh = self._store.settings.command(name) is None
         if fresh:
             with self._store.transaction():
                 outcome = self._outcome(kind, arguments, apply)
-                self._store.journal.take_command(name, to_micros(self._clock.now()), kind, outcome)
-                self._ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
+                self._store.settings.save_command(name, to_micros(self._clock.now()), kind, outcome)
+                self._store.ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
         self._store.after_commit(lambda: path.unlink(missing_ok=True))
         return fresh
 
@@ -192,6 +190,6 @@ class Inbox:
             path.rename(aside / path.name)
         except OSError:
             return  # it stays and harms nobody; the next step tries again
-        self._ledger.write(
+        self._store.ledger.write(
             "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=_printable(path.name)
         )

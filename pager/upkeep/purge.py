@@ -16,12 +16,11 @@ from pathlib import Path
 
 from pager import tokens
 from pager.blocks import dump, media_in, text_block, text_of
-from pager.conversation import sizes as sizing
 from pager.errors import StorageError
 from pager.search import words
 from pager.store import Store
-from pager.store.ledger import Ledger
 from pager.tiers.pages import Pages
+from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
 from pager.upkeep.eraser import PURGED, Eraser, made_of
 from pager.vectors.embedder import EmbedderUnavailableError
@@ -32,7 +31,7 @@ MOVED_FROM = "from the core block "  # as the ledger says it
 
 
 def purge(
-    store: Store, ledger: Ledger, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
+    store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
 ) -> int:  # fmt: skip
     """Scrub the database, and the files of the `inbox`; how many places were cleaned. `finish` has to follow.
 
@@ -46,25 +45,25 @@ def purge(
     )
     files = _clean_files(inbox, eraser, since) if inbox else set[str]()
     with store.transaction():
-        store.journal.put("purging", str(page))
-        store.journal.put("purges", str(int(store.journal.get("purges") or 0) + 1))
-        facts = store.upkeep.facts_for_words()
+        store.settings.put("purging", str(page))
+        store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
+        facts = store.maintenance.facts_for_words()
         equal = [PageId("f", fact) for fact, text in facts if eraser.plain(text) == PURGED != text]
         equal = [fact for fact in equal if fact != page]
         gone, touched = _pages_around(store, page)
         gone, touched = [*gone, *equal], [*touched, *equal]
-        for part in store.upkeep.asides_naming([str(each) for each in touched]):
-            store.upkeep.overwrite_part(part, emptied)
+        for part in store.maintenance.asides_naming([str(each) for each in touched]):
+            store.maintenance.overwrite_part(part, emptied)
         _scrub_preambles(store, touched)
         for each in [page, *equal]:
             if each.kind == "f":
                 _scrub_links(store, str(each), eraser)
             _remove_page(store, each.kind, each.number)
         _scrub_errors(store, files)
-        changed = store.upkeep.rewrite(eraser.change)
+        changed = store.maintenance.rewrite(eraser.change)
         for table, row in changed:
             if table == "facts":
-                store.upkeep.drop_vector(row)  # it was made from the text that is gone
+                store.maintenance.drop_vector(row)  # it was made from the text that is gone
                 owe_vector(store)
             elif table == "parts":
                 store.said.renew_vector(row)
@@ -77,9 +76,11 @@ def purge(
         store.prompt.end_epoch(store.conversation.last_step())
         places = 1 + len(equal) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}
-        ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
+        store.ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
         for each in equal:
-            ledger.write("purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1)
+            store.ledger.write(
+                "purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1
+            )
     return places
 
 
@@ -110,17 +111,17 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
 
 def _scrub_errors(store: Store, files: set[str]) -> None:
     """What is told of a file that was set aside may quote a piece of it."""
-    for row in store.journal.movements(events=["error"]) if files else ():
+    for row in store.ledger.movements(events=["error"]) if files else ():
         if row.detail.get("file") in files:
-            store.upkeep.put_movement(row.number, PURGED, row.detail)
+            store.maintenance.put_movement(row.number, PURGED, row.detail)
 
 
 def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
     """What the ledger says of this fact, and the core block that it was moved out of."""
-    for row in store.journal.movements(page=fact):
+    for row in store.ledger.movements(page=fact):
         detail = {name: value for name, value in row.detail.items() if name not in ("key", "tags")}
         reason = PURGED if row.event == "forget" and row.reason else row.reason
-        store.upkeep.put_movement(row.number, reason, detail)
+        store.maintenance.put_movement(row.number, reason, detail)
         if row.event == "page_out" and row.reason.startswith(MOVED_FROM):
             _scrub_core(store, row.reason.removeprefix(MOVED_FROM), row, eraser)
 
@@ -129,11 +130,11 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
     """A block as it read, and was told, before a text was moved out of it."""
     for version in store.core.versions(name):
         if version.at <= moved.at:
-            store.upkeep.put_block(version.version, eraser.linked(version.value))
-    for row in store.journal.movements(events=["core"]):
+            store.maintenance.put_block(version.version, eraser.linked(version.value))
+    for row in store.ledger.movements(events=["core"]):
         if row.number < moved.number and row.detail.get("block") == name:
-            store.upkeep.put_movement(row.number, eraser.linked(row.reason), row.detail)
-    store.upkeep.rewrite_core_shown(name, eraser.linked)
+            store.maintenance.put_movement(row.number, eraser.linked(row.reason), row.detail)
+    store.maintenance.rewrite_core_shown(name, eraser.linked)
 
 
 def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
@@ -143,7 +144,7 @@ def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId
     if page.kind == "x":
         row = store.conversation.original(page.number)
         return [page], [page, PageId("s", row["step"])] if row else [page]
-    parts = [PageId("x", part) for part, _ in store.upkeep.parts_in(page.number)]
+    parts = [PageId("x", part) for part, _ in store.maintenance.parts_in(page.number)]
     return [page, *parts], [page, *parts]
 
 
@@ -159,18 +160,18 @@ def _said(store: Store, kind: str, number: int) -> list[Json]:
     if kind == "x":
         row = store.conversation.original(number)
         return [json.loads(row["block"])] if row else []
-    return [json.loads(block) for _, block in store.upkeep.parts_in(number)] if kind == "s" else []
+    return [json.loads(block) for _, block in store.maintenance.parts_in(number)] if kind == "s" else []
 
 
 def _remove_page(store: Store, kind: str, number: int) -> None:
     if kind == "f":
-        store.upkeep.mark_fact_purged(number)
+        store.maintenance.mark_fact_purged(number)
         return
-    parts = [number] if kind == "x" else [part for part, _ in store.upkeep.parts_in(number)]
+    parts = [number] if kind == "x" else [part for part, _ in store.maintenance.parts_in(number)]
     for part in parts:
-        store.upkeep.overwrite_part(part, emptied)
+        store.maintenance.overwrite_part(part, emptied)
     if kind == "s":
-        store.upkeep.mark_step_purged(number)
+        store.maintenance.mark_step_purged(number)
 
 
 def emptied(raw: str) -> str:
@@ -193,7 +194,7 @@ def _recount(store: Store, parts: set[int]) -> None:
     for step in store.conversation.load(sorted({row["step"] for row in rows}), FOREVER):
         for part in step.parts:
             if part.id in parts and part.form:
-                store.conversation.size(part.id, sizing.count(part.form))
+                store.conversation.size(part.id, count_block(part.form))
 
 
 # what the preambles of epochs show: pieces of a text, which are no copies of it
@@ -201,13 +202,13 @@ def _recount(store: Store, parts: set[int]) -> None:
 
 def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
     steps = {page.number for page in pages if page.kind == "s"}
-    for epoch, preamble, lines in store.upkeep.preambles():
+    for epoch, preamble, lines in store.maintenance.preambles():
         told: list[Json] = json.loads(lines)
         for line in told:
             if line["words"] and any(line["first"] <= step <= line["last"] for step in steps):
                 line["words"] = PURGED
         shown = _without(json.loads(preamble), set(map(str, pages)), steps)
-        store.upkeep.put_preamble(epoch, dump(shown), dump(told))
+        store.maintenance.put_preamble(epoch, dump(shown), dump(told))
 
 
 def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
@@ -242,15 +243,15 @@ def _line_without(line: re.Match[str], steps: set[int]) -> str:
 def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None:
     """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
     words.rebuild_index(store)
-    store.upkeep.erase_freed()
+    store.maintenance.erase_freed()
     if meaning is None:
         _remove(index_directory)  # a copy from a time with an embedder
     else:
         with suppress(EmbedderUnavailableError):
             meaning.embedding.catch_up(meaning, AT_ONCE)  # facts that quoted the text have another one now
         meaning.clear("a purge")
-    store.journal.put("purging", None)
-    store.upkeep.erase_freed()
+    store.settings.put("purging", None)
+    store.maintenance.erase_freed()
 
 
 def _remove(index_directory: Path) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pager.clock import Clock
 from pager.errors import StorageError
 from pager.store import Store
-from pager.store.ledger import Ledger
+from pager.store.ledger import LedgerTable
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.unrelated import sentences
 
@@ -40,8 +40,8 @@ OWED = "vectors_owed"  # the key in the journal that says: some facts may have n
 
 def owe_vector(store: Store) -> None:
     """A fact is stored without one; it gets it as soon as an embedder works."""
-    if store.journal.get(OWED) is None:
-        store.journal.put(OWED, "1")
+    if store.settings.get(OWED) is None:
+        store.settings.put(OWED, "1")
 
 
 class Batch(NamedTuple):
@@ -71,7 +71,7 @@ class Source(Protocol):
 
 
 class Embedding:
-    def __init__(self, store: Store, ledger: Ledger, embedder: Embedder, clock: Clock) -> None:
+    def __init__(self, store: Store, ledger: LedgerTable, embedder: Embedder, clock: Clock) -> None:
         self._store = store
         self._ledger = ledger
         self._clock = clock
@@ -156,11 +156,11 @@ class Embedding:
         return self.rows([text for _, text in batch.texts])
 
     def batch(self, texts: list[tuple[int, str]]) -> Batch:
-        return Batch(self._store.journal.get("purges"), self.times_dropped, texts)
+        return Batch(self._store.settings.get("purges"), self.times_dropped, texts)
 
     def may_keep(self, batch: Batch, rows: Vectors) -> bool:
         """Whether these texts are still what they were, and their vectors of the kind that is stored."""
-        is_current = batch.purges == self._store.journal.get("purges") and batch.dropped == self.times_dropped
+        is_current = batch.purges == self._store.settings.get("purges") and batch.dropped == self.times_dropped
         return is_current and self.fits(rows)
 
     def fits(self, rows: Vectors) -> bool:
@@ -181,7 +181,7 @@ class Embedding:
         """In the caller's transaction: what is stored from here on is of this embedder, and so is what stays."""
         if self._is_known and self._gives in (None, self._gave):
             return
-        known = self._store.journal.get("embedder")
+        known = self._store.settings.get("embedder")
         if known == self.embedder.fingerprint and self._fits:
             self._store.after_commit(partial(self._know, self._gives))
             return
@@ -191,7 +191,7 @@ class Embedding:
             self._store.archive.drop_vectors()
             self._store.said.drop_vectors()
             self.times_dropped += 1
-        self._store.journal.put("embedder", self.embedder.fingerprint)
+        self._store.settings.put("embedder", self.embedder.fingerprint)
         owe_vector(self._store)
 
     def _know(self, judged: int | None) -> None:
@@ -220,7 +220,7 @@ class Embedding:
     @property
     def is_settled(self) -> bool:
         """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""
-        known = self._store.journal.get("embedder")
+        known = self._store.settings.get("embedder")
         if known in (None, self.embedder.fingerprint) and self._fits:
             return True
         if self._store.read_only:

@@ -55,11 +55,11 @@ class Meaning:
         """Facts that have no vector yet (a failed or another embedder)."""
         with self._store.transaction():
             self.embedding.settle()
-        if not self._store.journal.get(OWED):
+        if not self._store.settings.get(OWED):
             return self.embedding.batch([])
         found = self._store.archive.without_vector(limit)
         if not found:
-            self._store.journal.put(OWED, None)
+            self._store.settings.put(OWED, None)
         return self.embedding.batch(found)
 
     def keep(self, batch: Batch, rows: Vectors) -> None:
@@ -68,7 +68,7 @@ class Meaning:
             if not self.embedding.may_keep(batch, rows):
                 return
             self.embedding.settle()
-            self._store.journal.put(LATE, str(int(self._store.journal.get(LATE) or 0) + 1))
+            self._store.settings.put(LATE, str(int(self._store.settings.get(LATE) or 0) + 1))
             for fact, vector in zip(facts, rows, strict=True):
                 self._store.archive.store_vector(fact, vector)
             self._store.after_commit(lambda: self._late(facts, rows))
@@ -80,7 +80,7 @@ class Meaning:
             self.indexing.late(facts, rows)
 
     def waiting(self) -> int:
-        return self._store.archive.count_without_vector() if self._store.journal.get(OWED) else 0
+        return self._store.archive.count_without_vector() if self._store.settings.get(OWED) else 0
 
     # reading
 
@@ -106,7 +106,7 @@ class Meaning:
 
     def _follow(self) -> None:
         self._forget_dropped()
-        if self._store.read_only and (late := self._store.journal.get(LATE)) != self._late_known:
+        if self._store.read_only and (late := self._store.settings.get(LATE)) != self._late_known:
             self._late_known = late
             self._tail.forget()
         self._tail.follow(self._after())

@@ -41,7 +41,7 @@ class StoredVectors:
     @property
     def fingerprint(self) -> str:
         with closing(self._reader()) as store:
-            return f"{self._embedder.fingerprint}#{store.journal.get('purges') or 0}"
+            return f"{self._embedder.fingerprint}#{store.settings.get('purges') or 0}"
 
     @property
     def dimension(self) -> int:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pager.blocks import text_of
 from pager.search.growing_array import Growing
 from pager.search.neighbours import Sessions
-from pager.store import Said, Store
+from pager.store import Store
+from pager.store.rows import Said
 from pager.vectors.embedding import LARGEST_BATCH, Batch, Embedding
 from pager.vectors.int8_matrix import Packed, in_bytes
 

@@ -116,15 +116,15 @@ def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> No
 
 def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: Stage) -> None:
     agent = stage.agent(embedder=Words())
-    state = agent.memory._opened.directory / "chroma" / "state.json"
+    state = agent.memory._directory / "chroma" / "state.json"
     for facts in (BATCH, 3 * BATCH):
         with agent.memory.transaction():
             for number in range(facts):
-                agent.memory.archive(f"topic{number} of {facts}", neighbours=0)
+                agent.memory.archive(f"topic{number} of {facts}")
         agent.turn("hello")
         agent.background.finish()
         assert not agent.memory.index_is_behind
-        assert json.loads(state.read_text())["through"] > len(agent.memory.newest_facts(10_000)) - BATCH
+        assert json.loads(state.read_text())["through"] > len(agent.memory.inspect.newest_facts(10_000)) - BATCH
 
 
 def test_the_bar_is_shown_for_many_texts_only() -> None:

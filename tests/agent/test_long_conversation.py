@@ -69,7 +69,7 @@ def judge(agent: Agent, texts: list[str], work: Work) -> None:
     """Every message is there once, in order, and every call was answered once and did what its result says."""
     memory = agent.memory
     newest = int(memory.append_user("the end")[1:])
-    steps = [memory.blocks_of(f"s{number}") for number in range(1, newest)]
+    steps = [memory.history.blocks_of(f"s{number}") for number in range(1, newest)]
     spoken = [text_of({"content": blocks[:1]}) for blocks in steps]
     assert [text for text in spoken if text.startswith("turn ")] == texts
     results = {block["tool_use_id"]: block for blocks in steps for block in blocks if block["type"] == "tool_result"}

@@ -38,7 +38,7 @@ def test_parallel_calls_run_in_order_and_are_answered_together(stage: Stage, han
     (first, _), (fact, _), (second, _) = results(stage.last)
     assert (first, second) == ("order one is on its way", "order two is on its way")
     assert "f1" in fact
-    assert [each.text for each in agent.memory.newest_facts()] == ["likes hats"]
+    assert [each.text for each in agent.memory.inspect.newest_facts()] == ["likes hats"]
     assert events[-1] == Stopped("answered")
 
 
@@ -113,7 +113,7 @@ def test_a_failing_memory_tool_changes_nothing_and_does_not_end_the_agent(stage:
     agent = stage.agent(Tool.of(half, memory=True))
     assert agent.turn("go").text == "A pity."
     assert results(stage.last)[0] == ("half failed: ZeroDivisionError: ", True)
-    assert agent.memory.newest_facts() == []
+    assert agent.memory.inspect.newest_facts() == []
 
 
 def test_when_the_disk_refuses_nothing_is_answered_and_the_call_runs_later(stage: Stage) -> None:
@@ -132,7 +132,7 @@ def test_when_the_disk_refuses_nothing_is_answered_and_the_call_runs_later(stage
     assert [(each.name, each.begun) for each in agent.memory.open_calls] == [("keep", False)]
     assert agent.resume().text == "Good."
     assert results(stage.last) == [("kept", False)]
-    assert [fact.text for fact in agent.memory.newest_facts()] == ["kept"]
+    assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["kept"]
 
 
 def test_what_memory_tools_answer_is_not_found_by_searches(stage: Stage) -> None:

@@ -49,7 +49,7 @@ def test_with_nobody_to_ask_it_waits_and_is_resumed(stage: Stage, hands: Hands, 
     assert again.resume().text == "Done."
     assert hands.done == (["one", "2"] if answer else [])
     assert [text for text, _ in results(stage.last)][1] == ("order one is on its way" if answer else DENIED)
-    assert [fact.text for fact in again.memory.newest_facts()] == ["before"]
+    assert [fact.text for fact in again.memory.inspect.newest_facts()] == ["before"]
 
 
 def test_an_interruption_at_the_question_asks_again(stage: Stage, hands: Hands) -> None:
@@ -78,4 +78,4 @@ def test_something_new_said_while_a_call_waits(stage: Stage, hands: Hands) -> No
     *_, answered, said = stage.requests[-1]["messages"]
     assert results(answered["content"]) == [(UNAPPROVED, True), (PASSED_OVER, True)]
     assert said["content"][0]["text"] == "never mind"
-    assert (hands.done, agent.memory.newest_facts()) == ([], [])
+    assert (hands.done, agent.memory.inspect.newest_facts()) == ([], [])

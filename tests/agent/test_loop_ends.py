@@ -289,7 +289,7 @@ def test_a_malformed_reply_is_voided_and_asked_again(stage: Stage) -> None:
     assert waits == [1, 2]
     kinds = [type(event) for event in events if isinstance(event, Text | StreamLost | Replied)]
     assert kinds == [Text, StreamLost, Text, StreamLost, Text, Replied]
-    assert [step.page_id for step in agent.memory.resident()] == ["s1", "s2"]
+    assert [step.page_id for step in agent.memory.history.resident()] == ["s1", "s2"]
     assert stage.requests[0] == stage.requests[2]
 
 

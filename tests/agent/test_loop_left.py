@@ -48,7 +48,7 @@ def test_closed_at_every_event_it_goes_on(tmp_path: Path) -> None:
             events.close()
             assert agent.resume().stopped.reason == "answered"
             assert "how is the sea?" in str(stage.requests[-1]["messages"][0])
-            assert len(agent.memory.newest_facts()) == 1, f"closed after {seen[-1]}"
+            assert len(agent.memory.inspect.newest_facts()) == 1, f"closed after {seen[-1]}"
             assert not agent.memory.turn_is_open
             agent.turn("and now?")
             stage.assert_over()
@@ -198,7 +198,7 @@ def test_something_new_said_in_an_open_turn_answers_its_calls_first(stage: Stage
     *_, results, said_next = stage.requests[-1]["messages"]
     assert [block["content"][0]["text"] for block in results["content"]] == [PASSED_OVER, PASSED_OVER]
     assert said_next["content"][0]["text"] == "and the sky?"
-    assert agent.memory.newest_facts() == []
+    assert agent.memory.inspect.newest_facts() == []
 
 
 def test_what_was_stopped_is_not_run_because_something_else_is_said(stage: Stage) -> None:

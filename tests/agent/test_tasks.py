@@ -235,7 +235,7 @@ def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> N
             agent.close()
             again = open_agent(stage, tick)
             assert resume(again) == Stopped("done", "two hats")
-            assert (len(ticked), len(again.memory.newest_facts())) == (1, 1)
+            assert (len(ticked), len(again.memory.inspect.newest_facts())) == (1, 1)
             assert said_to(stage) == [TASK, NUDGE + TASK]
             assert task_of(again).steps == 4
             assert again.memory.check() == []

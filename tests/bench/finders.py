@@ -68,7 +68,7 @@ def ours(told: Told, place: Path, opened: ExitStack, *, tier: str, embedder: Any
     else:
         with memory.transaction():
             for text in told.texts:
-                memory.archive(text, neighbours=0)
+                memory.archive(text)
     search = memory.search_recall if tier == "recall" else memory.search_archive
     search("warm up", limit=1)
     return lambda question: [int(hit.page_id[1:]) - 1 for hit in search(question, limit=DEEP)]

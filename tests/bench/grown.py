@@ -101,7 +101,7 @@ def archive_all(memory: Memory, facts: list[str]) -> None:
     for start in range(0, len(facts), BATCH):
         with memory.transaction():
             for number, text in enumerate(facts[start : start + BATCH], start=start):
-                memory.archive(text, tags=[f"tag{number % 20}"], neighbours=0)
+                memory.archive(text, tags=[f"tag{number % 20}"])
 
 
 def fill_log(memory: Memory, directory: Path) -> None:

@@ -58,7 +58,7 @@ def _of(told: Told, others: Sequence[Asked], place: Path, embedder: Any) -> list
     with _kept(told, place, embedder) as (memory, prefetch):
 
         def recalled(message: str) -> set[int]:
-            hits = prefetch.choose(message, memory._archival, memory._store)
+            hits = prefetch.choose(message, memory._tiers.archive, memory._store)
             return {int(hit.page_id[1:]) - 1 for hit in hits}
 
         right = [bool(recalled(question.text) & question.gold) for question in told.questions]
@@ -74,5 +74,5 @@ def _kept(told: Told, place: Path, embedder: Any) -> Iterator[tuple[Memory, Pref
     with Memory.open(place, embedder=embedder) as memory:
         with memory.transaction():
             for text in told.texts:
-                memory.archive(text, neighbours=0)
+                memory.archive(text)
         yield memory, Prefetch(K, BUDGET_TOKENS)

@@ -22,7 +22,7 @@ TOLD = "Tell me about the plan."
 
 def asked(reading: MemoryReader) -> str:
     """The newest request, as it was sent."""
-    return json.dumps(reading.rebuild(columns(reading, 1)[0].step), ensure_ascii=False)
+    return json.dumps(reading.history.rebuild(columns(reading, 1)[0].step), ensure_ascii=False)
 
 
 def toast(viewer: Viewer) -> Locator:
@@ -45,7 +45,7 @@ def test_a_block_is_edited_and_the_agent_uses_it_at_its_next_step(own_home: Path
         with Stage(own_home, os.environ).chat("guide") as talk:
             step = talk.say(TOLD).usages[0][0]
         with MemoryReader.open(own_home / "guide") as reading:
-            assert "name is Rosa, not Dana" in json.dumps(reading.rebuild(step))
+            assert "name is Rosa, not Dana" in json.dumps(reading.history.rebuild(step))
         viewer.tab("Request")
         viewer.page.locator(f'.hit[data-step="{step}"]').click()
         update = viewer.panel.locator(".moves.entered > li", has_text="update")
@@ -118,7 +118,7 @@ def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path,
         viewer.panel.get_by_role("textbox", name="Tags").fill("travel, city")
         viewer.panel.get_by_role("button", name="Add", exact=True).click()
         expect(viewer.panel.locator(".row").first).to_contain_text("likes tram 28")
-        fact = reading.newest_facts(1)[0]
+        fact = reading.inspect.newest_facts(1)[0]
         assert (fact.text, fact.key, fact.tags, fact.actor) == ("likes tram 28", "tram", ("travel", "city"), "person")
         sheet = viewer.page.locator("#page")
         for button, event in (("Pin", "pin"), ("Page out", "unpin")):

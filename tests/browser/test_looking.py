@@ -75,7 +75,7 @@ def test_the_raw_request_is_what_was_sent(demo: Viewer, guide: Memory) -> None:
     demo.open(f"guide/request/{step}")
     with demo.page.expect_download() as download:
         demo.panel.get_by_text("JSON as sent").click()
-    assert json.loads(Path(download.value.path()).read_text()) == guide.rebuild(step)
+    assert json.loads(Path(download.value.path()).read_text()) == guide.history.rebuild(step)
 
 
 def test_the_keys_find_and_walk(demo: Viewer, guide: Memory) -> None:
@@ -132,7 +132,7 @@ def test_facts_are_filtered_and_looked_into(demo: Viewer, guide: Memory) -> None
     demo.panel.locator(f'[data-key="{old.id}"]').click()
     sheet = demo.page.locator("#page")
     expect(sheet.locator(".whole")).to_have_text(old.text)
-    expect(sheet.locator(".near li")).to_have_count(len(guide.fact_versions(old.key or "")))
+    expect(sheet.locator(".near li")).to_have_count(len(guide.history.fact_versions(old.key or "")))
     sheet.get_by_role("button", name="Trace it").click()
     demo.sees(f"had been superseded by f{old.superseded_by}")
 

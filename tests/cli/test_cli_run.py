@@ -272,5 +272,5 @@ def test_kill_9_and_resume(place: Shop) -> None:
     done = place.run("--resume")
     assert done.out.endswith("done after 3 steps: all is well\n")
     with place.memory() as memory:
-        assert [fact.text for fact in memory.newest_facts()] == ["the hats are in the attic"]
+        assert [fact.text for fact in memory.inspect.newest_facts()] == ["the hats are in the attic"]
         assert not memory.check()

@@ -59,7 +59,7 @@ def alice(tmp_path: Path) -> Path:
 
 def contents(directory: Path) -> list[Any]:
     with MemoryReader.open(directory) as reading:
-        facts = [(fact.id, fact.text, fact.superseded_by) for fact in reading.newest_facts()]
+        facts = [(fact.id, fact.text, fact.superseded_by) for fact in reading.inspect.newest_facts()]
         ledger = [(move.number, move.event, move.page_id) for move in reading.ledger(limit=1_000)]
         return [facts, ledger, [block.value for block in reading.core()], reading.page("s1")]
 
@@ -251,7 +251,7 @@ def test_what_nobody_has_taken_yet_is_exported_too(command: Command, alice: Path
     assert pending_commands(alice) == pending_commands(back)[:1]
     with Memory.open(back, embedder=None) as memory:
         memory.process_inbox(messages=False)
-        assert [fact.text for fact in memory.newest_facts()].count("has a boat") == 1
+        assert [fact.text for fact in memory.inspect.newest_facts()].count("has a boat") == 1
         memory.append_user("hello")
         assert "Remember the oven." in str(memory.request().params)
     assert "inbox" not in [row[0] for row in rows(back / "pager.db")["meta"]]

@@ -123,8 +123,8 @@ def test_at_a_step_it_says_what_was(home: Path) -> None:
     with MemoryReader.open(home / "anna") as reading:
         step = "s9"
         then = snapshot.take(reading, step)
-        answered = reading.prompt(step).answered
-        sent = json.dumps(reading.rebuild(step))
+        answered = reading.history.prompt(step).answered
+        sent = json.dumps(reading.history.rebuild(step))
     text = shown(home, "anna", "--at", step)
     assert "the request that s9 answered" in text
     assert answered

@@ -54,7 +54,7 @@ def agent_file(folder: Path, archival: str) -> Path:
 def embedded_by(directory: Path) -> str | None:
     """The embedder of the vectors that are stored, from the ledger of a memory that has another one."""
     with MemoryReader.open(directory) as reading:
-        return reading._store.journal.get("embedder")
+        return reading._store.settings.get("embedder")
 
 
 def test_an_agent_finds_by_the_embedder_that_its_file_names(rehearsal: Rehearsal, tmp_path: Path) -> None:

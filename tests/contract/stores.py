@@ -6,16 +6,17 @@ To test another implementation: add it to `KINDS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from pager.store import SqliteStore, Store
+from pager.store import Store
+from pager.store.rows import Epoch
 from pager.tokens import Counts
-from pager.types import Epoch, Json
+from pager.types import Json
+from tests.support import HandClock
 
 KINDS: dict[str, Callable[[Path, bool], Store]] = {
-    "sqlite": lambda file, read_only: SqliteStore(file, UTC, read_only=read_only),
+    "sqlite": lambda file, read_only: Store(file, HandClock(), read_only=read_only),
 }
 
 
@@ -53,7 +54,7 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
     """A user step of one searchable part: their ids."""
     number = store.conversation.append_step("user", "user", at, **step)
     part = store.conversation.append_part(number, "said", "user", text(said), at, searchable=True)
-    store.said.index_words(part, said)
+    store.conversation.index_words(part, said)
     return number, part
 
 

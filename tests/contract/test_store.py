@@ -44,8 +44,8 @@ def carry_out(store: Store, run: int, script: Nested, acted: list[int]) -> None:
             if isinstance(deed, Nested):
                 carry_out(store, run, deed, acted)
             else:
-                held = store.journal.get(f"run {run}") or ""
-                store.journal.put(f"run {run}", f"{held}{deed}")
+                held = store.settings.get(f"run {run}") or ""
+                store.settings.put(f"run {run}", f"{held}{deed}")
                 store.after_commit(lambda deed=deed: acted.append(deed))
         if script.fails:
             raise Undone
@@ -67,37 +67,37 @@ def test_a_failure_undoes_its_own_transaction_and_what_is_inside(store: Store, s
     with store.transaction():
         pass  # brings up nothing from before
     assert acted == what_stays(script)  # nothing that was undone is acted on, and everything else in order
-    assert (store.journal.get(f"run {run}") or "") == "".join(map(str, acted))
+    assert (store.settings.get(f"run {run}") or "") == "".join(map(str, acted))
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
 def test_whatever_is_raised_undoes(store: Store, error: type[BaseException]) -> None:
     def fail() -> None:
         with store.transaction():
-            store.journal.put("a", "1")
+            store.settings.put("a", "1")
             raise error
 
     with pytest.raises(error):
         fail()
-    assert store.journal.get("a") is None
+    assert store.settings.get("a") is None
 
 
 def test_an_action_after_the_commit_sees_it_committed_and_may_write(store: Store, place: Place) -> None:
     other, seen = place.open(read_only=True), list[str | None]()
 
     def act() -> None:
-        seen.append(other.journal.get("a"))
+        seen.append(other.settings.get("a"))
         with store.transaction():
-            store.journal.put("b", "2")
+            store.settings.put("b", "2")
 
     with store.transaction():
         with store.transaction():
-            store.journal.put("a", "1")
+            store.settings.put("a", "1")
             store.after_commit(act)
-        assert other.journal.get("a") is None
+        assert other.settings.get("a") is None
         assert not seen
     assert seen == ["1"]
-    assert other.journal.get("b") == "2"
+    assert other.settings.get("b") == "2"
 
 
 def test_an_action_outside_of_transactions_is_due_at_once(store: Store) -> None:
@@ -108,7 +108,7 @@ def test_an_action_outside_of_transactions_is_due_at_once(store: Store) -> None:
 
 def test_every_undoing_is_told_when_it_is_done(store: Store) -> None:
     held = list[str | None]()
-    store.when_rolled_back(lambda: held.append(store.journal.get("run 0")))
+    store.when_rolled_back(lambda: held.append(store.settings.get("run 0")))
     carry_out(store, 0, Nested([1, Nested([2], fails=False)], fails=False), [])
     assert held == []
     carry_out(store, 0, Nested([3, Nested([4], fails=True), 5], fails=True), [])
@@ -128,7 +128,7 @@ def test_a_reader_sees_what_is_committed_and_cannot_write(store: Store, place: P
     number, _ = say(store, "hello")
     assert reader.conversation.last_step() == number
     with pytest.raises(StorageError):
-        reader.journal.put("a", "1")
+        reader.settings.put("a", "1")
 
 
 # --- steps and parts

@@ -7,8 +7,9 @@ import pytest
 from pager.clock import from_micros
 from pager.store import Store
 from pager.store.lists import FACTS
+from pager.store.rows import Answered
 from pager.tokens import Counts
-from pager.types import Answered, Block, Usage
+from pager.types import Block, Usage, number_of
 from tests.contract.stores import Place, epoch, keep, say, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
@@ -18,41 +19,41 @@ def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
     for number in range(9):
         step, _ = say(store, f"text {number}", number)
         keep(store, f"fact {number}")
-        store.journal.write(number, step, "archive" if number % 3 else "search", f"f{number}", "", "agent")
+        store.ledger.write(number, step, "archive" if number % 3 else "search", f"f{number}", "", "agent")
     for offset, limit in SOME:
         wanted = list(range(9, 0, -1))[offset : offset + limit]
-        steps, facts = store.browse.steps(offset, limit), store.browse.facts("all", "", offset, limit)
-        rows = store.browse.movements((), offset, limit)
+        steps, facts = store.lists.steps(offset, limit), store.lists.facts("all", "", offset, limit)
+        rows = store.lists.movements((), offset, limit)
         assert (steps.total, facts.total, rows.total) == (9, 9, 9)
         assert [row.page_id for row in steps.rows] == [f"s{number}" for number in wanted]
-        assert [use.fact.number for use in facts.rows] == wanted
+        assert [number_of(use.fact.id) for use in facts.rows] == wanted
         assert [row.number for row in rows.rows] == wanted
-    searched = store.browse.movements(("search",), 1, 5)
+    searched = store.lists.movements(("search",), 1, 5)
     assert (searched.total, [row.number for row in searched.rows]) == (3, [4, 1])
-    assert store.browse.movements(("search", "archive"), 0, 9).total == 9
-    assert store.browse.events() == {"archive": 6, "search": 3}
+    assert store.lists.movements(("search", "archive"), 0, 9).total == 9
+    assert store.lists.events() == {"archive": 6, "search": 3}
 
 
 def test_an_empty_store_has_empty_lists(store: Store) -> None:
-    for listed in (store.browse.steps(0, 5), store.browse.facts("all", "", 0, 5), store.browse.movements((), 0, 5)):
+    for listed in (store.lists.steps(0, 5), store.lists.facts("all", "", 0, 5), store.lists.movements((), 0, 5)):
         assert (listed.total, list(listed.rows)) == (0, [])
-    assert (store.browse.requests(5), store.browse.requests_from(0, 5).total) == ([], 0)
-    assert store.browse.usage() == Usage()
+    assert (store.lists.requests(5), store.lists.requests_from(0, 5).total) == ([], 0)
+    assert store.lists.usage() == Usage()
 
 
 def test_facts_are_listed_by_what_became_of_them(store: Store) -> None:
     ids = [keep(store, name) for name in "abcde"]
     store.archive.forget(ids[0], "wrong", 7)
     store.archive.used([ids[1], ids[1]], 3)
-    store.upkeep.mark_fact_purged(ids[2])
-    listed = {kind: [use.fact.number for use in store.browse.facts(kind, "", 0, 9).rows] for kind in FACTS}
+    store.maintenance.mark_fact_purged(ids[2])
+    listed = {kind: [number_of(use.fact.id) for use in store.lists.facts(kind, "", 0, 9).rows] for kind in FACTS}
     assert listed == {
         "all": ids[::-1], "current": [ids[4], ids[3], ids[1]], "ended": [ids[0]], "used": [ids[1]],
         "unused": [ids[4], ids[3]],
     }  # fmt: skip
     for kind, found in listed.items():
-        assert store.browse.facts(kind, "", 0, 1).total == len(found)
-    assert [use.uses for use in store.browse.facts("used", "", 0, 9).rows] == [2]
+        assert store.lists.facts(kind, "", 0, 1).total == len(found)
+    assert [use.uses for use in store.lists.facts("used", "", 0, 9).rows] == [2]
 
 
 def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
@@ -61,16 +62,16 @@ def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
     append("a seat", "porto seat", (), 0, None, 0, "agent", 0, stated=False)
     append("a hat", None, ("PORTO",), 0, None, 0, "agent", 0, stated=False)
     append("a bag", None, (), 0, None, 0, "agent", 0, stated=False)
-    assert [use.fact.number for use in store.browse.facts("all", "porto", 0, 9).rows] == [3, 2, 1]
-    assert store.browse.facts("all", "porto", 2, 9).total == 3
-    assert store.browse.facts("ended", "porto", 0, 9).total == 0
+    assert [number_of(use.fact.id) for use in store.lists.facts("all", "porto", 0, 9).rows] == [3, 2, 1]
+    assert store.lists.facts("all", "porto", 2, 9).total == 3
+    assert store.lists.facts("ended", "porto", 0, 9).total == 0
 
 
 @pytest.mark.parametrize("asked", ["Inês", "inês", "INÊS", "Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês"])
 def test_facts_that_hold_a_text_are_found_in_whatever_case_it_is(store: Store, asked: str) -> None:
     for written in ("Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês", "Ana e Ines"):
         keep(store, written)
-    assert [use.fact.number for use in store.browse.facts("all", asked, 0, 9).rows] == [3, 2, 1]
+    assert [number_of(use.fact.id) for use in store.lists.facts("all", asked, 0, 9).rows] == [3, 2, 1]
 
 
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
@@ -82,14 +83,14 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     called = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
     store.conversation.append_part(reply, "said", "reply", called, 5)
     store.prompt.enter(f"s{reply}", "step", reply)
-    store.upkeep.mark_step_purged(user)
-    second, first = store.browse.steps(0, 5).rows
+    store.maintenance.mark_step_purged(user)
+    second, first = store.lists.steps(0, 5).rows
     assert (first.who, first.tokens, first.resident, first.purged) == ("user", 7, False, True), "a purge takes the name"
     assert first.begins == "x" * len(first.begins) != ""
     assert (second.who, second.turn, second.resident, second.calls) == ("agent", user, True, ("look",))
     assert (second.at, second.begins) == (from_micros(5), "")
-    assert [store.browse.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
-    assert [piece.block for piece in store.browse.pieces_of(reply)][1] == called
+    assert [store.lists.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
+    assert [piece.block for piece in store.lists.pieces_of(reply)][1] == called
 
 
 def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> None:
@@ -99,12 +100,12 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
         steps.append(store.conversation.append_step("assistant", "assistant", number))
         usage = Usage(1, 2, 3, 4) if number else None
         store.prompt.answered(Answered(steps[-1], 1, 0, None, "m", 9, usage), number)
-    listed = store.browse.requests(2)
+    listed = store.lists.requests(2)
     assert [(asked.answered.step, asked.at) for asked in listed] == [(steps[n], from_micros(n)) for n in (2, 3)]
-    assert [asked.answered.step for asked in store.browse.requests(9, through=steps[1])] == steps[:2]
-    piece = store.browse.requests_from(1, 2)
+    assert [asked.answered.step for asked in store.lists.requests(9, through=steps[1])] == steps[:2]
+    piece = store.lists.requests_from(1, 2)
     assert (piece.total, [asked.answered.step for asked in piece.rows]) == (4, [steps[2], steps[1]])
-    assert store.browse.usage() == Usage(3, 6, 9, 12)
+    assert store.lists.usage() == Usage(3, 6, 9, 12)
 
 
 @pytest.mark.parametrize("kind", ["said", "notice"])
@@ -112,34 +113,34 @@ def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     step, part = say(store, "the seat")
     other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0)  # type: ignore[arg-type]
     said = [part, other] if kind == "said" else [part]
-    assert [piece.part for piece in store.browse.pieces_like("%seat%", 0, 9)] == said
-    assert [piece.part for piece in store.browse.pieces_like("%seat%", part, 9)] == said[1:]
-    assert [piece.part for piece in store.browse.pieces_like("%seat%", 0, 1)] == [part]
-    assert [(piece.slot, piece.searchable) for piece in store.browse.pieces_of(step)][:1] == [("user", True)]
-    assert [number for number in (part, other, other + 1) if store.browse.piece(number)] == said
+    assert [piece.part for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
+    assert [piece.part for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
+    assert [piece.part for piece in store.lists.pieces_like("%seat%", 0, 1)] == [part]
+    assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(step)][:1] == [("user", True)]
+    assert [number for number in (part, other, other + 1) if store.lists.piece(number)] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
     ids = [keep(store, name) for name in ("a seat", "a hat", "the seat")]
-    store.upkeep.mark_fact_purged(ids[2])
-    assert [fact.number for fact in store.browse.facts_like("%seat%", 0, 9)] == [ids[0]]
-    assert store.browse.facts_like("%seat%", ids[0], 9) == []
+    store.maintenance.mark_fact_purged(ids[2])
+    assert [number_of(fact.id) for fact in store.lists.facts_like("%seat%", 0, 9)] == [ids[0]]
+    assert store.lists.facts_like("%seat%", ids[0], 9) == []
     for name, value, step in (("human", "a seat", 1), ("human", "", 2), ("plan", "a hat", 3)):
         block = Block(name, value, "", 9, 1, False, None, 0, "agent", from_micros(step))
         store.core.append(block, step, 0, unseen=False)
-    assert store.browse.core_like("%seat%") == ["human"]
-    history = store.browse.core_history("human")
+    assert store.lists.core_like("%seat%") == ["human"]
+    history = store.lists.core_history("human")
     assert [(known.block.value, known.step, known.ordinal) for known in history] == [("a seat", 1, 1), ("", 2, 2)]
 
 
 def test_searches_by_what_their_detail_may_hold(store: Store) -> None:
     for query in ("seat", "hat", "seat again"):
-        store.journal.write(0, 0, "search", None, "", "agent", 0, {"query": query})
-    store.journal.write(0, 0, "error", None, "", "agent", 0, {"query": "seat"})
-    told = store.browse.searches(["%seat%", "%nothing%"], 9)
+        store.ledger.write(0, 0, "search", None, "", "agent", 0, {"query": query})
+    store.ledger.write(0, 0, "error", None, "", "agent", 0, {"query": "seat"})
+    told = store.lists.searches(["%seat%", "%nothing%"], 9)
     assert [row.detail["query"] for row in told] == ["seat", "seat again"]
-    assert [row.detail["query"] for row in store.browse.searches(["%seat%"], 1)] == ["seat again"]
-    assert store.browse.searches([], 9) == []
+    assert [row.detail["query"] for row in store.lists.searches(["%seat%"], 1)] == ["seat again"]
+    assert store.lists.searches([], 9) == []
 
 
 def test_a_reader_pages_through_it_all(place: Place) -> None:

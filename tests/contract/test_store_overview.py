@@ -10,7 +10,8 @@ import pytest
 from pager.clock import from_micros
 from pager.errors import StorageError
 from pager.store import Store
-from pager.types import Answered, Block, FactCounts
+from pager.store.rows import Answered
+from pager.types import Block, FactCounts, number_of
 from tests.contract.stores import Place, epoch, keep, say, text
 
 
@@ -24,7 +25,7 @@ def test_facts_are_counted_by_what_they_are(store: Store) -> None:
             for _ in range(uses):
                 store.archive.used([fact], 9)
             if purged:
-                store.upkeep.mark_fact_purged(fact)
+                store.maintenance.mark_fact_purged(fact)
             facts[fact] = (start, until, purged, uses)
     for at in (0, 5, 6, 7, 8, 49, 50, 60, 61):
         there = [known for known in facts.values() if not known[2]]
@@ -32,7 +33,7 @@ def test_facts_are_counted_by_what_they_are(store: Store) -> None:
         idle = [known for known in there if known[1] is None and not known[3]]
         assert store.archive.counts(at) == FactCounts(len(there), len(true), len(idle))
     oldest = [fact for fact, (_, until, purged, uses) in facts.items() if not (until or purged or uses)]
-    assert [fact.number for fact in store.archive.never_used(3)] == oldest[:3]
+    assert [number_of(fact.id) for fact in store.archive.never_used(3)] == oldest[:3]
 
 
 def test_the_most_used_facts_come_first_and_say_how_often(store: Store) -> None:
@@ -40,10 +41,10 @@ def test_the_most_used_facts_come_first_and_say_how_often(store: Store) -> None:
     ids = [keep(store, name) for name in "abcd"]
     for at, fact in enumerate([ids[0], ids[2], ids[2], ids[3]]):
         store.archive.used([fact], at)
-    told = [(use.fact.number, use.uses, use.used_at) for use in store.archive.most_used(2)]
+    told = [(number_of(use.fact.id), use.uses, use.used_at) for use in store.archive.most_used(2)]
     assert told == [(ids[2], 2, from_micros(2)), (ids[3], 1, from_micros(3))]
-    store.upkeep.mark_fact_purged(ids[2])
-    assert [use.fact.number for use in store.archive.most_used(5)] == [ids[3], ids[0]]
+    store.maintenance.mark_fact_purged(ids[2])
+    assert [number_of(use.fact.id) for use in store.archive.most_used(5)] == [ids[3], ids[0]]
 
 
 @pytest.mark.parametrize("rows_per_step", [(0,), (1,), (3, 0, 0, 2, 1, 0, 5)])
@@ -52,14 +53,14 @@ def test_what_was_written_before_a_step(store: Store, rows_per_step: tuple[int, 
     for step, rows in enumerate(rows_per_step):
         for _ in range(rows):
             fact = store.archive.append("x", None, (), 0, None, 0, "agent", step, stated=False)
-            store.journal.write(0, step, "archive", f"f{fact}", "", "agent")
+            store.ledger.write(0, step, "archive", f"f{fact}", "", "agent")
             written.append((step, fact))
     for before in range(len(rows_per_step) + 1):
         expected = [fact for step, fact in written if step < before]
         assert store.archive.last_before(before) == max(expected, default=0)
-        rows = store.journal.movements(before_step=before)
+        rows = store.ledger.movements(before_step=before)
         assert [row.page_id for row in rows] == [f"f{fact}" for fact in expected]
-        newest = store.journal.movements(before_step=before, limit=2)
+        newest = store.ledger.movements(before_step=before, limit=2)
         assert [row.page_id for row in newest] == [f"f{fact}" for fact in expected[-2:]]
 
 
@@ -113,7 +114,7 @@ def test_a_reader_s_transaction_is_one_moment_and_its_revision_says_that_it_pass
         say(store, "meanwhile")
         assert reader.conversation.last_step() == number
         with pytest.raises(StorageError):
-            reader.journal.put("a", "1")
+            reader.settings.put("a", "1")
     assert reader.conversation.last_step() > number
     assert reader.revision() != before
     assert reader.revision() == reader.revision()

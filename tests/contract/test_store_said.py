@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pager.store import Store, Told
+from pager.store import Store
+from pager.store.rows import SaidMeta
 from tests.contract.stores import Place, found, say, text
 
 VECTORS = [bytes([number] * 12) for number in range(3)]
@@ -66,11 +67,11 @@ def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99)
     second = store.conversation.append_step("record", "narrator", 20)
     two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, searchable=True)
-    store.said.index_words(two, "x " * 300)
+    store.conversation.index_words(two, "x " * 300)
     told = store.said.told(0)
     assert told == [
-        Told(one, first, 30, "user", "user", "Dana", "home", 4),
-        Told(two, second, 20, "record", "narrator", None, None, 300),
+        SaidMeta(one, first, 30, "user", "user", "Dana", "home", 4),
+        SaidMeta(two, second, 20, "record", "narrator", None, None, 300),
     ]
     assert store.said.told(one) == told[1:]
     assert store.said.told(two) == []
@@ -101,13 +102,13 @@ def test_what_is_not_searchable_is_not_found(store: Store) -> None:
 
 def test_words_can_be_made_again(store: Store) -> None:
     number, part = say(store, "warm", name="Dana")
-    store.upkeep.clear_words()
+    store.maintenance.clear_words()
     assert (found(store, "warm"), store.said.told(0)) == (set(), [])
-    assert store.upkeep.words_missing() != []
-    [(again, name, block)] = store.upkeep.said_for_words()
+    assert store.maintenance.words_missing() != []
+    [(again, name, block)] = store.maintenance.said_for_words()
     assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
-    store.said.index_words(part, "warm")
-    assert (found(store, "warm"), store.upkeep.words_missing()) == ({number}, [])
+    store.conversation.index_words(part, "warm")
+    assert (found(store, "warm"), store.maintenance.words_missing()) == ({number}, [])
 
 
 # --- vectors
@@ -161,7 +162,7 @@ def test_what_is_purged_has_no_vector_and_waits_for_none(store: Store) -> None:
     store.said.owe(steps)
     store.said.store_vectors([(parts[0], VECTORS[0])])
     for part in parts:
-        store.upkeep.overwrite_part(part, lambda _: "{}")
+        store.maintenance.overwrite_part(part, lambda _: "{}")
     assert (store.said.vectors(0), store.said.owed(9), store.said.unowed()) == ([], [], [])
     store.said.store_vectors([(parts[1], VECTORS[1])])  # made before the purge, kept after it
     assert store.said.vectors(0) == []

@@ -13,7 +13,7 @@ from pager.clock import from_micros
 from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
-from pager.types import Block
+from pager.types import Block, number_of
 from tests.contract.stores import Place, keep, say, text
 from tests.contract.vector_sources import unit_vectors
 
@@ -32,7 +32,7 @@ def test_a_fact_comes_back_as_it_went_in(store: Store, place: Place) -> None:
     fact = place.reopen().archive.fact(new)
     assert fact is not None
     assert new > old
-    assert (fact.number, fact.text, fact.key, fact.tags) == (new, said, "seat", ("Travel", "é"))
+    assert (number_of(fact.id), fact.text, fact.key, fact.tags) == (new, said, "seat", ("Travel", "é"))
     assert (fact.valid_from, fact.valid_until, fact.at) == (from_micros(5), from_micros(9), from_micros(7))
     assert (fact.actor, fact.step, fact.supersedes, fact.superseded_by) == ("person", 3, old, None)
     assert (fact.forgotten, fact.purged, fact.neighbours) == (None, False, ())
@@ -42,8 +42,8 @@ def test_facts_by_id_and_by_age(store: Store) -> None:
     ids = [keep(store, name) for name in "abcde"]
     assert list(store.archive.facts([ids[3], ids[1], 999])) == [ids[1], ids[3]]
     assert (store.archive.facts([]), store.archive.fact(999)) == ({}, None)
-    assert [fact.number for fact in store.archive.newest(2)] == [ids[4], ids[3]]
-    assert [fact.number for fact in store.archive.newest(9, ids[2])] == [ids[1], ids[0]]
+    assert [number_of(fact.id) for fact in store.archive.newest(2)] == [ids[4], ids[3]]
+    assert [number_of(fact.id) for fact in store.archive.newest(9, ids[2])] == [ids[1], ids[0]]
 
 
 def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
@@ -57,12 +57,12 @@ def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
     table.supersede(old, new, 30)
     early = table.append("middle", "seat", (), 10, 20, 40, "agent", 0, stated=True, superseded_by=old)
     versions = table.versions("seat")
-    assert [(fact.number, stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
+    assert [(number_of(fact.id), stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
     assert [fact.valid_until for fact, _ in versions] == [from_micros(20), from_micros(30), None]
     assert [fact.superseded_by for fact, _ in versions] == [old, new, None]
-    assert [fact.number for fact, _ in table.versions("seat", beyond=19)] == [early, old, new]
-    assert [fact.number for fact, _ in table.versions("seat", beyond=20)] == [old, new]
-    assert [fact.number for fact, _ in table.versions("seat", beyond=30)] == [new]
+    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=19)] == [early, old, new]
+    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=20)] == [old, new]
+    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=30)] == [new]
     assert table.versions("town", beyond=30) != []
     assert [number for at in (5, 10, 19, 20, 29, 30) for number in table.true_at([early, old, new], at, ())] == [
         early, early, old, old, new,
@@ -80,7 +80,7 @@ def test_facts_are_listed_by_their_keys_while_they_are_true(store: Store) -> Non
     assert [row[0] for row in store.archive.filed(70, "travel/")] == [seat, later]
     assert [row[1] for row in store.archive.filed(60, "")] == ["travel/seat", "travels"]
     assert store.archive.without_key(60) == [(new, 5), (old, 3)]
-    store.upkeep.mark_fact_purged(seat)
+    store.maintenance.mark_fact_purged(seat)
     assert [row[1] for row in store.archive.filed(60, "")] == ["travels"]
 
 
@@ -92,7 +92,7 @@ def test_steps_by_when_they_were_said(store: Store) -> None:
     assert store.conversation.moments() == [(early, 10, size), (late, 90, size - 1)]
     assert [row["id"] for row in store.conversation.said_between(10, 90)] == [early]
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [early, late]
-    store.upkeep.mark_step_purged(early)
+    store.maintenance.mark_step_purged(early)
     assert store.conversation.moments() == [(late, 90, size - 1)]
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
 
@@ -174,7 +174,7 @@ def test_what_has_no_vector_or_a_wrong_one_is_known(store: Store) -> None:
     table.store_vector(one, unit_vectors(1, 16)[0])
     table.store_vector(three, unit_vectors(1, 8)[0])
     assert (table.without_vector(9), table.wrong_vectors(16)) == ([(two, "two")], [three])
-    store.upkeep.drop_vector(three)
+    store.maintenance.drop_vector(three)
     assert table.dimension() == 16
     assert [fact for fact, _ in table.without_vector(9)] == [two, three]
     table.drop_vectors()

@@ -68,7 +68,7 @@ def test_a_user_s_block_is_kept_and_sent_as_it_came(tmp_path: Path, block: Json)
     step = talk.memory.append_user([block, {"type": "text", "text": "look"}])
     talk.reply("ok")
     talk.ask("and?", "yes")
-    assert sent(talk, 0)[0] == talk.memory.blocks_of(step)[0] == block
+    assert sent(talk, 0)[0] == talk.memory.history.blocks_of(step)[0] == block
     assert list(sent(talk, 0)[0]) == list(block)
     talk.reopen()
     talk.ask("and?", "yes")
@@ -84,7 +84,7 @@ def test_a_result_s_block_is_kept_and_sent_as_it_came(tmp_path: Path, block: Jso
     talk.memory.append_result(call_id, [block])
     talk.reply("ok")
     assert sent(talk, 2) == [{"type": "tool_result", "tool_use_id": call_id, "content": [block]}]
-    assert talk.memory.blocks_of(step)[-1]["content"] == [block]
+    assert talk.memory.history.blocks_of(step)[-1]["content"] == [block]
 
 
 def test_a_reply_of_every_kind_of_block_goes_back_as_it_came(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_reply_of_every_kind_of_block_goes_back_as_it_came(tmp_path: Path) -> 
         call("weather", {"city": "Évora", "n": 1.5, "deep": [{"a": None, "b": True}], "": ""}),
     )  # fmt: skip
     came = talk.standin.replies[-1]["content"]
-    assert talk.memory.blocks_of(step) == came
+    assert talk.memory.history.blocks_of(step) == came
     assert talk.memory.open_calls[0].input == {"city": "Évora", "n": 1.5, "deep": [{"a": None, "b": True}], "": ""}
     talk.reopen()
     talk.answer()
@@ -269,10 +269,10 @@ def test_an_effect_and_its_result_are_one(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="power"):
         keep(fail=True)
-    assert talk.memory.newest_facts() == []
+    assert talk.memory.inspect.newest_facts() == []
     assert [each.id for each in talk.memory.open_calls] == [call_id]
     keep(fail=False)
-    assert len(talk.memory.newest_facts()) == 1
+    assert len(talk.memory.inspect.newest_facts()) == 1
     talk.reply("kept")
     assert not talk.memory.check()
 

@@ -24,7 +24,7 @@ def test_an_empty_reply_leaves_the_prompt_and_ends_the_turn(tmp_path: Path, odd:
     talk = Talk(tmp_path)
     step = talk.ask("hello", odd)
     assert not talk.memory.turn_is_open
-    assert talk.memory.blocks_of(step) == talk.standin.replies[-1]["content"]
+    assert talk.memory.history.blocks_of(step) == talk.standin.replies[-1]["content"]
     with pytest.raises(RejectedError, match="nothing to send"):
         talk.memory.request()
     assert texts(goes_on(talk)) == []
@@ -44,14 +44,14 @@ def test_only_thinking_leaves_two_words_in_its_place(tmp_path: Path) -> None:
     talk = Talk(tmp_path)
     step = talk.ask("hello", Reply.only_thinking("so much to think"))
     assert not talk.memory.turn_is_open
-    assert talk.memory.blocks_of(step) == talk.standin.replies[-1]["content"]
+    assert talk.memory.history.blocks_of(step) == talk.standin.replies[-1]["content"]
     assert said_by(goes_on(talk), "assistant") == [{"type": "text", "text": "(no text)"}]
 
 
 def test_thinking_beside_a_blank_text_goes_with_it(tmp_path: Path) -> None:
     talk = Talk(tmp_path)
     step = talk.ask("hello", thinking("hm"), "\n\n")
-    assert [block["type"] for block in talk.memory.blocks_of(step)] == ["thinking", "text"]
+    assert [block["type"] for block in talk.memory.history.blocks_of(step)] == ["thinking", "text"]
     assert said_by(goes_on(talk), "assistant") == [{"type": "text", "text": "(no text)"}]
 
 
@@ -93,7 +93,7 @@ def test_a_cut_call_is_answered_with_an_error_and_never_run(tmp_path: Path) -> N
     step = talk.ask("hello", Reply.cut_call("weather", {}, "I will look."))
     assert talk.memory.open_calls == []
     assert talk.memory.turn_is_open
-    result = talk.memory.blocks_of(step)[-1]
+    result = talk.memory.history.blocks_of(step)[-1]
     assert result["is_error"]
     assert "cut off" in result["content"][0]["text"]
     talk.reply("Then without.")
@@ -242,7 +242,7 @@ def test_any_sequence_of_odd_replies_leaves_valid_requests(tmp_path_factory: Any
 
 def carried(*content: Json, stop: str = "end_turn", taken: tuple[str, ...] = (), cuts: int = 0) -> replies.Carried:
     reply = replies.read({"content": list(content), "stop_reason": stop})
-    return replies.carry(reply, taken=lambda each: each in taken, step_hint=9, cuts_before=cuts)
+    return replies.carry(reply, is_used=lambda each: each in taken, next_step=9, cuts_before=cuts)
 
 
 def test_a_reply_without_oddities_is_carried_as_it_came() -> None:

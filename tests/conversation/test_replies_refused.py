@@ -53,7 +53,7 @@ def test_a_refusal_with_a_call_in_it_leaves_no_call_open(tmp_path: Path) -> None
 def test_a_refusal_takes_the_request_also_out_of_the_preamble(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     talk.memory.append_user("something terrible")
-    while not any(stay.how == "request" for stay in talk.memory.resident()):
+    while not any(stay.how == "request" for stay in talk.memory.history.resident()):
         talk.reply(WEATHER)
         talk.answer("it rains and it pours " * 20)
         talk.memory.request()
@@ -65,7 +65,7 @@ def test_a_refusal_takes_the_request_also_out_of_the_preamble(tmp_path: Path) ->
     opening = [text for text in texts(talk.standin.requests[-1]["messages"], "user") if text.startswith("<request")]
     assert opening == []
     assert "something terrible" not in str(talk.standin.requests[-1])
-    assert not [stay for stay in talk.memory.resident() if stay.how == "request"]
+    assert not [stay for stay in talk.memory.history.resident() if stay.how == "request"]
     goes_on(talk)
 
 
@@ -111,7 +111,7 @@ def test_a_pause_is_sent_back_as_it_came_and_goes_on(tmp_path: Path) -> None:
     talk.reply(search_result(_server_call_of(talk, paused)), thinking("so"), "No news.")
     last = talk.standin.requests[-1]["messages"][-1]
     assert last["role"] == "assistant"
-    assert _plain(last["content"]) == talk.memory.blocks_of(paused)
+    assert _plain(last["content"]) == talk.memory.history.blocks_of(paused)
     assert not talk.memory.turn_is_open
     assert kinds(goes_on(talk))[:2] == ["thinking", "text"]
 
@@ -142,7 +142,7 @@ def test_a_paused_step_and_what_goes_on_leave_together_and_do_not_block_the_way(
     paused = talk.ask("news?", Reply.pause())
     talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
     talk.fill(12_000)
-    assert paused not in {stay.page_id for stay in talk.memory.resident()}
+    assert paused not in {stay.page_id for stay in talk.memory.history.resident()}
     assert not talk.memory.check()
 
 
@@ -219,7 +219,7 @@ def test_a_pause_at_the_edge_of_the_window_goes_on(tmp_path: Path) -> None:
 
 
 def _server_call_of(talk: Talk, step: str) -> str:
-    return next(b["id"] for b in talk.memory.blocks_of(step) if b["type"] == "server_tool_use")
+    return next(b["id"] for b in talk.memory.history.blocks_of(step) if b["type"] == "server_tool_use")
 
 
 def _plain(content: list[Json]) -> list[Json]:

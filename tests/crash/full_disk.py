@@ -209,7 +209,7 @@ class Scene:
                 assert_says_what_to_do(error)
                 self.failures[name] = self.failures.get(name, 0) + 1
                 if name != "open":
-                    self._memory.newest_facts()  # what is there can be read
+                    self._memory.inspect.newest_facts()  # what is there can be read
                     if self._reopening:
                         self._reopen()
                 self._disk.free()

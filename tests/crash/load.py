@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from pager import BlockSpec, Limits, Memory, send_command
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.store.database import Database
 from pager.types import Json
 from tests.crash.children import say
@@ -46,8 +46,8 @@ def open_memory(directory: str | Path, *, life: int = 0, **changes: Any) -> Memo
 
 def database(memory: Memory) -> Database:
     store = memory._store
-    assert isinstance(store, SqliteStore)
-    return store.db
+    assert isinstance(store, Store)
+    return store
 
 
 def standin() -> Standin:

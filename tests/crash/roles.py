@@ -11,6 +11,7 @@ from pager import InUseError, MemoryReader, StorageError, send_command
 from pager.store import database as database_module
 from pager.store.schema import MIGRATIONS
 from pager.tiers.archive import CANDIDATES
+from pager.types import number_of
 from pager.vectors.chroma import probe as chroma_probe
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
@@ -56,7 +57,7 @@ def read_on(directory: str, count: int) -> None:
     say("reading")
     seen = 0
     while seen < 2 * count:
-        facts = reader.newest_facts(2 * count)
+        facts = reader.inspect.newest_facts(2 * count)
         assert len(facts) % 2 == 0, "half of a transaction was seen"
         assert len(facts) >= seen, "what was there has gone"
         seen = len(facts)
@@ -99,7 +100,7 @@ def visit(directory: str) -> None:
         say("open", type(error).__name__, str(error))
     try:
         reader = MemoryReader.open(directory, embedder=Words())
-        fact, message = reader.newest_facts(1)[0].text, reader.search_recall("", limit=1)[0].text
+        fact, message = reader.inspect.newest_facts(1)[0].text, reader.search_recall("", limit=1)[0].text
         found = reader.search_archive(fact)[0].text
         assert found == fact
         say("read", fact, message)
@@ -136,15 +137,15 @@ def look_for_all(directory: str, newest: int) -> None:
     """How many facts there are, and which of the newest are not found by their meaning. All are whole, in order."""
     chroma_probe.probe = forked_probe
     with open_memory(directory, life=1_000_000) as memory:
-        meaning = memory._archival.meaning
+        meaning = memory._tiers.archive.meaning
         assert meaning is not None
         memory.embed_pending()
-        facts = memory.newest_facts(100_000)
+        facts = memory.inspect.newest_facts(100_000)
         # Among as many as a search looks at: which of two is the very nearest, an approximate index may get wrong.
         lost = [
             fact.id
             for fact in facts[:newest]
-            if fact.number not in dict(meaning.near(vector(meaning, fact.text), CANDIDATES))
+            if number_of(fact.id) not in dict(meaning.near(vector(meaning, fact.text), CANDIDATES))
         ]
         say("facts", len(facts), lost)
         assert [fact.text for fact in reversed(facts)] == [fact_text(number) for number in range(1, len(facts) + 1)]
@@ -156,7 +157,7 @@ def die_in_a_transaction(directory: str, facts: int) -> None:
     with open_memory(directory) as memory:
         with memory.transaction():
             for number in range(1, facts):
-                memory.archive(fact_text(number), neighbours=0)
+                memory.archive(fact_text(number))
         with memory.transaction():
             memory.archive("never was")
             die()

@@ -120,7 +120,7 @@ def test_what_a_killed_owner_left_in_a_directory_that_became_read_only(nursery: 
         assert life.said[1] == ["read", "right 2", "are you there?"]
         take_rights(directory, folder=0o700, file=0o600)
         with open_memory(directory, embedder=None) as memory:
-            assert len(memory.newest_facts()) == 6
+            assert len(memory.inspect.newest_facts()) == 6
             goes_on(memory)
 
 

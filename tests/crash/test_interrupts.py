@@ -103,7 +103,7 @@ def test_the_same_agent_goes_on_after_an_interrupt_at_any_line(tmp_path: Path) -
 def assert_nothing_lost(stage: Stage, agent: Agent, looked: list[str]) -> None:
     stage.assert_over()
     assert agent.memory.check() == []
-    facts = Counter(fact.text for fact in agent.memory.newest_facts(10_000))
+    facts = Counter(fact.text for fact in agent.memory.inspect.newest_facts(10_000))
     assert set(facts.values()) == {1}
     assert max(Counter(looked).values()) == 1
     assert agent.turn("one more").stopped.reason == "answered"

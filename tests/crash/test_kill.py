@@ -93,7 +93,7 @@ def test_a_purge_that_was_begun_is_finished(nursery: Nursery, tmp_path: Path) ->
             witness = Witness()
             witness.hear(life.said)
             with open_memory(directory, life=2, embedder=None) as memory:
-                purged = [fact for fact in memory.newest_facts() if fact.purged]
+                purged = [fact for fact in memory.inspect.newest_facts() if fact.purged]
                 assert memory.check() == []
             if ["purged"] in life.said:
                 assert purged

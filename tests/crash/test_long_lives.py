@@ -46,7 +46,7 @@ def test_killed_at_any_moment_of_a_long_conversation(tmp_path: Path) -> None:
 
 def judge(memory: Memory, said: list[str], ticked: Counter[str]) -> None:
     newest = memory._store.conversation.last_step()  # what is done about the last message counts, too
-    blocks = [memory.blocks_of(f"s{number}") for number in range(1, newest + 1)]
+    blocks = [memory.history.blocks_of(f"s{number}") for number in range(1, newest + 1)]
     texts = [content[0]["text"] for content in blocks if content and content[0]["type"] == "text"]
     mine = [text for text in texts if text.startswith("turn ")]
     assert len(set(mine)) == len(mine)

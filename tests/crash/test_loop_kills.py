@@ -73,7 +73,7 @@ def was_said(agent: Agent, text: str) -> bool:
 
 def judge_acknowledged(agent: Agent, life: Life) -> None:
     """Whatever the loop has told is on disk."""
-    steps = [stay.page_id for stay in agent.memory.resident()]
+    steps = [stay.page_id for stay in agent.memory.history.resident()]
     results = results_of(agent, steps)
     for _, kind, text, *more in life.said:
         assert was_said(agent, text)
@@ -85,7 +85,9 @@ def judge_acknowledged(agent: Agent, life: Life) -> None:
 
 def results_of(agent: Agent, steps: list[str]) -> dict[str, str]:
     """Every result by its call, each of which is answered once."""
-    blocks = [block for step in steps for block in agent.memory.blocks_of(step) if block["type"] == "tool_result"]
+    blocks = [
+        block for step in steps for block in agent.memory.history.blocks_of(step) if block["type"] == "tool_result"
+    ]
     assert len({block["tool_use_id"] for block in blocks}) == len(blocks)
     return {block["tool_use_id"]: "".join(inner["text"] for inner in block["content"]) for block in blocks}
 
@@ -95,15 +97,15 @@ def judge_conversation(agent: Agent) -> list[tuple[str, Json, str]]:
     memory = agent.memory
     assert not memory.turn_is_open
     assert memory.check() == []
-    steps = [stay.page_id for stay in memory.resident()]
-    said = [memory.blocks_of(step) for step in steps]
+    steps = [stay.page_id for stay in memory.history.resident()]
+    said = [memory.history.blocks_of(step) for step in steps]
     users = [blocks[0]["text"] for blocks in said if len(blocks) == 1 and blocks[0].get("text") in TEXTS]
     assert users == list(TEXTS)
     called = [block for blocks in said for block in blocks if block["type"] == "tool_use"]
     scripted = [block for reply in REPLIES for block in reply.blocks if block["type"] == "tool_use"]
     assert [(each["name"], each["input"]) for each in called] == [(each["name"], each["input"]) for each in scripted]
     assert len(steps) == len(TEXTS) + len(REPLIES)
-    assert [fact.text for fact in reversed(memory.newest_facts())] == list(FACTS)
+    assert [fact.text for fact in reversed(memory.inspect.newest_facts())] == list(FACTS)
     assert [block.value for block in memory.core() if block.name == "human"] == ["likes hats"]
     results = results_of(agent, steps)
     return [(block["name"], block["input"], results[block["id"]]) for block in called]
@@ -189,10 +191,10 @@ def finish_task(directory: Path, life: Life) -> list[str]:
         ended = tasks.current(agent.memory)
         assert ended is not None
         assert (ended.state, ended.steps) == ("done", len(TASK_REPLIES))
-        steps = [stay.page_id for stay in agent.memory.resident()]
-        said = [agent.memory.blocks_of(step)[0].get("text", "") for step in steps]
+        steps = [stay.page_id for stay in agent.memory.history.resident()]
+        said = [agent.memory.history.blocks_of(step)[0].get("text", "") for step in steps]
         assert [text for text in said if TASK in text] == [TASK, NUDGE + TASK, NUDGE + TASK]
-        assert [fact.text for fact in agent.memory.newest_facts()] == [FACTS[1]]
+        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == [FACTS[1]]
         assert agent.memory.check() == []
         results = results_of(agent, steps)
         doubts = [text for text in results.values() if text == INTERRUPTED]

@@ -40,7 +40,7 @@ def archive(memory: Memory, first: int, last: int) -> None:
     """Without a look at its neighbours each: that would take the index along."""
     with memory.transaction():
         for number in range(first, last + 1):
-            memory.archive(text(number), neighbours=0)
+            memory.archive(text(number))
 
 
 def undone(memory: Memory, neighbours: int) -> None:
@@ -53,13 +53,13 @@ def lost(memory: Memory, facts: int) -> list[str]:
     """Facts that are not the nearest in meaning to their own text, when all are embedded."""
     while memory.embed_pending():
         pass
-    nearest = memory._archival.meaning
+    nearest = memory._tiers.archive.meaning
     assert nearest is not None
     return [f"f{each}" for each in range(1, facts + 1) if nearest.near(vector(nearest, text(each)), 1)[0][0] != each]
 
 
 def twice(memory: Memory) -> list[int]:
-    nearest = memory._archival.meaning
+    nearest = memory._tiers.archive.meaning
     assert nearest is not None
     found = [number for number, _ in nearest.near(vector(nearest, "fact"), 10 * FACTS)]
     return [number for number in set(found) if found.count(number) > 1]
@@ -196,8 +196,8 @@ def test_what_an_inner_call_rolled_back_is_not_found(tmp_path: Path) -> None:
     with open_memory(tmp_path / "agent") as memory:
         memory.archive(text(1))
         with memory.transaction():
-            memory.archive(text(2), neighbours=0)
-            undone(memory, neighbours=0)
+            memory.archive(text(2))
+            undone(memory)
         memory.archive(text(3))
         assert {hit.text for hit in memory.search_archive("never was")} == {text(1), text(2), text(3)}
         assert lost(memory, 3) == []

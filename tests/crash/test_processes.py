@@ -81,7 +81,7 @@ def test_a_reader_sees_each_call_as_soon_as_it_has_returned(nursery: Nursery, tm
     reader = MemoryReader.open(tmp_path)
     for number in range(20):
         assert life.until("pair") == ["pair", number]
-        assert len(reader.newest_facts(100)) >= 2 * (number + 1)
+        assert len(reader.inspect.newest_facts(100)) >= 2 * (number + 1)
         assert [hit.text for hit in reader.search_archive(f"left {number}", limit=1)] == [f"left {number}"]
     page = life.until("page")[1]
     assert reader.page(page) == "are you there?"
@@ -125,7 +125,7 @@ def test_commands_of_many_processes_take_effect_once(nursery: Nursery, others: N
                 life.next()
             memory.process_inbox()
         memory.process_inbox()
-        texts = [fact.text for fact in memory.newest_facts(1_000)]
+        texts = [fact.text for fact in memory.inspect.newest_facts(1_000)]
         assert sorted(texts) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(count))
         mine = [text for text in reversed(texts) if text.startswith("one")]
         assert mine == [f"one {number}" for number in range(count)], "in the order in which they were left"
@@ -155,7 +155,7 @@ def assert_taken_once(directory: Path) -> None:
         memory.process_inbox()
         assert memory.process_inbox() == 0
         assert pending_commands(directory) == []
-        assert [fact.text for fact in memory.newest_facts()] == ["a fact", "was there before"]
+        assert [fact.text for fact in memory.inspect.newest_facts()] == ["a fact", "was there before"]
         assert memory.fact("f1").forgotten == "it is over"
         assert [hit.text for hit in memory.search_recall("message")] == ["a message"]
         assert [block.value for block in memory.core() if block.name == "notes"] == ["a line"]
@@ -193,9 +193,9 @@ def test_a_command_outlives_the_transaction_that_was_undone(tmp_path: Path) -> N
         with suppress(ZeroDivisionError), memory.transaction():
             assert memory.process_inbox() == 1
             raise ZeroDivisionError
-        assert memory.newest_facts() == []
+        assert memory.inspect.newest_facts() == []
         memory.process_inbox()
-        assert [fact.text for fact in memory.newest_facts()] == ["not to be lost"]
+        assert [fact.text for fact in memory.inspect.newest_facts()] == ["not to be lost"]
     assert pending_commands(tmp_path) == []
 
 
@@ -254,7 +254,7 @@ def test_garbage_is_set_aside_and_stops_nobody(tmp_path: Path, name: str) -> Non
         send_command(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
         memory.append_user("hello")
         answer(memory)
-        assert [fact.text for fact in memory.newest_facts()] == ["comes behind it", "was there before"]
+        assert [fact.text for fact in memory.inspect.newest_facts()] == ["comes behind it", "was there before"]
         assert [each.detail["file"] for each in memory.ledger(events=["error"])] == [f"0-{name}.json"]
         assert (inbox / "rejected" / f"0-{name}.json").read_bytes() == GARBAGE[name]
         assert memory.check() == []
@@ -270,7 +270,7 @@ def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
         send_command(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
         memory.append_user("hello")
         answer(memory)
-        assert [fact.text for fact in memory.newest_facts()] == ["comes behind it"]
+        assert [fact.text for fact in memory.inspect.newest_facts()] == ["comes behind it"]
 
 
 def test_who_leaves_a_bad_command_is_told(tmp_path: Path) -> None:

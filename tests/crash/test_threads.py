@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pager import Memory, StorageError
+from pager.types import number_of
 from pager.vectors.indexing import BATCH
 from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply, Standin, call
@@ -136,9 +137,9 @@ def test_turns_of_eight_threads(tmp_path: Path) -> None:
             lambda: archive("one"), lambda: archive("two"), lambda: record("one"), lambda: record("two"), look,
         )  # fmt: skip
         assert_whole_turns(memory, talkers, ROUNDS)
-        assert len(memory.newest_facts(1_000)) == 2 * ROUNDS
+        assert len(memory.inspect.newest_facts(1_000)) == 2 * ROUNDS
         for key in range(3):
-            assert sum(fact.superseded_by is None for fact in memory.fact_versions(f"key{key}")) == 1
+            assert sum(fact.superseded_by is None for fact in memory.history.fact_versions(f"key{key}")) == 1
         assert memory.check() == []
     with open_memory(tmp_path) as memory:
         assert_whole_turns(memory, talkers, ROUNDS)
@@ -157,10 +158,10 @@ def test_a_transaction_lets_nobody_in_between(tmp_path: Path) -> None:
                     memory.core_append("notes", f"{name}{number}")
                     memory.core_replace("notes", f"{name}{number}", "")
                     assert memory.archive(f"{name} second {number}").number == first + 1
-                assert len(memory.newest_facts(10_000)) % 2 == 0, "half of a transaction was seen"
+                assert len(memory.inspect.newest_facts(10_000)) % 2 == 0, "half of a transaction was seen"
 
         together(*(lambda name=f"t{number}": write(name) for number in range(THREADS)))
-        texts = [fact.text for fact in reversed(memory.newest_facts(10_000))]
+        texts = [fact.text for fact in reversed(memory.inspect.newest_facts(10_000))]
         assert len(texts) == 2 * THREADS * ROUNDS
         for first, second in zip(texts[::2], texts[1::2], strict=True):
             assert second == first.replace("first", "second")
@@ -185,7 +186,7 @@ def test_a_transaction_that_fails_takes_nothing_of_another_thread_along(tmp_path
         names = [f"t{number}" for number in range(THREADS // 2)]
         together(*(fail for _ in names), *(lambda name=name: write(name) for name in names))
         wanted = {f"{name} kept {number}" for name in names for number in range(ROUNDS)}
-        assert sorted(fact.text for fact in memory.newest_facts(10_000)) == sorted(wanted)
+        assert sorted(fact.text for fact in memory.inspect.newest_facts(10_000)) == sorted(wanted)
         said = [blocks[0]["text"] for _, _, blocks in steps(memory)]
         assert sorted(said) == sorted(text.replace("kept", "said") for text in wanted)
         for name in names:
@@ -235,11 +236,13 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), keep_up)
         memory.embed_pending()
         assert (tmp_path / "chroma" / "state.json").exists()
-        nearest = memory._archival.meaning
+        nearest = memory._tiers.archive.meaning
         assert nearest is not None
-        facts = memory.newest_facts(10_000)
+        facts = memory.inspect.newest_facts(10_000)
         assert len(facts) == THREADS * each
-        assert [fact.id for fact in facts if nearest.near(vector(nearest, fact.text), 1)[0][0] != fact.number] == []
+        assert [
+            fact.id for fact in facts if nearest.near(vector(nearest, fact.text), 1)[0][0] != number_of(fact.id)
+        ] == []
         assert memory.check() == []
 
 
@@ -264,5 +267,5 @@ def test_closing_while_others_are_at_work(tmp_path: Path) -> None:
     together(close, *(lambda name=f"t{number}": archive(name) for number in range(THREADS)))
     memory.close()  # once more harms nobody
     with open_memory(tmp_path, embedder=None) as again:
-        assert {fact.text for fact in again.newest_facts(100_000)} == set(stored)
+        assert {fact.text for fact in again.inspect.newest_facts(100_000)} == set(stored)
         assert again.check() == []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pager import Fact, Memory
-from pager.types import Json
+from pager.types import Json, number_of
 from tests.crash.load import database, open_memory, standin
 from tests.standin import Reply
 
@@ -97,7 +97,7 @@ class Witness:
         assert len({each.step for each in open_calls.values()}) <= 1, "calls are open in two steps"
         calls, results = _blocks(memory, "tool_use"), _results(memory)
         for page, ids in self.replies.items():
-            assert [block["id"] for block in memory.blocks_of(page) if block["type"] == "tool_use"] == ids
+            assert [block["id"] for block in memory.history.blocks_of(page) if block["type"] == "tool_use"] == ids
         for block in calls:
             assert (block["id"] in open_calls) != (block["id"] in results), (
                 f"{block['id']} is neither open nor answered"
@@ -130,9 +130,9 @@ class Witness:
         facts = _all_facts(memory)
         assert len({fact.text for fact in facts}) == len(facts), "a fact was stored twice"
         for fact in facts:
-            if fact.number > self._judged:
+            if number_of(fact.id) > self._judged:
                 assert_found(memory, fact)
-        self._judged = max((fact.number for fact in facts), default=0)
+        self._judged = max((number_of(fact.id) for fact in facts), default=0)
 
     def _judge_inbox(self, memory: Memory) -> None:
         facts = [fact.text for fact in _all_facts(memory)]
@@ -146,7 +146,7 @@ class Witness:
                 assert facts.count(text) == 1
             else:
                 assert notes.count(text) == 1 or (refused and text not in notes)  # the block is full at last
-        assert not list((memory._opened.directory / "inbox").glob("*.json"))
+        assert not list((memory._directory / "inbox").glob("*.json"))
 
 
 def assert_found(memory: Memory, fact: Fact) -> None:
@@ -154,12 +154,12 @@ def assert_found(memory: Memory, fact: Fact) -> None:
     hits = memory.search_archive(fact.text, as_of=fact.valid_from, limit=3)
     (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
     assert parts.get("words", 0) > 0, f"{fact.id} is not found by its words"
-    if memory._archival.meaning is not None:
+    if memory._tiers.archive.meaning is not None:
         assert parts.get("meaning", 0) > 0, f"{fact.id} is not found by its meaning"
 
 
 def _all_facts(memory: Memory) -> list[Fact]:
-    return [fact for fact in memory.newest_facts(100_000) if not fact.purged]
+    return [fact for fact in memory.inspect.newest_facts(100_000) if not fact.purged]
 
 
 def _blocks(memory: Memory, kind: str) -> list[Json]:

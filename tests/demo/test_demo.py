@@ -107,9 +107,9 @@ def test_facts_outlive_their_process_and_a_contradiction_supersedes(shown: Shown
     assert "“name is Dana”" in second
     assert "replaces “lives in Lisbon” (f2)" in " ".join(second.split())
     with MemoryReader.open(shown.home / "guide") as memory:
-        old, new = memory.fact_versions("home")
+        old, new = memory.history.fact_versions("home")
         assert (old.text, new.text) == ("lives in Lisbon", "lives in Porto")
-        assert old.superseded_by == new.number
+        assert old.superseded_by == new.id
 
 
 @pytest.mark.slow
@@ -137,10 +137,10 @@ def test_steps_leave_the_window_and_come_back_word_for_word(shown: Shown) -> Non
     assert len(pages) == 2
     with MemoryReader.open(shown.home / "guide") as memory:
         for page in pages:
-            asked = next(stay.from_step for stay in memory.residencies(f"s{page}") if stay.how == "paged_in")
+            asked = next(stay.from_step for stay in memory.history.residencies(f"s{page}") if stay.how == "paged_in")
             gone = [int(last) for first, last in evictions if int(first) <= int(page) <= int(last)]
             assert gone
-            assert memory.residencies(f"s{page}")[0].until_step is not None
+            assert memory.history.residencies(f"s{page}")[0].until_step is not None
             assert gone[0] < asked
             assert memory.page(f"s{page}") in trip()
             assert memory.page(f"s{page}") in " ".join(chapter.split())
@@ -153,8 +153,8 @@ def test_kill_9_loses_nothing(shown: Shown) -> None:
         assert f"✓ {said}" in chapter
     with MemoryReader.open(shown.home / "errand") as memory:
         assert memory.open_calls == []
-        assert [fact.id for fact in memory.newest_facts()] == ["f2", "f1"]
-        blocks = [block for number in range(1, 7) for block in memory.blocks_of(f"s{number}")]
+        assert [fact.id for fact in memory.inspect.newest_facts()] == ["f2", "f1"]
+        blocks = [block for number in range(1, 7) for block in memory.history.blocks_of(f"s{number}")]
         called = [block["id"] for block in blocks if block["type"] == "tool_use"]
         assert sorted(called) == sorted(block["tool_use_id"] for block in blocks if block["type"] == "tool_result")
         assert [block["name"] for block in blocks if block.get("name") == "timetable"] == ["timetable"]

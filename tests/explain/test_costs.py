@@ -12,8 +12,8 @@ from agents.explain import costs
 from agents.explain.costs import broke
 from agents.meter import Prices
 from pager import Memory, MemoryReader
-from pager.store.rows import Asked
-from pager.types import Answered, Usage
+from pager.store.rows import Answered, Asked
+from pager.types import Usage
 from tests.support import Talk
 from tests.support.cli import write_agent
 

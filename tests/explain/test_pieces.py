@@ -71,7 +71,7 @@ def texts(value: object) -> Iterator[str]:
 
 def test_the_pieces_in_order_are_the_request(talk: Talk) -> None:
     for step in steps(talk):
-        request, held = talk.memory.rebuild(step), pieces(talk.memory, step)
+        request, held = talk.memory.history.rebuild(step), pieces(talk.memory, step)
         tools = [piece for piece in held if piece.part == "tools"]
         assert [json.loads(piece.text) for piece in tools] == request["tools"]
         rest = [piece.text for piece in held if piece.part != "tools"]
@@ -145,7 +145,7 @@ def test_everything_that_moved_says_why(talk: Talk) -> None:
     for before, after in pairwise(known):
         change = between(talk.memory, before, after)
         reasons = [row.reason for row in talk.memory.ledger(events=["epoch"], limit=1, at=after)]
-        same = talk.memory.prompt(before).epoch == talk.memory.prompt(after).epoch
+        same = talk.memory.history.prompt(before).epoch == talk.memory.history.prompt(after).epoch
         assert change.opened == ("" if same else reasons[0])
         for move in (*change.entered, *change.left, *change.changed):
             assert move.why

@@ -63,7 +63,7 @@ class Life:
     def _reply(self, *blocks: Any) -> str:
         response = self.talk.send(Reply(*blocks))
         core = {block.name: block.value for block in self.talk.memory.core()}
-        facts = len(self.talk.memory.newest_facts(1_000))
+        facts = len(self.talk.memory.inspect.newest_facts(1_000))
         step = self.talk.memory.append_assistant(response)
         usage = response["usage"]
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -94,10 +94,10 @@ def reading(life: Life) -> Iterator[Any]:
 
 def test_the_steps_of_a_past_moment_are_those_of_its_request(life: Life, reading: Any) -> None:
     for step in life.size:
-        rebuilt = reading.rebuild(step)
+        rebuilt = reading.history.rebuild(step)
         shown = {resident.page_id for resident in take(reading, step).steps}
         said = set(MARKER.findall(json.dumps(rebuilt["messages"])))
-        in_preamble = set(MARKER.findall(json.dumps(reading.prompt(step).epoch.preamble)))
+        in_preamble = set(MARKER.findall(json.dumps(reading.history.prompt(step).epoch.preamble)))
         assert {life.markers[marker] for marker in said - in_preamble} == shown & set(life.markers.values())
         assert len(rebuilt["messages"]) >= len(shown)
 
@@ -113,7 +113,7 @@ def test_a_past_moment_is_as_large_as_the_provider_said(life: Life, reading: Any
 def test_sizes_are_of_the_form_that_was_sent_not_of_the_present_one(life: Life, reading: Any) -> None:
     """Thinking left when a later epoch opened; in its own it still had its size."""
     for step in life.size:
-        view, rebuilt = reading.prompt(step), reading.rebuild(step)
+        view, rebuilt = reading.history.prompt(step), reading.history.rebuild(step)
         messages = rebuilt["messages"][1:] if view.epoch.preamble else rebuilt["messages"]
         pieces = [piece for message in messages for block in message["content"] for piece in _pieces(block)]
         assert view.counts() == sum(map(sizing.count, pieces), view.fixed())
@@ -130,7 +130,7 @@ def _pieces(block: Json) -> list[Json]:
 def test_the_agent_was_told_that_the_window_fills_from_the_notice_on(life: Life, reading: Any) -> None:
     seen: set[bool] = set()
     for step in life.size:
-        said = "<notice>" in json.dumps(reading.rebuild(step)["messages"])
+        said = "<notice>" in json.dumps(reading.history.rebuild(step)["messages"])
         assert take(reading, step).window.noticed == said, step
         seen.add(said)
     assert seen == {True, False}
@@ -138,16 +138,16 @@ def test_the_agent_was_told_that_the_window_fills_from_the_notice_on(life: Life,
 
 def test_parts_have_their_share(life: Life, reading: Any) -> None:
     for step in life.size:
-        view, window = reading.prompt(step), take(reading, step).window
-        counter = reading.counter("m")
+        view, window = reading.history.prompt(step), take(reading, step).window
+        counter = reading.history.counter("m")
         shown = {part.name: part.tokens for part in window.parts}
         scale = window.used_tokens / counter.tokens(view.counts())
         assert shown["instructions"] == pytest.approx(
             counter.tokens(view.epoch.sizes["instructions"]) * scale, rel=0.02
         )
         assert (shown["digest"] > 0) == ("<digest>" in json.dumps(view.epoch.preamble))
-        assert (shown["recalled"] > 0) == ("<recalled>" in json.dumps(reading.rebuild(step)["messages"]))
-        pinned = '<pinned page_id="f' in json.dumps(reading.rebuild(step)["messages"]).replace('\\"', '"')
+        assert (shown["recalled"] > 0) == ("<recalled>" in json.dumps(reading.history.rebuild(step)["messages"]))
+        pinned = '<pinned page_id="f' in json.dumps(reading.history.rebuild(step)["messages"]).replace('\\"', '"')
         assert (shown["pinned"] > 0) == pinned
 
 
@@ -160,7 +160,7 @@ def test_core_and_archive_are_as_they_were(life: Life, reading: Any) -> None:
 
 
 def test_versions_of_a_block_count_from_one(life: Life, reading: Any) -> None:
-    ordinals = [reading.core_version_number(block) for block in reading.core_versions("human")]
+    ordinals = [reading.history.core_version_number(block) for block in reading.history.core_versions("human")]
     assert ordinals == list(range(1, len(ordinals) + 1))
     now = next(block for block in take(reading).core.blocks if block.name == "human")
     assert (now.version, now.actor) == (len(ordinals), "agent")

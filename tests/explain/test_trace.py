@@ -187,7 +187,7 @@ def test_the_verdict_is_what_the_request_holds(talk: Talk) -> None:
     assert len(talk.memory.ledger(events=["epoch"])) > 2
     seen = {False: 0, True: 0}
     for reply in replies[::9]:
-        request = normal(json.dumps(talk.memory.rebuild(reply)).replace("\\n", " "))
+        request = normal(json.dumps(talk.memory.history.rebuild(reply)).replace("\\n", " "))
         for marker in markers[::7]:
             verdict = told(talk.memory, marker, at=reply).verdict
             assert verdict.present == (marker in request), (reply, marker)

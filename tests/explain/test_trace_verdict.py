@@ -51,7 +51,7 @@ def test_a_page_by_its_id_is_there_as_long_as_it_is_carried_in_any_way(talk: Tal
     replies.append(talk.ask("and then?", "Yes."))
     seen: set[tuple[str, bool]] = set()
     for at in (*replies, None):
-        held = {stay.page_id for stay in talk.memory.resident(at)}
+        held = {stay.page_id for stay in talk.memory.history.resident(at)}
         for page in ("s1", "s2", "s4", "f1", part):
             verdict = trace(talk.memory, page, at).verdict
             assert verdict.present == (page in held), (page, at, verdict)

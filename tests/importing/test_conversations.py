@@ -290,4 +290,4 @@ def test_what_cannot_be_read_is_told_and_nothing_is_taken(tmp_path: Path, messag
         with pytest.raises(RejectedError) as refused:
             history.take(memory, file)
         assert str(refused.value).startswith(f"{file}: {told}")
-        assert memory.days() == {}
+        assert memory.history.days() == {}

@@ -62,7 +62,7 @@ def test_a_directory_is_taken_once_and_changes_supersede(tmp_path: Path) -> None
         assert (notes.take(memory, folder), notes.take(memory, folder)) == (3, 0)
         (folder / "MEMORY.md").write_text("# Seat\naisle\n# Tea\ngreen\n", encoding="utf-8")
         assert notes.take(memory, folder) == 1
-        assert [fact.text for fact in memory.fact_versions("memories/MEMORY.md#Seat")] == [
+        assert [fact.text for fact in memory.history.fact_versions("memories/MEMORY.md#Seat")] == [
             "# Seat\nwindow",
             "# Seat\naisle",
         ]
@@ -92,7 +92,7 @@ def test_projects_are_apart_and_what_is_hidden_or_installed_is_left_out(tmp_path
         (tmp_path / place / "CLAUDE.md").write_text(f"# Build\nthat of {place}", encoding="utf-8")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
         assert [notes.take(memory, tmp_path / name) for name in ("one/CLAUDE.md", "two", "two/CLAUDE.md")] == [1, 1, 0]
-        assert {fact.key: fact.text for fact in memory.newest_facts()} == {
+        assert {fact.key: fact.text for fact in memory.inspect.newest_facts()} == {
             "one/CLAUDE.md#Build": "# Build\nthat of one", "two/CLAUDE.md#Build": "# Build\nthat of two",
         }  # fmt: skip
 
@@ -109,7 +109,7 @@ def test_what_claude_md_imports_is_taken_with_it(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("not below it")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
         assert notes.take(memory, project / "CLAUDE.md") == 3
-        assert {fact.key for fact in memory.newest_facts()} == {
+        assert {fact.key for fact in memory.inspect.newest_facts()} == {
             "app/CLAUDE.md", "app/docs/style.txt", "app/docs/more.md",
         }  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_pa
             notes.take(memory, tmp_path / "none")
         with pytest.raises(RejectedError, match=r"x cannot be read: File name too long\."):
             notes.take(memory, too_deep(tmp_path))
-        assert memory.newest_facts() == []
+        assert memory.inspect.newest_facts() == []
 
 
 def too_deep(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from tests.laws.witness import Prompt, armed, body_text
 class Checked(Opened):
     def inspect(self, request: Request, *, resent: bool) -> Prompt:
         """The request against the model: law 5, and who is in it."""
-        stays = self.memory.resident()
+        stays = self.memory.history.resident()
         resident = [stay.page_id for stay in stays if stay.how == "step"]
         prompt = self.witness.read(request.params, [(page, self.plain.steps[page]) for page in resident])
         in_preamble = {stay.page_id for stay in stays if stay.how == "request"}
@@ -46,7 +46,7 @@ class Checked(Opened):
 
     def held(self, page: str) -> Iterator[str]:
         """What stands in results: a page that the agent has pinned by itself."""
-        for stay in self.memory.resident():
+        for stay in self.memory.history.resident():
             if stay.how == "step":
                 for result in self.plain.steps[stay.page_id].results:
                     yield armed(body_text(result))
@@ -80,9 +80,9 @@ class Checked(Opened):
         assert self.memory.turn_is_open == bool(self.plain.turn or self.plain.open_calls)
         for page in self.some(self.plain.steps):
             step = self.plain.steps[page]
-            assert self.memory.blocks_of(page) == step.said + step.results
+            assert self.memory.history.blocks_of(page) == step.said + step.results
         for page in self.some(self.accepted):
-            assert json.dumps(self.memory.rebuild(page)) == self.accepted[page]
+            assert json.dumps(self.memory.history.rebuild(page)) == self.accepted[page]
             assert self.resident(page) == self.stays[page]
         for page in self.some(self.plain.facts):
             known, fact = self.plain.facts[page], self.memory.fact(page)

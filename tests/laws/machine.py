@@ -147,7 +147,7 @@ class MemoryLaws(People):
         self.accepted[page], self.stays[page] = json.dumps(request.params), resident
         self.sent, self.renewed = None, False
         step = self.plain.steps[page]
-        blocks = self.memory.blocks_of(page)
+        blocks = self.memory.history.blocks_of(page)
         if not step.dropped:
             step.results = blocks[len(step.said) :]  # a call that was cut has been answered already
             self.plain.open_calls = [call.id for call in self.memory.open_calls]

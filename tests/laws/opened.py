@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pager import BlockSpec, Limits, Memory, Prefetch, tokens
 from pager.limits import PINNED_SHARE
-from pager.prompt.summary import SummaryAsk
+from pager.prompt.summary import SummaryRequest
 from tests.laws.plain import FakeClock, Plain
 from tests.laws.witness import Witness
 from tests.standin import GrowthWatch, Standin
@@ -93,7 +93,7 @@ class Opened(RuleBasedStateMachine):
         counted = {name: value for name, value in params.items() if name != "max_tokens"}
         return self.api.count_tokens({"model": self.model, **counted})
 
-    def summarize(self, ask: SummaryAsk) -> str:
+    def summarize(self, ask: SummaryRequest) -> str:
         """A model that is often away, and never keeps to its limit."""
         if len(ask.leaving) % 3:
             raise OSError("away")
@@ -141,7 +141,7 @@ class Opened(RuleBasedStateMachine):
         return {pin.page_id for pin in self.memory._store.prompt.pins()}
 
     def resident(self, at: str | None = None) -> list[tuple[str, str]]:
-        return sorted((stay.page_id, stay.how) for stay in self.memory.resident(at))
+        return sorted((stay.page_id, stay.how) for stay in self.memory.history.resident(at))
 
     def some(self, pages: dict[str, Any]) -> list[str]:
         """The newest two, and three that change from step to step."""

@@ -201,7 +201,7 @@ class Tiers(Checked):
         """Another process reads what this one has committed."""
         with MemoryReader.open(self.directory, clock=self.clock) as reader:
             newest = next(reversed(self.accepted))
-            assert json.dumps(reader.rebuild(newest)) == self.accepted[newest]
+            assert json.dumps(reader.history.rebuild(newest)) == self.accepted[newest]
             for page in self.some(self.plain.steps):
                 assert reader.page(page) == self.memory.page(page)
 

@@ -70,13 +70,15 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
         assert any(move.event == "evict" for move in moves), "nothing was paged out"
         assert memory.search_recall("log of day 0")[0].text
         assert memory.check() == []
-        calls = sum(block.get("type") == "tool_use" for step in _said(agent) for block in memory.blocks_of(step))
+        calls = sum(
+            block.get("type") == "tool_use" for step in _said(agent) for block in memory.history.blocks_of(step)
+        )
         evicted = sum(move.event == "evict" for move in moves)
         return Life(len(texts), calls, len(set(stored)), evicted)
 
 
 def _said(agent: Agent) -> list[str]:
-    return [step.page_id for day in agent.memory.days() for step in agent.memory.steps_on(day)]
+    return [step.page_id for day in agent.memory.history.days() for step in agent.memory.history.steps_on(day)]
 
 
 def _steps(agent: Agent) -> list[str]:

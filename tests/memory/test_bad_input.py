@@ -193,7 +193,7 @@ def test_a_reply_with_a_block_of_a_new_kind_is_kept(talk: Talk) -> None:
     talk.memory.request()
     news = {"type": "quantum_tool_result", "result": [1, 2.5, None, True]}
     step = talk.memory.append_assistant({"content": [news, {"type": "text", "text": "so"}], "stop_reason": "end_turn"})
-    assert talk.memory.blocks_of(step)[0] == news
+    assert talk.memory.history.blocks_of(step)[0] == news
 
 
 # moments

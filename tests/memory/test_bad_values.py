@@ -69,21 +69,21 @@ CALLS: dict[str, Callable[[Memory, Any], object]] = {
     "save_value": lambda memory, odd: memory.save_value(odd, odd),
     "note": lambda memory, odd: memory.load_value(odd),
     "core": lambda memory, odd: memory.core(odd),
-    "core_version_number": lambda memory, odd: memory.core_version_number(odd),
-    "core_versions": lambda memory, odd: memory.core_versions(odd),
+    "core_version_number": lambda memory, odd: memory.history.core_version_number(odd),
+    "core_versions": lambda memory, odd: memory.history.core_versions(odd),
     "fact": lambda memory, odd: memory.fact(odd),
-    "fact_versions": lambda memory, odd: memory.fact_versions(odd),
-    "newest_facts": lambda memory, odd: memory.newest_facts(odd),
-    "most_used_facts": lambda memory, odd: memory.most_used_facts(odd),
-    "never_used_facts": lambda memory, odd: memory.never_used_facts(odd),
-    "last_fact": lambda memory, odd: memory.last_fact(odd),
+    "fact_versions": lambda memory, odd: memory.history.fact_versions(odd),
+    "newest_facts": lambda memory, odd: memory.inspect.newest_facts(odd),
+    "most_used_facts": lambda memory, odd: memory.inspect.most_used_facts(odd),
+    "never_used_facts": lambda memory, odd: memory.inspect.never_used_facts(odd),
+    "last_fact": lambda memory, odd: memory.history.last_fact(odd),
     "page": lambda memory, odd: memory.page(odd),
-    "blocks_of": lambda memory, odd: memory.blocks_of(odd),
+    "blocks_of": lambda memory, odd: memory.history.blocks_of(odd),
     "ledger of": lambda memory, odd: memory.ledger(page=odd, events=odd),
     "ledger after": lambda memory, odd: memory.ledger(after=odd, limit=odd),
-    "stays": lambda memory, odd: memory.residencies(odd),
-    "counter": lambda memory, odd: memory.counter(odd),
-    "rebuild": lambda memory, odd: memory.rebuild(odd),
+    "stays": lambda memory, odd: memory.history.residencies(odd),
+    "counter": lambda memory, odd: memory.history.counter(odd),
+    "rebuild": lambda memory, odd: memory.history.rebuild(odd),
 }
 
 
@@ -207,7 +207,7 @@ def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_pa
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         with memory.transaction():
             for number in range(300):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.search_archive("topic3")
     (tmp_path / "pager.db").unlink()
     with pytest.raises(StorageError, match="Restore a backup"):
@@ -226,7 +226,7 @@ def test_what_stands_in_the_index_s_place_is_cleared_away(tmp_path: Path, way: s
             (place / "state.json" / "inner").mkdir(parents=True)
         with memory.transaction():
             for number in range(300):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.embed_pending()
         assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
         assert (place / "state.json").is_file()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pager import Limits, Memory, RejectedError, WindowTooSmallError
-from pager.limits import LEAST_PART_TOKENS
+from pager.limits import MIN_PART_TOKENS
 from tests.support import TOOLS
 
 
@@ -31,10 +31,10 @@ def test_two_parts_fit_beside_a_full_core_or_it_is_refused(window: int, fixed: i
     try:
         fitted = limits.fitted(fixed)
     except WindowTooSmallError:
-        assert fixed + limits.core_tokens + 2 * LEAST_PART_TOKENS > limits.usable_tokens - 2
+        assert fixed + limits.core_tokens + 2 * MIN_PART_TOKENS > limits.usable_tokens - 2
     else:
         assert fixed + fitted.core_tokens + 2 * fitted.max_part_tokens <= fitted.usable_tokens
-        assert LEAST_PART_TOKENS <= fitted.max_part_tokens <= limits.max_part_tokens
+        assert MIN_PART_TOKENS <= fitted.max_part_tokens <= limits.max_part_tokens
         assert fitted.core_tokens == limits.core_tokens
 
 
@@ -78,7 +78,7 @@ def test_a_memory_that_does_not_fit_is_refused_at_once_with_all_numbers(tmp_path
 
 def test_a_window_that_shrinks_lowers_the_parts_first(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None, limits=Limits.for_window(8_000), instructions="word " * 2_500) as memory:
-        fitted = memory._prompt.limits
-        assert LEAST_PART_TOKENS <= fitted.max_part_tokens < 750
+        fitted = memory.limits
+        assert MIN_PART_TOKENS <= fitted.max_part_tokens < 750
         memory.append_user("word " * 400)
         assert "<spilled" in str(memory.request().messages)

@@ -60,7 +60,7 @@ def test_facts_stand_by_category_newest_first(alice: Person) -> None:
     for said in ("I live in Porto.", "I prefer window seats.", "I like rowing.", "The deadline is Friday."):
         alice.say(said)
     with alice.agent() as agent:
-        facts = agent.memory.newest_facts()
+        facts = agent.memory.inspect.newest_facts()
         assert [fact.text for fact in facts if "preference" in fact.tags] == ["likes rowing", "prefers window seats"]
         assert [fact.valid_from for fact in facts] == sorted((fact.valid_from for fact in facts), reverse=True)
         found = agent.memory.search_archive("what is liked and where is home?", tags=["preference"], limit=10)
@@ -74,7 +74,7 @@ def test_the_seat_is_found_among_seven_facts(rehearsal: Rehearsal, tmp_path: Pat
         "My birthday is 9 July. I like rowing."
     )
     with alice.agent() as agent:
-        assert len(agent.memory.newest_facts()) == 7
+        assert len(agent.memory.inspect.newest_facts()) == 7
         assert "prefers window seats" in agent.turn("Which seat do I prefer?").text
         assert agent.memory.search_archive("a place on the plane, which seats?")[0].text == "prefers window seats"
     with alice.agent() as agent:
@@ -90,7 +90,9 @@ def test_a_changed_favourite_colour_is_one_current_fact_and_the_old_one_is_not_l
     told = alice.say("Actually, my favourite colour is green now.")
     assert "blue" in told  # the agent was told what it replaced
     with alice.agent() as agent:
-        current = [fact.text for fact in agent.memory.fact_versions("favourite colour") if not fact.superseded_by]
+        current = [
+            fact.text for fact in agent.memory.history.fact_versions("favourite colour") if not fact.superseded_by
+        ]
         assert current == ["favourite colour is green"]
         assert "green" in agent.turn("What is my favourite colour?").text
         now = agent.memory.search_archive("favourite colour", limit=10)
@@ -117,8 +119,8 @@ def test_two_users_never_meet(rehearsal: Rehearsal, tmp_path: Path) -> None:
     assert not [request for request in rehearsal.requests[asked:] if "4711" in str(request) or "Alice" in str(request)]
     assert "4711" in alice.say("What is the code?")
     with alice.agent() as agent, bob.agent() as other:
-        assert not {fact.text for fact in agent.memory.newest_facts()} & {
-            fact.text for fact in other.memory.newest_facts()
+        assert not {fact.text for fact in agent.memory.inspect.newest_facts()} & {
+            fact.text for fact in other.memory.inspect.newest_facts()
         }
 
 

@@ -82,7 +82,7 @@ def test_the_tiers_are_directories(files: MemoryFiles, memory: Memory) -> None:
 def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/caf\u00e9/menu", "cake")
     assert view(files, "/memories/archive/cafe\u0301/menu").endswith("\tcake")
-    assert [name for _, name, _ in memory.facts_by_key()] == ["caf\u00e9/menu"]
+    assert [name for _, name, _ in memory.inspect.facts_by_key()] == ["caf\u00e9/menu"]
 
 
 def test_an_empty_memory_has_its_directories(files: MemoryFiles, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_empty_memory_has_its_directories(files: MemoryFiles, tmp_path: Path)
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/seat", "window")
     files.run({"command": "str_replace", "path": "/memories/archive/seat", "old_str": "window", "new_str": "aisle"})
-    assert [(fact.text, fact.actor) for fact in memory.fact_versions("seat")] == [
+    assert [(fact.text, fact.actor) for fact in memory.history.fact_versions("seat")] == [
         ("window", "agent"), ("aisle", "agent"),
     ]  # fmt: skip
     files.run({"command": "delete", "path": "/memories/archive/seat"})
@@ -143,7 +143,7 @@ def test_a_day_holds_what_was_said_and_has_left_the_view(files: MemoryFiles, mem
 
 def test_a_day_that_is_wholly_in_view_is_no_file(files: MemoryFiles, memory: Memory) -> None:
     memory.append_user("in view")
-    (today,) = memory.days()
+    (today,) = memory.history.days()
     assert view(files, "/memories/recall").split("\n")[1:] == ["0B\t/memories/recall"]
     with pytest.raises(RejectedError, match="does not exist"):
         view(files, f"/memories/recall/{today}.md")
@@ -183,7 +183,7 @@ def test_a_fact_of_one_long_line_is_cut_and_says_where_it_is_whole(files: Memory
 
 def test_a_long_listing_shows_one_level_then_pieces(files: MemoryFiles, memory: Memory) -> None:
     for number in range(300):
-        memory.archive("x", key=f"{number:03}", neighbours=0)
+        memory.archive("x", key=f"{number:03}")
     root = view(files, "/memories").split("\n")
     assert root[0].endswith("View one to see what is in it:")
     assert [line.split("\t")[1] for line in root[1:]] == [
@@ -203,7 +203,7 @@ def test_a_long_listing_shows_one_level_then_pieces(files: MemoryFiles, memory: 
 
 def test_renaming_between_core_and_archive_moves_in_one_transaction(files: MemoryFiles, memory: Memory) -> None:
     rename(files, "/memories/core/human.md", "/memories/archive/people/alice")
-    assert (block(memory, "human"), memory.fact_versions("people/alice")[0].text) == ("", "Alice, a baker")
+    assert (block(memory, "human"), memory.history.fact_versions("people/alice")[0].text) == ("", "Alice, a baker")
     moves = [move.reason for move in memory.ledger(events=["page_out"])]
     assert moves == ["from the core block human"]
     rename(files, "/memories/archive/people/alice", "/memories/core/notes.md")
@@ -239,7 +239,7 @@ def test_renaming_keeps_tags_and_the_past(files: MemoryFiles, memory: Memory) ->
     rename(files, "/memories/archive/hats", "/memories/archive/dress/hats")
     rename(files, "/memories/archive/f2", "/memories/archive/dress/other")
     rename(files, "/memories/archive/dress", "/memories/archive/clothes")
-    now = {key: memory.fact(f"f{number}") for number, key, _ in memory.facts_by_key()}
+    now = {key: memory.fact(f"f{number}") for number, key, _ in memory.inspect.facts_by_key()}
     assert {key: (fact.text, fact.tags) for key, fact in now.items()} == {
         "clothes/hats": ("likes hats", ("taste",)), "clothes/other": ("no name yet", ("taste",)),
     }  # fmt: skip

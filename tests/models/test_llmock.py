@@ -69,7 +69,7 @@ def messages(mock: LLMock) -> list[Any]:
 
 def said_by(agent: Agent) -> list[str]:
     """The first text of each step."""
-    return [agent.memory.blocks_of(stay.page_id)[0]["text"] for stay in agent.memory.resident()]
+    return [agent.memory.history.blocks_of(stay.page_id)[0]["text"] for stay in agent.memory.history.resident()]
 
 
 def test_quotas_are_waited_for(mock: LLMock, agent: Agent) -> None:

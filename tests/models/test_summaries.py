@@ -12,7 +12,7 @@ from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import ModelUnavailableError
 from agents.models.summaries import Summarizer
 from agents.rehearsal.script import Fault, disconnect, http_error, stall, truncate
-from pager.prompt.summary import SummaryAsk
+from pager.prompt.summary import SummaryRequest
 from tests.standin import Reply
 from tests.support.clock import HandClock
 from tests.support.stage import Stage
@@ -84,7 +84,7 @@ def test_it_is_asked_once_and_a_slow_or_broken_answer_is_none(stage: Stage, faul
     meter = Meter(HandClock(), RunLimits(), Prices(**PRICES))
     stage.says(fault)
     with pytest.raises(ModelUnavailableError):
-        Summarizer(stage.model(read_seconds=0.05), meter, 10_000)(SummaryAsk("", "s1, user:\nhello", 100))
+        Summarizer(stage.model(read_seconds=0.05), meter, 10_000)(SummaryRequest("", "s1, user:\nhello", 100))
     assert stage.service.control("log", {})["asked"] == 1
     assert meter.usd == 0
 
@@ -92,6 +92,6 @@ def test_it_is_asked_once_and_a_slow_or_broken_answer_is_none(stage: Stage, faul
 def test_a_summary_costs_what_it_costs_and_is_no_step(stage: Stage) -> None:
     meter = Meter(HandClock(), RunLimits(), Prices(**PRICES))
     stage.says("A summary.")
-    assert Summarizer(stage.model(), meter, 10_000)(SummaryAsk("", "s1, user:\nhello", 100)) == "A summary."
+    assert Summarizer(stage.model(), meter, 10_000)(SummaryRequest("", "s1, user:\nhello", 100)) == "A summary."
     assert meter.usd > 0
     assert meter.steps == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pager
-from pager.store import SqliteStore
+from pager.store import Store
 from tests.support import HandClock
 
 MODULES = sorted(
@@ -41,7 +41,7 @@ OF_AGENTS = ("agents.importing.conversations", "agents.importing.notes", "agents
 @pytest.mark.parametrize("name", ["pager", *(n for n in MODULES if examples(importlib.import_module(n))), *OF_AGENTS])
 def test_the_examples_of_a_module_are_true(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(name)
-    given = {"directory": tmp_path, "clock": HandClock(), "SqliteStore": SqliteStore}
+    given = {"directory": tmp_path, "clock": HandClock(), "Store": Store}
     globs = {**vars(pager), **vars(module), **given}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     for test in examples(module):
@@ -49,7 +49,7 @@ def test_the_examples_of_a_module_are_true(name: str, tmp_path: Path) -> None:
         out: list[str] = []
         result = runner.run(test, out=out.append, clear_globs=False)
         for value in test.globs.values():
-            if isinstance(value, pager.MemoryReader | SqliteStore):
+            if isinstance(value, pager.MemoryReader | Store):
                 value.close()
         assert result.attempted
         assert not result.failed, "".join(out)

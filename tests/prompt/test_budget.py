@@ -127,9 +127,9 @@ def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_
         assert plan.action == "renew"
     if not sizes.renew and share < bounds.notify_at - 0.01:
         assert plan == Plan("append")
-    if budget.needs_sizes(sizes.now, bounds, noticed=sizes.noticed, renew=sizes.renew):
-        return
-    assert plan == Plan("append")
+    calm = sizes.now < bounds.evict_tokens and (sizes.noticed or sizes.now < bounds.notify_tokens)
+    if calm and not sizes.renew:
+        assert plan == Plan("append")  # so a prompt below every threshold is not measured step by step
 
 
 @given(cases())
@@ -149,7 +149,7 @@ def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[S
     plan = budget.plan(replace(sizes, renew=budget.EVICT), bounds)
     event("short" if plan.shortage else "fits")
     kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]
-    smallest = sizes.fixed + sum(budget.least(part) for step in kept for part in step.parts)
+    smallest = sizes.fixed + sum(budget.smallest(part) for step in kept for part in step.parts)
     if not plan.shortage:
         assert smallest <= bounds.usable_tokens
         return

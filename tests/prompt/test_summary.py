@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pager.prompt.summary import SummaryAsk
+from pager.prompt.summary import SummaryRequest
 from tests.support.talk import Talk
 
 
@@ -17,9 +17,9 @@ class Writer:
 
     def __init__(self, answer: Any = "They went on.") -> None:
         self.answer = answer
-        self.asked: list[SummaryAsk] = []
+        self.asked: list[SummaryRequest] = []
 
-    def __call__(self, ask: SummaryAsk) -> str:
+    def __call__(self, ask: SummaryRequest) -> str:
         self.asked.append(ask)
         if isinstance(self.answer, Exception):
             raise self.answer

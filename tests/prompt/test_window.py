@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pager.prompt import render as window
+from pager.store.rows import Epoch, Part, Step
 from pager.tokens import Counts
-from pager.types import Epoch, Json, Part, Step
+from pager.types import Json
 from tests.standin import Reply, call, thinking
 from tests.support import Talk
 
@@ -53,9 +54,9 @@ SHAPES = st.lists(
 
 
 def joined(steps: list[Step], of: Epoch) -> window.Messages:
-    messages = window.of_preamble(of)
+    messages = window.preamble_messages(of)
     for step in steps:
-        messages.extend(window.of_step(step))
+        messages.extend(window.step_messages(step))
     return messages
 
 
@@ -118,7 +119,7 @@ def test_parts_that_are_left_out_leave_no_empty_message() -> None:
 def test_a_notice_behind_results_stands_inside_the_last_one() -> None:
     steps = steps_of([("assistant", [])])
     steps[0].parts += [Part(9, "notice", "result", TEXT, Counts()), Part(10, "update", "result", TEXT, Counts())]  # type: ignore[arg-type]
-    content = window.of_step(steps[0]).messages[1]["content"]
+    content = window.step_messages(steps[0]).messages[1]["content"]
     assert content == [{"type": "tool_result", "tool_use_id": "c1", "content": [TEXT, TEXT]}]
     assert "content" not in (steps[0].parts[1].form or {})
 
@@ -156,6 +157,6 @@ def test_calls_without_results_are_named() -> None:
         {"role": "assistant", "content": [{"type": "tool_use", "id": "c1"}]},
     )
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1"}]}
-    assert window.unpaired([user, said, result]) == []
-    assert window.unpaired([user, said, user]) == ["c1"]
-    assert window.unpaired([user, said]) == []
+    assert window.unpaired_calls([user, said, result]) == []
+    assert window.unpaired_calls([user, said, user]) == ["c1"]
+    assert window.unpaired_calls([user, said]) == []

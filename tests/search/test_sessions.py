@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pager.search.neighbours import BACKWARD, DECAY, FULL, PAUSE, REACH, Sessions
-from pager.store import Told
+from pager.store.rows import SaidMeta
 
 HOUR = 3600 * 1_000_000
 
 
-def told(part: int, at: int = 0, session: str | None = None, **changes: Any) -> Told:
+def told(part: int, at: int = 0, session: str | None = None, **changes: Any) -> SaidMeta:
     known = {"kind": "record", "role": "user", "name": None, "length": 5, **changes}
-    return Told(part, part, at, known["kind"], known["role"], known["name"], session, known["length"])
+    return SaidMeta(part, part, at, known["kind"], known["role"], known["name"], session, known["length"])
 
 
-def sessions(*turns: Told) -> Sessions:
+def sessions(*turns: SaidMeta) -> Sessions:
     found = Sessions()
     found.extend(turns)
     return found

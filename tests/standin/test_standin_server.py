@@ -286,7 +286,7 @@ def test_a_memory_survives_whatever_this_server_does(tmp_path: Path) -> None:
     assert set(log["faults"]) == set(PROFILES["heavy"])
     assert log["accepted"] > 250
     with MemoryReader.open(tmp_path / "m") as reading:
-        assert len(reading.resident()) < 250
+        assert len(reading.history.resident()) < 250
 
 
 def _answered(client: anthropic.Anthropic, params: Any) -> Json:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import UTC
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from pager import BlockSpec, Memory, NotFoundError, StorageError
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.store.schema import BASE
 from tests.standin import call
-from tests.support import Talk, Words
+from tests.support import HandClock, Talk, Words
 
 # Every other table is only reached by an index and a value to look for: these queries stop early or read a small thing.
 MAY_BE_WALKED = (
@@ -60,14 +59,14 @@ def live(talk: Talk) -> None:
     memory.page_out(fact.id)
     memory.forget(fact.id, "wrong")
     memory.record("user", "I moved to Porto.", name="Dana")
-    assert memory.resident("s3") != memory.resident()
-    memory.rebuild("s2")
-    memory.residencies("s1")
+    assert memory.history.resident("s3") != memory.history.resident()
+    memory.history.rebuild("s2")
+    memory.history.residencies("s1")
     memory.ledger(page="s1")
     memory.ledger(page="s1", events=["evict"])
     memory.ledger(events=["search", "archive"], limit=3)
-    memory.newest_facts()
-    memory.core_versions("human")
+    memory.inspect.newest_facts()
+    memory.history.core_versions("human")
     look_on(memory)
     with suppress(InterruptedError), memory.transaction():
         raise InterruptedError  # after which everything is loaded again
@@ -76,30 +75,30 @@ def live(talk: Talk) -> None:
 
 def look_on(memory: Memory) -> None:
     """What an overview of now and of then asks."""
-    memory.fact_counts()
-    memory.most_used_facts()
-    memory.never_used_facts()
-    memory.last_fact("s3")
+    memory.inspect.fact_counts()
+    memory.inspect.most_used_facts()
+    memory.inspect.never_used_facts()
+    memory.history.last_fact("s3")
     memory.ledger(at="s3", limit=10)
-    memory.limits_at("s3")
+    memory.history.limits_at("s3")
     for block in memory.core("s3"):
-        memory.core_version_number(block)
-    memory.prompt()
-    memory.prompt("s3")
+        memory.history.core_version_number(block)
+    memory.history.prompt()
+    memory.history.prompt("s3")
     with suppress(NotFoundError):
-        memory.prompt("s1")
+        memory.history.prompt("s1")
 
 
 def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000, embedder=Words(), core={"human": BlockSpec(limit_tokens=200)})
-    store = cast(SqliteStore, talk.memory._store)
+    store = cast(Store, talk.memory._store)
     asked = dict[str, None]()
-    store.db.trace(asked.setdefault)
+    store.trace(asked.setdefault)
     live(talk)
-    store.db.trace(None)
+    store.trace(None)
     assert talk.memory.ledger(events=["evict"]) != []
     queries = [sql for sql in asked if EXPLAINED.match(sql) and " IN ()" not in sql]  # which is false at once
-    plans = {sql: store.db.rows(f"EXPLAIN QUERY PLAN {sql}") for sql in queries}
+    plans = {sql: store.rows(f"EXPLAIN QUERY PLAN {sql}") for sql in queries}
     steps = {(row["detail"], sql) for sql, rows in plans.items() for row in rows}
     assert len(steps) > 100
     assert [each for each in steps if each[0].startswith("SCAN") and not ALLOWED.match(each[0])] == []
@@ -111,12 +110,12 @@ def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:
 
 
 def test_no_row_of_the_ledger_is_deleted_not_even_by_a_purge(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "pager.db", UTC)
-    store.journal.write(7, 3, "archive", "f1", "", "agent")
-    store.journal.put("purging", "f1")
+    store = Store(tmp_path / "pager.db", HandClock())
+    store.ledger.write("archive", "f1", step=3, actor="agent")
+    store.settings.put("purging", "f1")
     with pytest.raises(StorageError, match="append-only"):
-        store.db.run("DELETE FROM ledger")
-    assert len(store.journal.movements()) == 1
+        store.run("DELETE FROM ledger")
+    assert len(store.ledger.movements()) == 1
     store.close()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pager import Limits, Memory, Request
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.store.database import Database
 from pager.types import Json
 from tests.standin import GrowthWatch, Reply, Standin
@@ -77,8 +77,8 @@ class Talk:
 def database_of(memory: Memory) -> Database:
     """The connection itself: to watch its statements, or to set what only a test sets."""
     store = memory._store
-    assert isinstance(store, SqliteStore)
-    return store.db
+    assert isinstance(store, Store)
+    return store
 
 
 def _strings(value: Any) -> list[str]:

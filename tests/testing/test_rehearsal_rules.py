@@ -510,7 +510,7 @@ def test_exact_words_come_back_after_an_eviction(alice: Person) -> None:
     alice.say(first)
     for number in range(60):
         alice.say(f"Turn {number}: trains and rivers " + "and hills and towns " * 12)
-    assert "s1" not in {stay.page_id for stay in alice.memory.resident()}
+    assert "s1" not in {stay.page_id for stay in alice.memory.history.resident()}
     assert "open point" in alice.memory.search_archive("open point", limit=1)[0].text
     assert f"Word for word (s1): “{first}”" in alice.say("What exactly did I say about the Meridian?")
     assert alice.called == ["search_recall", "page_in"]

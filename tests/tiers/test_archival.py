@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import Memory, MemoryReader, NotFoundError, RejectedError
-from pager.tiers.archive import MOST_EXACT
+from pager.tiers.archive import MAX_EXACT
 from tests.support import HandClock, Words
 
 
@@ -40,13 +40,13 @@ def test_the_same_key_supersedes_and_the_old_one_keeps_its_interval(memory: Memo
     old = memory.archive("lives in Porto", key="home")
     new = memory.archive("lives in Faro", key="home")
     was = memory.fact(old.id)
-    assert new.supersedes == old.number
-    assert was.superseded_by == new.number
+    assert new.supersedes == old.id
+    assert was.superseded_by == new.id
     assert was.valid_until == new.valid_from
     assert (was.text, was.valid_from) == (old.text, old.valid_from)
     assert ids(memory.search_archive("where lives")) == [new.id]
     assert ids(memory.search_archive("where lives", as_of=old.valid_from)) == [old.id]
-    assert [f.id for f in memory.fact_versions("home")] == ["f1", "f2"]
+    assert [f.id for f in memory.history.fact_versions("home")] == ["f1", "f2"]
     assert memory.archive("lives in Faro", key=None).supersedes is None
 
 
@@ -106,20 +106,24 @@ ACTS = st.lists(
 def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any, acts: Any) -> None:
     with Memory.open(tmp_path_factory.mktemp("m"), embedder=None, clock=HandClock()) as memory:
         for act, at in acts:
-            facts = memory.fact_versions("home")
+            facts = memory.history.fact_versions("home")
             if act == "archive":
                 fact = memory.archive(f"home number {len(facts)}", key="home", valid_from=at, tags=["x"])
                 assert fact == memory.fact(fact.id)
                 assert fact.valid_from.tzinfo == memory.fact(fact.id).valid_from.tzinfo
             elif any(fact.forgotten is None for fact in facts):
                 memory.forget(next(fact.id for fact in facts if fact.forgotten is None), "moved")
-        facts = memory.fact_versions("home")
+        facts = memory.history.fact_versions("home")
         ends = [fact.valid_until for fact in facts if fact.valid_until]
         for at in {*ends, *(fact.valid_from for fact in facts)}:
             true = [fact for fact in facts if fact.forgotten is None and _holds(fact, at)]
             assert len(true) <= 1
             assert set(ids(memory.search_archive("home", as_of=at))) >= {fact.id for fact in true}
-        last = [fact for fact in memory.fact_versions("home") if fact.forgotten is None and fact.superseded_by is None]
+        last = [
+            fact
+            for fact in memory.history.fact_versions("home")
+            if fact.forgotten is None and fact.superseded_by is None
+        ]
         assert len(last) <= 1
         assert not memory.check()
 
@@ -179,7 +183,7 @@ def test_only_facts_can_be_forgotten(memory: Memory, page: str, why: str) -> Non
 def test_a_wrong_fact_is_refused_and_nothing_is_stored(memory: Memory, arguments: Any, why: str) -> None:
     with pytest.raises(RejectedError, match=why):
         memory.archive(**arguments)
-    assert memory.newest_facts() == []
+    assert memory.inspect.newest_facts() == []
     assert memory.ledger() == []
 
 
@@ -249,8 +253,8 @@ def test_a_key_is_one_however_its_letters_are_typed(memory: Memory) -> None:
     memory.archive("by the window", key="caf\u00e9")
     memory.archive("by the door", key="cafe\u0301")  # as macOS takes it apart
     assert ids(memory.search_archive("window door")) == ["f2"]
-    current = memory.current_fact("cafe\u0301")
-    assert (current and current.id, len(memory.fact_versions("cafe\u0301"))) == ("f2", 2)
+    current = memory.inspect.current_fact("cafe\u0301")
+    assert (current and current.id, len(memory.history.fact_versions("cafe\u0301"))) == ("f2", 2)
 
 
 def test_as_many_as_were_asked_for_and_no_more(memory: Memory) -> None:
@@ -299,7 +303,7 @@ def test_a_clock_that_is_set_back_hides_nothing_that_was_stored(tmp_path: Path) 
         memory.archive("by the door in the end", key="seat", valid_from="2030-01-01")
         clock.set(datetime(2020, 1, 1, tzinfo=UTC))
         assert ids(memory.search_archive("door window")) == ["f1"]
-        assert memory.is_true(memory.fact("f1"))
+        assert memory.inspect.is_true(memory.fact("f1"))
         memory.archive("in the aisle, not by the window", key="seat")
         assert ids(memory.search_archive("door window aisle")) == ["f3"]
         memory.forget("f3", "none")
@@ -347,9 +351,9 @@ def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, emb
     """Every one of the others answers better; more of them than are scored at once."""
     clock = HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory, memory.transaction():
-        old = memory.archive("a chair in some other room of the house", neighbours=0)
+        old = memory.archive("a chair in some other room of the house")
         clock.set(clock.now() + timedelta(days=30))
-        for number in range(MOST_EXACT + 300):
-            memory.archive(f"chair {number}", neighbours=0)
+        for number in range(MAX_EXACT + 300):
+            memory.archive(f"chair {number}")
         assert ids(memory.search_archive("chair", before="2026-05-10", limit=5)) == [old.id]
         assert len(memory.search_archive("chair", after="2026-05-10", limit=5)) == 5

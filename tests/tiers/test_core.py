@@ -94,12 +94,12 @@ def test_errors_say_the_value_the_limit_and_the_way_out_and_change_nothing(
     memory: Memory, act: Any, words: list[str]
 ) -> None:
     memory.core_append("human", "cats and cats\naaa")
-    before = (memory.core(), memory.ledger(), memory.core_versions("human"))
+    before = (memory.core(), memory.ledger(), memory.history.core_versions("human"))
     with pytest.raises(RejectedError) as caught:
         act(memory)
     for word in words:
         assert word in str(caught.value)
-    assert (memory.core(), memory.ledger(), memory.core_versions("human")) == before
+    assert (memory.core(), memory.ledger(), memory.history.core_versions("human")) == before
 
 
 def test_the_tier_has_a_limit_of_its_own(memory: Memory) -> None:
@@ -122,7 +122,7 @@ def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
     memory.core_append("human", "a", actor="agent")
     memory.core_replace("human", "a", "b")
     memory.core_replace("human", "b", "b")  # no change, no version
-    versions = memory.core_versions("human")
+    versions = memory.history.core_versions("human")
     assert [(block.value, block.actor) for block in versions] == [("", "person"), ("a", "agent"), ("b", "person")]
     assert len({block.version for block in versions}) == 3
     rows = memory.ledger(events=["core"])[-2:]
@@ -131,7 +131,7 @@ def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
         ("person", "human", 1),
     ]
     with pytest.raises(NotFoundError, match="never was a core block 'x'"):
-        memory.core_versions("x")
+        memory.history.core_versions("x")
 
 
 # configuration
@@ -159,10 +159,10 @@ def test_a_writable_block_keeps_what_it_holds_and_a_read_only_one_follows_its_co
         ("human", "seed\nkept", "new"),
         ("rules", "two", ""),
     ]
-    versions = len(talk.memory.core_versions("human"))
+    versions = len(talk.memory.history.core_versions("human"))
     talk.reopen()
     talk.reopen(core=None)
-    assert len(talk.memory.core_versions("human")) == versions
+    assert len(talk.memory.history.core_versions("human")) == versions
     assert len(talk.memory.core()) == 2
 
 
@@ -177,7 +177,7 @@ def test_a_block_that_is_no_longer_configured_is_retired_and_can_come_back(tmp_p
     assert '<core_update name="human">This block was removed.</core_update>' in str(talk.standin.requests[-1])
     talk.reopen(core={"notes": BlockSpec(), "human": BlockSpec(value="again")})
     assert [(block.name, block.value) for block in talk.memory.core()] == [("notes", ""), ("human", "again")]
-    assert [block.value for block in talk.memory.core_versions("human")] == ["seed", "", "again"]
+    assert [block.value for block in talk.memory.history.core_versions("human")] == ["seed", "", "again"]
     assert not talk.memory.check()
 
 
@@ -211,7 +211,7 @@ def test_a_file_block_is_read_again_at_every_start(tmp_path: Path) -> None:
     last = talk.standin.requests[-1]["messages"][-1]["content"][-1]["text"]
     assert last.startswith('<core_update name="project"')
     assert "sécond &lt;core>" in last
-    assert [(block.value.strip(), block.actor) for block in talk.memory.core_versions("project")] == [
+    assert [(block.value.strip(), block.actor) for block in talk.memory.history.core_versions("project")] == [
         ("first", "file"),
         ("sécond <core>", "file"),
     ]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFoundError, PageText, RejectedError, tokens
-from pager.types import read_page_id
+from pager.types import number_of, read_page_id
 from tests.standin import Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import image
@@ -46,9 +46,9 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
         step = memory.record("user", text)
         pieces = read_on(memory, step)
         assert "".join(piece.text for piece in pieces) == text == memory.page(step)
-        limit = memory._prompt.limits.max_part_tokens
+        limit = memory.limits.max_part_tokens
         for piece in pieces:
-            assert memory._prompt.counter.tokens(_counts(piece.text)) <= limit
+            assert memory._window.counter.tokens(_counts(piece.text)) <= limit
             assert (piece.page_id, piece.length) == (step, len(text))
         assert [piece.offset for piece in pieces[1:]] == [piece.next_offset for piece in pieces[:-1]]
 
@@ -118,7 +118,7 @@ def test_any_text_is_a_page_id_or_is_refused(text: str) -> None:
     except NotFoundError:
         return
     assert text.strip()[0] == page.kind
-    assert int(text.strip()[1:]) == page.number
+    assert int(text.strip()[1:]) == number_of(page.id)
 
 
 # what is in view already
@@ -145,7 +145,7 @@ def test_a_page_that_is_resident_is_answered_with_its_place(tmp_path: Path) -> N
 def test_the_open_request_that_was_evicted_is_still_in_view(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     step = talk.memory.append_user("good day")
-    while not any(stay.how == "request" for stay in talk.memory.resident()):
+    while not any(stay.how == "request" for stay in talk.memory.history.resident()):
         talk.reply(call("weather", {"city": "Porto"}))
         talk.answer("it rains and it pours " * 20)
         talk.memory.request()
@@ -216,9 +216,9 @@ def test_one_pin_that_is_too_large_for_a_smaller_window_takes_no_other_along(tmp
         talk.memory.page_in(talk.memory.archive(text).id, pin=True)
     talk.ask("hello")
     talk.reopen(limits=Limits.for_window(8_000))
-    assert sorted(stay.page_id for stay in talk.memory.resident() if stay.how == "pinned") == ["f1", "f2", "f3"]
+    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2", "f3"]
     talk.ask("hello")
-    assert sorted(stay.page_id for stay in talk.memory.resident() if stay.how == "pinned") == ["f1", "f2"]
+    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2"]
 
 
 def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
     talk.standin.limit_tokens = 6_000
     talk.reopen(limits=Limits.for_window(6_000))
     talk.ask("still there?", "yes")
-    epoch = talk.memory.prompt().epoch
+    epoch = talk.memory.history.prompt().epoch
     assert epoch
-    assert 0 < talk.memory.counter("m").tokens(epoch.sizes["pinned"]) <= 0.2 * 4_500
+    assert 0 < talk.memory.history.counter("m").tokens(epoch.sizes["pinned"]) <= 0.2 * 4_500
     assert "smaller window" in talk.memory.ledger(events=["unpin"])[0].reason
     talk.fill(4_000)
 
@@ -252,14 +252,14 @@ def test_a_pin_follows_its_fact(tmp_path: Path) -> None:
     talk.reopen(instructions="Be long.")
     talk.ask("and?", "yes")
     assert pinned(talk) == []
-    assert "superseded" in talk.memory.residencies(old.id)[-1].reason
-    assert "forgotten" in talk.memory.residencies(new.id)[-1].reason
+    assert "superseded" in talk.memory.history.residencies(old.id)[-1].reason
+    assert "forgotten" in talk.memory.history.residencies(new.id)[-1].reason
     assert not talk.memory.check()
 
 
 def pinned(talk: Talk, at: str | None = None) -> list[str]:
     """What is in the prompt as a pin, which is not yet what waits and still what was paged out."""
-    return [stay.page_id for stay in talk.memory.resident(at) if stay.how == "pinned"]
+    return [stay.page_id for stay in talk.memory.history.resident(at) if stay.how == "pinned"]
 
 
 def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(tmp_path: Path) -> None:
@@ -274,10 +274,10 @@ def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_promp
     talk.reopen(instructions="Be long.")
     talk.ask("and now?", "yes")
     for step in ("s2", "s4", "s6"):
-        shown = f'<pinned page_id=\\"{fact.id}\\">' in json.dumps(talk.memory.rebuild(step))
+        shown = f'<pinned page_id=\\"{fact.id}\\">' in json.dumps(talk.memory.history.rebuild(step))
         assert (pinned(talk, step) == [fact.id]) == shown == (step != "s6")
-    assert [(stay.from_step, stay.until_step, stay.reason) for stay in talk.memory.residencies(fact.id)] == [
-        (1, 5, "paged out")
+    assert [(stay.from_step, stay.until_step, stay.reason) for stay in talk.memory.history.residencies(fact.id)] == [
+        ("s1", "s5", "paged out")
     ]
     assert not talk.memory.check()
 
@@ -292,7 +292,7 @@ def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(tmp_path: 
     talk.ask("and?", "yes")
     talk.reopen(instructions="Be long.")
     talk.ask("and now?", "yes")
-    assert [stay.until_step for stay in talk.memory.residencies(fact.id)] == [None]
+    assert [stay.until_step for stay in talk.memory.history.residencies(fact.id)] == [None]
     assert not talk.memory.check()
 
 
@@ -317,8 +317,8 @@ def test_a_fact_is_stored_also_when_its_pin_does_not_fit_any_more(tmp_path: Path
     short = talk.memory.archive("lives in Porto", key="home")
     talk.memory.page_in(short.id, pin=True)
     long = talk.memory.archive("lives in Faro. " + LONG, key="home")
-    assert long.supersedes == short.number
-    assert short.id not in {stay.page_id for stay in talk.memory.resident()}
+    assert long.supersedes == short.id
+    assert short.id not in {stay.page_id for stay in talk.memory.history.resident()}
     assert not talk.memory.check()
     talk.ask("hello", "hello")
 
@@ -363,7 +363,7 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
         ):
             with pytest.raises(RejectedError, match=why):
                 memory.move_to_archive(block, text)
-        assert [each.id for each in memory.newest_facts()] == [fact.id]
+        assert [each.id for each in memory.inspect.newest_facts()] == [fact.id]
         assert memory.core()[0].value == "lives in Porto"
 
 

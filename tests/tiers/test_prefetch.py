@@ -31,7 +31,7 @@ GREETINGS = [
 
 
 def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
-    hits = Prefetch(k, 400).choose(message, memory._archival, memory._store)
+    hits = Prefetch(k, 400).choose(message, memory._tiers.archive, memory._store)
     return [hit.text for hit in hits]
 
 
@@ -39,7 +39,7 @@ def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with Memory.open(tmp_path, embedder=request.param) as memory:
         for fact in FACTS:
-            memory.archive(fact, neighbours=0)
+            memory.archive(fact)
         yield memory
 
 
@@ -77,30 +77,30 @@ def test_what_helps_is_recalled(memory: Memory, message: str, fact: int) -> None
 def test_by_meaning_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path) as memory:
         for fact in FACTS:
-            memory.archive(fact, neighbours=0)
+            memory.archive(fact)
         assert chosen(memory, "Is a nut allergy known?") == [FACTS[1]]
 
 
 def test_no_more_than_k_and_no_more_than_the_budget(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         for number in range(9):
-            memory.archive(f"cats and dogs, {'and so on ' * number}", neighbours=0)
+            memory.archive(f"cats and dogs, {'and so on ' * number}")
         assert len(chosen(memory, "cats and dogs", k=3)) == 3
         assert chosen(memory, "cats and dogs", k=0) == []
-        small = Prefetch(5, 40).choose("cats and dogs", memory._archival, memory._store)
+        small = Prefetch(5, 40).choose("cats and dogs", memory._tiers.archive, memory._store)
         assert 0 < len(small) < 5
 
 
 def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
-        memory.archive("The dog is called Biscuit.", neighbours=0)
-        memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.", neighbours=0)
+        memory.archive("The dog is called Biscuit.")
+        memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.")
         for budget, most in ((400, 2), (60, 1)):
-            hits = Prefetch(4, budget).choose("the dog Biscuit", memory._archival, memory._store)
+            hits = Prefetch(4, budget).choose("the dog Biscuit", memory._tiers.archive, memory._store)
             assert len(hits) == most
             assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
         assert hits[0].text == "The dog is called Biscuit."
-        piece = Prefetch(4, 400).choose("the dog Biscuit", memory._archival, memory._store)[1]
+        piece = Prefetch(4, 400).choose("the dog Biscuit", memory._tiers.archive, memory._store)[1]
         assert "ate a bone" in piece.text
 
 
@@ -114,7 +114,7 @@ def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
 def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
     embedder = Words()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("prefers window seats", neighbours=0)
+        memory.archive("prefers window seats")
         assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
         assert [text for text in embedder.asked if text in LATIN] == list(LATIN)
 
@@ -150,7 +150,7 @@ def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(
 ) -> None:
     with Memory.open(tmp_path) as memory:
         for fact in facts:
-            memory.archive(fact, neighbours=0)
+            memory.archive(fact)
         assert chosen(memory, greeting) == []
         assert chosen(memory, question)[:1] == facts[:1]
 
@@ -169,7 +169,7 @@ def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_pat
             return (row / np.linalg.norm(row)).astype(np.float32)
 
     with Memory.open(tmp_path, embedder=Near("near", 256), clock=HandClock()) as memory:
-        memory.archive("prefers window seats", neighbours=0)
+        memory.archive("prefers window seats")
         assert memory.search_archive("rain in Australia")[0].parts["meaning"] > 0.6
         assert chosen(memory, "rain in Australia") == []
         assert chosen(memory, "window seats") == ["prefers window seats"]
@@ -184,6 +184,6 @@ def test_an_embedder_that_fails_leaves_the_words(tmp_path: Path) -> None:
 
     for embedder in (Broken(), FailsLater()):
         with Memory.open(tmp_path / embedder.fingerprint, embedder=embedder, clock=HandClock()) as memory:
-            memory.archive("prefers window seats", neighbours=0)
+            memory.archive("prefers window seats")
             assert chosen(memory, "window seats") == ["prefers window seats"]
             assert chosen(memory, "peanuts") == []

@@ -156,7 +156,7 @@ def test_steps_are_found_resident_and_evicted(tmp_path: Path) -> None:
     step = talk.ask("hello", "the zebra is out")
     assert found(talk.memory, "zebra")[0] == step
     talk.fill(8_000)
-    assert step not in {stay.page_id for stay in talk.memory.resident()}
+    assert step not in {stay.page_id for stay in talk.memory.history.resident()}
     assert found(talk.memory, "zebra")[0] == step
     assert talk.reopen().search_recall("zebra")[0].text == "the zebra is out"
 
@@ -250,7 +250,7 @@ def test_a_recorded_turn_is_findable_and_never_resident(tmp_path: Path) -> None:
     talk.memory.record("assistant", "Porto is nice.")
     talk.ask("and?", "yes")
     assert "Porto" not in str(talk.standin.requests[-1])
-    assert step not in {stay.page_id for stay in talk.memory.resident()}
+    assert step not in {stay.page_id for stay in talk.memory.history.resident()}
     assert set(found(talk.memory, "Porto")) == {"s1", "s4"}
     assert talk.memory.page_in(step).text == "I moved to Porto."
     assert not talk.memory.check()

@@ -191,7 +191,7 @@ def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: st
     fact = memory.archive(text)
     memory.archive("大阪に行きます")
     assert memory.search_archive(query)[0].page_id == fact.id
-    words = memory._store.upkeep
+    words = memory._store.maintenance
     words.clear_words()
     assert memory.check(fix=True)
     assert found(memory, query)[0] == wanted

@@ -59,7 +59,7 @@ def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage, tmp_path:
         while not agent.memory.ledger(events=["evict"]):
             agent.turn(f"This is story {number}. " + "It goes on and on. " * 100)
             number += 1
-        day = agent.memory.days()
+        day = agent.memory.history.days()
         (date,) = day
         stage.says(
             Reply(

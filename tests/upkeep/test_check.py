@@ -119,11 +119,11 @@ def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> N
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         with memory.transaction():
             for number in range(300):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.embed_pending()
         with memory.transaction():
             for number in range(300, 900):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         problems = memory.check()
         assert [problem.where for problem in problems] == ["chroma"]
         assert "of f900" in problems[0].text
@@ -140,7 +140,7 @@ def test_a_damaged_file_is_named_and_nothing_else_is_believed(talk: Talk) -> Non
         raw[page * 4096 : page * 4096 + 300] = b"\xff" * 300
     path.write_bytes(raw)
     with MemoryReader.open(talk.directory, clock=talk.clock) as reading:
-        assert reading._store.upkeep.damage()
+        assert reading._store.maintenance.damage()
         found = check.check(reading._store, None, None, fix=False)
     assert {problem.where for problem in found} == {"pager.db"}
     talk.memory = Memory.open(talk.directory.parent / "other", embedder=None)

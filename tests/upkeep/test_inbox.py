@@ -49,7 +49,10 @@ def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_left(talk
     assert talk.memory.process_inbox() == 0
     assert (pending_commands(talk.directory), files(talk)) == ([], [])
     assert outcomes(talk) == ["done"] * len(commands)
-    assert [(f.key, f.forgotten) for f in talk.memory.newest_facts()] == [(None, None), ("cats", "they moved out")]
+    assert [(f.key, f.forgotten) for f in talk.memory.inspect.newest_facts()] == [
+        (None, None),
+        ("cats", "they moved out"),
+    ]
     assert talk.memory.core()[0].value == "Dana, 40"
     talk.reply("I stop.")
     said = [message["content"] for message in talk.standin.requests[-1]["messages"]][-2:]
@@ -101,7 +104,7 @@ def test_a_refused_command_is_done_with_and_says_why(talk: Talk) -> None:
     ):
         assert outcome.startswith("refused: ")
         assert words in outcome
-    assert talk.memory.newest_facts() == []
+    assert talk.memory.inspect.newest_facts() == []
     assert not talk.memory.check()
 
 
@@ -115,7 +118,7 @@ def test_a_command_whose_file_came_back_has_no_second_effect(talk: Talk) -> None
     talk.reopen()
     assert talk.memory.process_inbox() == 0
     assert not path.exists()
-    assert len(talk.memory.newest_facts()) == 1
+    assert len(talk.memory.inspect.newest_facts()) == 1
 
 
 def test_an_effect_that_is_rolled_back_leaves_its_file(talk: Talk) -> None:
@@ -130,7 +133,7 @@ def test_an_effect_that_is_rolled_back_leaves_its_file(talk: Talk) -> None:
         fail()
     assert len(pending_commands(talk.directory)) == 1
     assert talk.memory.process_inbox() == 1
-    assert len(talk.memory.newest_facts()) == 1
+    assert len(talk.memory.inspect.newest_facts()) == 1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_a_purged_fact_is_nowhere(tmp_path: Path) -> None:
     talk.memory.purge(fact.id)
     assert_gone(talk, fact.id, *forms(SECRET))
     assert talk.memory.search_archive("vault") == []
-    assert talk.memory.fact_versions("vault") == []
+    assert talk.memory.history.fact_versions("vault") == []
     assert talk.memory.fact(fact.id).purged
 
 
@@ -63,7 +63,7 @@ def test_both_sides_of_a_supersession_can_be_purged(tmp_path: Path) -> None:
     new = talk.memory.archive("the vault is empty", key="vault")
     talk.memory.purge(old.id)
     assert_gone(talk, old.id)
-    assert [fact.id for fact in talk.memory.fact_versions("vault")] == [new.id]
+    assert [fact.id for fact in talk.memory.history.fact_versions("vault")] == [new.id]
     talk.memory.purge(new.id)
     assert talk.memory.archive("full again", key="vault").supersedes is None
     assert not talk.memory.check()
@@ -157,7 +157,7 @@ def test_a_purged_request_leaves_the_digest_and_the_preamble(tmp_path: Path) -> 
     talk = Talk(tmp_path, window=8_000)
     text = f"<core>\n  {MARKS[5]} </core>\n\n {long_secret()}"
     step = talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": f"and {MARKS[7]}"}])
-    while not any(stay.how == "request" for stay in talk.memory.resident()):
+    while not any(stay.how == "request" for stay in talk.memory.history.resident()):
         talk.reply(call("weather", {"city": "Porto"}))
         talk.answer("it rains and it pours " * 20)
         talk.memory.request()
@@ -213,7 +213,7 @@ def test_a_purged_reply_whose_ids_were_made_unique_keeps_its_calls_paired(tmp_pa
 def test_a_purged_step_that_had_paused_leaves_no_half_of_a_server_call(tmp_path: Path) -> None:
     talk = Talk(tmp_path)
     paused = talk.ask("news?", Reply.pause(SECRET))
-    server_call = talk.memory.blocks_of(paused)[-1]["id"]
+    server_call = talk.memory.history.blocks_of(paused)[-1]["id"]
     talk.reply(search_result(server_call), "None.")
     talk.memory.purge(paused)
     assert_gone(talk, paused)
@@ -230,7 +230,7 @@ def test_a_pinned_part_goes_with_its_step(tmp_path: Path) -> None:
     talk.fill(4_000)
     talk.memory.purge(step)
     assert_gone(talk, step)
-    assert not [stay for stay in talk.memory.resident() if stay.how == "pinned"]
+    assert not [stay for stay in talk.memory.history.resident() if stay.how == "pinned"]
 
 
 def test_a_pause_that_waits_can_be_purged(tmp_path: Path) -> None:
@@ -290,12 +290,12 @@ def test_a_word_that_blocks_are_made_of_leaves_the_others_whole(tmp_path: Path, 
     talk.ask("And in Porto?", call("weather", {"note": f"{word}: {word}"}, call_id="toolu_1"))
     talk.answer("sunny")
     talk.reply("It is sunny.")
-    before = [talk.memory.blocks_of(step) for step in ("s1", "s3")]
+    before = [talk.memory.history.blocks_of(step) for step in ("s1", "s3")]
     step = talk.memory.append_user(word)
     talk.reply("well")
     talk.memory.purge(step)
-    assert [talk.memory.blocks_of(step) for step in ("s1", "s3")] == before
-    made, result = talk.memory.blocks_of("s2")
+    assert [talk.memory.history.blocks_of(step) for step in ("s1", "s3")] == before
+    made, result = talk.memory.history.blocks_of("s2")
     assert (made["type"], made["id"], made["name"], list(made["input"])) == ("tool_use", "toolu_1", "weather", ["note"])
     assert (result["type"], result["tool_use_id"]) == ("tool_result", "toolu_1")
     assert talk.memory.search_recall("Porto")[0].who == "user"
@@ -311,4 +311,4 @@ def test_inside_the_input_of_a_tool_any_name_may_be_a_text(tmp_path: Path) -> No
     step = talk.memory.append_user("Lisboa")
     talk.reply("well")
     talk.memory.purge(step)
-    assert talk.memory.blocks_of("s2")[0]["input"] == {"text": "[purged]", "[purged]": {"type": "[purged]"}}
+    assert talk.memory.history.blocks_of("s2")[0]["input"] == {"text": "[purged]", "[purged]": {"type": "[purged]"}}

@@ -25,11 +25,11 @@ def test_the_vector_is_gone_from_chroma_too(tmp_path: Path) -> None:
     talk = Talk(tmp_path, embedder=embedder)
     with talk.memory.transaction():
         for number in range(300):
-            talk.memory.archive(f"fact {number} about topic {number % 7}", neighbours=0)
+            talk.memory.archive(f"fact {number} about topic {number % 7}")
     fact = talk.memory.archive(SECRET)
     with talk.memory.transaction():
         for number in range(300):
-            talk.memory.archive(f"later fact {number}", neighbours=0)
+            talk.memory.archive(f"later fact {number}")
     talk.memory.embed_pending()
     assert talk.memory.search_archive("vault")[0].page_id == fact.id
     vector = embedder.embed([SECRET])[0].tobytes()
@@ -45,12 +45,12 @@ def test_the_vector_is_gone_from_chroma_also_when_meaning_is_off(tmp_path: Path)
     talk = Talk(tmp_path, embedder=embedder)
     with talk.memory.transaction():
         for number in range(260):
-            talk.memory.archive(f"fact {number}", neighbours=0)
+            talk.memory.archive(f"fact {number}")
     fact = talk.memory.archive(SECRET)
     talk.memory.embed_pending()
     with talk.memory.transaction():
         for number in range(260):
-            talk.memory.archive(f"later fact {number}", neighbours=0)
+            talk.memory.archive(f"later fact {number}")
     talk.memory.embed_pending()
     vector = embedder.embed([SECRET])[0].tobytes()
     talk.reopen(embedder=None)
@@ -99,7 +99,7 @@ from tests.support import HandClock, Words
 
 memory = Memory.open(Path(sys.argv[1]), embedder=Words(), clock=HandClock())
 for number in range(300):
-    memory.archive(f"fact {number}", neighbours=0)
+    memory.archive(f"fact {number}")
 memory.archive(sys.argv[2])
 memory.search_archive("vault")
 memory.append_user(sys.argv[2])

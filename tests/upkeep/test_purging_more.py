@@ -106,7 +106,7 @@ def test_a_short_text_is_gone_from_the_core_block_it_was_moved_out_of(tmp_path: 
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert b"Q7Z9" not in path.read_bytes().replace(b"Q7Z9x", b""), path
-    assert [block.value for block in talk.memory.core_versions("human")][-2:] == ["PIN: [purged]", "PIN: "]
+    assert [block.value for block in talk.memory.history.core_versions("human")][-2:] == ["PIN: [purged]", "PIN: "]
     assert not talk.memory.check()
 
 

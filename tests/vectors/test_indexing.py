@@ -11,7 +11,7 @@ import pytest
 
 from agents.background import Background
 from pager import Memory, RejectedError, StorageError
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.vectors.facts import STEP
 from pager.vectors.index import IndexUnavailableError, OpenReport, Stop, Stopped, never
 from pager.vectors.indexing import BATCH, Indexing, StoredVectors
@@ -28,8 +28,8 @@ class Watched(PlainIndex):
     """Notes what is asked of it. `away` is a server that is down."""
 
     def __init__(self, directory: Path, embedder: Words | None = None) -> None:
-        path, zone = directory / "pager.db", HandClock().zone
-        super().__init__(StoredVectors(lambda: SqliteStore(path, zone, read_only=True), embedder or Words()))
+        path, clock = directory / "pager.db", HandClock()
+        super().__init__(StoredVectors(lambda: Store(path, clock, read_only=True), embedder or Words()))
         self.asked: list[str] = []
         self.away = False
 
@@ -86,12 +86,12 @@ def memory_with(index: Watched, directory: Path, embedder: Words | None = None) 
 def archive(memory: Memory, first: int, last: int) -> None:
     with memory.transaction():
         for number in range(first, last + 1):
-            memory.archive(f"topic{number}", neighbours=0)
+            memory.archive(f"topic{number}")
 
 
 def lost(memory: Memory, numbers: Sequence[int]) -> list[int]:
     """Facts that are not found by their meaning alone, and first."""
-    meaning = memory._archival.meaning
+    meaning = memory._tiers.archive.meaning
     assert meaning is not None
     asked = meaning.embedding.rows([f"topic{number}" for number in numbers])
     near = {number: meaning.near(row, 2) for number, row in zip(numbers, asked, strict=True)}
@@ -158,9 +158,9 @@ def test_a_vector_that_comes_while_it_is_built_is_not_missed(tmp_path: Path) -> 
         embedder.broken = True
         archive(memory, 5, 5)
         embedder.broken = False
-        memory._archival.meaning.embedding.rows(["it works again"])  # type: ignore[union-attr]
+        memory._tiers.archive.meaning.embedding.rows(["it works again"])  # type: ignore[union-attr]
         archive(memory, 6, BATCH)
-        meaning = memory._archival.meaning
+        meaning = memory._tiers.archive.meaning
         assert meaning is not None
         indexing = meaning.indexing
         assert isinstance(indexing, Indexing)
@@ -200,7 +200,7 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(tmp_path: Path) -
         building.join()
         index.go_on.set()
         memory.embed_pending()
-        meaning = memory._archival.meaning
+        meaning = memory._tiers.archive.meaning
         assert meaning is not None
         assert index.through() == BATCH + 1
         assert 5 not in dict(meaning.near(meaning.embedding.rows(["topic5"])[0], 2 * BATCH))
@@ -218,8 +218,8 @@ def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
         embedder.broken = True
         archive(memory, 1, 1)
         embedder.broken = False
-        assert memory._archival.meaning is not None
-        memory._archival.meaning.embedding.rows(["it works again"])
+        assert memory._tiers.archive.meaning is not None
+        memory._tiers.archive.meaning.embedding.rows(["it works again"])
         archive(memory, 2, BATCH + 1)
         memory._bring_up(never)
         assert index.through() == BATCH + 1
@@ -245,8 +245,8 @@ def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
             archive(memory, first, first + BATCH // 2 - 1)
             memory.embed_pending()
             assert lost(memory, [1, first, first + BATCH // 2 - 1]) == []
-            assert memory._archival.meaning is not None
-            held = memory._archival.meaning._tail._held
+            assert memory._tiers.archive.meaning is not None
+            held = memory._tiers.archive.meaning._tail._held
             compared.append(len(held.ids) if held else 0)
         assert compared[:3] == [128, 256, 384]  # all of them
         assert all(400 <= held < 400 + 400 // STEP for held in compared[3:])
@@ -279,7 +279,7 @@ def test_a_purge_is_not_over_before_the_index_is_gone(tmp_path: Path) -> None:
         index.away = False
         assert memory.purge("f5") == 0
         assert index.through() == 0
-        assert memory._store.journal.get("purging") is None
+        assert memory._store.settings.get("purging") is None
 
 
 def test_an_index_that_is_down_is_told_once_and_taken_up_when_it_is_back(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_an_index_that_breaks_within_a_transaction_costs_no_fact(tmp_path: Path)
         assert lost(memory, [4]) == []
         index.away = True
         with memory.transaction():
-            memory.archive(f"topic{BATCH + 1}", neighbours=0)
+            memory.archive(f"topic{BATCH + 1}")
             assert lost(memory, [4, BATCH + 1]) == []
         assert lost(memory, [4, BATCH + 1]) == []
 

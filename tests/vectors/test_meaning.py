@@ -10,8 +10,8 @@ import pytest
 
 from pager import EmbedderUnavailableError, Memory, MemoryReader, RejectedError
 from pager.clock import to_micros
-from pager.store import ALWAYS
-from pager.tiers.archive import MOST_EXACT, _Wanted
+from pager.store.rows import ALWAYS
+from pager.tiers.archive import MAX_EXACT, _Wanted
 from pager.vectors.embedding import REST
 from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
 
@@ -39,7 +39,7 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
         memory.archive("axe", key="fruit", tags=["tool"])
         with memory.transaction():
             for number in range(400):
-                memory.archive(f"also {number}", tags=["food"], neighbours=0)
+                memory.archive(f"also {number}", tags=["food"])
         assert ids(memory.search_archive("anything", tags=["tool"])) == ["f2"]
         assert old.id not in ids(memory.search_archive("anything", limit=500))
         assert ids(memory.search_archive("anything", as_of=old.valid_from)) == [old.id]
@@ -51,22 +51,22 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
 def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         with memory.transaction():
-            memory.archive("quiet", key="mood", tags=["all"], neighbours=0)  # ended: the next one takes its place
-            wanted = memory.archive("quince", key="mood", tags=["all"], neighbours=0)
+            memory.archive("quiet", key="mood", tags=["all"])  # ended: the next one takes its place
+            wanted = memory.archive("quince", key="mood", tags=["all"])
             for number in range(300):  # nearer than most, but not of the tag
-                memory.archive(f"quark {number}", neighbours=0)
-            for number in range(MOST_EXACT):
-                memory.archive(f"also {number}", tags=["all"], neighbours=0)
+                memory.archive(f"quark {number}")
+            for number in range(MAX_EXACT):
+                memory.archive(f"also {number}", tags=["all"])
         hits = memory.search_archive("quartz", tags=["all"], limit=9)
         assert hits[0].page_id == wanted.id
         assert all("all" in hit.tags for hit in hits)
-        assert len(memory.search_archive("quartz", tags=["all"], limit=MOST_EXACT + 9)) == MOST_EXACT + 1
+        assert len(memory.search_archive("quartz", tags=["all"], limit=MAX_EXACT + 9)) == MAX_EXACT + 1
 
 
 def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         for number in range(600):
-            fact = memory.archive(f"topic{number}", neighbours=0)
+            fact = memory.archive(f"topic{number}")
             if number % 97 == 0 or number > 590:
                 assert memory.search_archive(f"topic{number}", limit=1)[0].parts["meaning"] > 0.99
                 assert memory.search_archive(f"topic{number}", limit=1)[0].page_id == fact.id
@@ -80,7 +80,7 @@ def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Pa
         memory.archive("has two cats")
         fact = memory.archive("likes window seats a lot: a window seat")
         assert ids(fact.neighbours) == ["f2"]
-        assert memory.archive("likes the window seat", neighbours=0).neighbours == ()
+        assert memory.archive("likes the window seat").neighbours == ()
         assert len(memory.archive("likes the window seat", neighbours=2).neighbours) == 2
 
 
@@ -148,7 +148,7 @@ def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
         with memory.transaction():
             for number in range(300):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.search_archive("topic3")
     with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
         hit = memory.search_archive("topic3", limit=1)[0]
@@ -170,7 +170,7 @@ def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path, facts
     with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
         with memory.transaction():
             for number in range(facts):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.record("user", "topic3 it was")
         memory.search_archive("topic3")
     with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
@@ -190,7 +190,7 @@ def test_another_model_while_it_is_open(tmp_path: Path, facts: int) -> None:
     with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
         with memory.transaction():
             for number in range(facts):
-                memory.archive(f"topic{number}", neighbours=0)
+                memory.archive(f"topic{number}")
         memory.record_many([{"role": "user", "text": f"topic{number} it was"} for number in range(9)])
         assert memory.search_recall("topic3")[0].page_id == "s4"
         assert memory.search_archive("topic3")[0].page_id == "f4"
@@ -238,7 +238,7 @@ def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path
         def lose() -> None:
             with memory.transaction():
                 for number in range(facts):
-                    memory.archive(f"lost{number}", neighbours=0)
+                    memory.archive(f"lost{number}")
                 assert memory.search_archive("lost1")[0].parts["meaning"] > 0.99
                 raise OSError("the power is gone")
 
@@ -246,7 +246,7 @@ def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path
             lose()
         with memory.transaction():
             for number in range(facts):
-                memory.archive(f"kept{number}", neighbours=0)
+                memory.archive(f"kept{number}")
         assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
         assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
         assert not memory.check()
@@ -259,7 +259,7 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
             memory.archive(f"topic{number}")
             memory.record("user", f"topic{number}")
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        archival, recall = memory._archival.meaning, memory._recall.meaning
+        archival, recall = memory._tiers.archive.meaning, memory._tiers.recall.meaning
         assert archival is not None
         assert recall is not None
         late = [(source, batch, source.embedding.of(batch)) for source in (archival, recall)
@@ -302,7 +302,7 @@ def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
         clock.set(clock.now() + 2 * REST)
         memory.archive("a seat at the aisle")
         with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
-            meaning = reading._archival.meaning
+            meaning = reading._tiers.archive.meaning
             assert meaning is not None
             assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 3}
             assert memory.embed_pending() == 1
@@ -332,14 +332,14 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
             pass
         hits = memory.search_archive("a window seat")
         assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
-        assert memory._archival.meaning is not None
-        assert len(memory._archival.meaning.near(embedder.embed(["seat"])[0], 9)) == 2
+        assert memory._tiers.archive.meaning is not None
+        assert len(memory._tiers.archive.meaning.near(embedder.embed(["seat"])[0], 9)) == 2
 
 
 def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
     embedder = Words("server", 16)
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        meaning = memory._archival.meaning
+        meaning = memory._tiers.archive.meaning
         assert meaning is not None
         [old] = meaning.embedding.rows(["topic"])
         embedder.dimension = 32
@@ -360,24 +360,24 @@ def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         with memory.transaction():
             for text in apart:
-                memory.archive(text, neighbours=0)
+                memory.archive(text)
             for number in range(700):
-                memory.archive(f"backup {number % 3} completed", key=key, neighbours=0)
+                memory.archive(f"backup {number % 3} completed", key=key)
         while memory.embed_pending():
             pass
         memory.compact()
-        assert memory._archival.meaning is not None
-        assert memory._archival.meaning.indexing is not None
-        assert memory._archival.meaning.indexing.through() > 700
+        assert memory._tiers.archive.meaning is not None
+        assert memory._tiers.archive.meaning.indexing is not None
+        assert memory._tiers.archive.meaning.indexing.through() > 700
         for number, text in enumerate(apart, start=1):
-            hits = memory._archival._by_meaning(
-                memory._archival.meaning, embedder.embed([text])[0], _now(memory), limit=5
+            hits = memory._tiers.archive._by_meaning(
+                memory._tiers.archive.meaning, embedder.embed([text])[0], _now(memory), limit=5
             )
             assert hits[0][0] == number
 
 
 def _now(memory: Memory) -> _Wanted:
-    return _Wanted(to_micros(memory._archival.present()), [], ALWAYS)
+    return _Wanted(to_micros(memory._tiers.archive.present()), [], ALWAYS)
 
 
 @pytest.mark.parametrize("embedder", [5, "minilm", Words, object()])

@@ -67,7 +67,7 @@ def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
         memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
         memory.record("user", "lately")
         assert embedder.asked == ["lately"]  # and none of those that wait
-        memory.archive("a fact", neighbours=0)
+        memory.archive("a fact")
         embedder.asked.clear()
         memory.search_recall("topic3")
         memory.search_archive("a fact")
@@ -89,7 +89,7 @@ def test_a_search_asks_nothing_else_of_an_embedder(tmp_path: Path) -> None:
 
     with Memory.open(tmp_path, embedder=Unmeasured(), clock=HandClock()) as memory:
         memory.record_many([{"role": "user", "text": "topic"}], embed=False)
-        embedder = memory._archival.meaning.embedding.embedder if memory._archival.meaning else None
+        embedder = memory._tiers.archive.meaning.embedding.embedder if memory._tiers.archive.meaning else None
         assert isinstance(embedder, Unmeasured)
         memory.search_recall("topic")
         assert embedder.asked == []
@@ -168,7 +168,7 @@ def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_pa
     talk.ask("the zebra is out", "so it is")
     assert talk.memory.embed_pending() == 0
     talk.fill(8_000)
-    resident = {stay.page_id for stay in talk.memory.resident()}
+    resident = {stay.page_id for stay in talk.memory.history.resident()}
     assert "s1" not in resident
     waiting = {f"s{said.step}" for said in talk.memory._store.said.owed(10_000)}
     assert waiting == {f"s{n}" for n in range(1, int(max(resident, key=lambda page: int(page[1:]))[1:]) + 1)} - resident
@@ -220,7 +220,7 @@ def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_pa
         embedder.broken = True
         for number in range(20):
             memory.record("user", f"topic{number}", session=str(number))
-            memory.archive(f"fact{number}", neighbours=0)
+            memory.archive(f"fact{number}")
             assert found(memory, f"topic{number}") == [f"s{number + 2}"]
             assert memory.search_archive(f"fact{number}", limit=1)[0].page_id == f"f{number + 1}"
         assert embedder.calls == 1 + 1
@@ -324,7 +324,7 @@ def test_a_batch_that_was_read_before_a_purge_is_thrown_away(tmp_path: Path) -> 
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
         step, _ = memory.record_many(turns, embed=False)
-        meaning = memory._recall.meaning
+        meaning = memory._tiers.recall.meaning
         assert meaning is not None
         batch = meaning.next_batch(9)
         rows = meaning.embedding.of(batch)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.store import SqliteStore
+from pager.store import Store
 from pager.vectors.tail import Tail
 from tests.contract.vector_sources import unit_vectors
 from tests.support import HandClock
@@ -30,7 +30,7 @@ ACTS = st.one_of(
 @given(acts=st.lists(ACTS, max_size=30), limit=st.integers(1, 30))
 def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]], limit: int) -> None:
     with TemporaryDirectory() as place:
-        store = SqliteStore(Path(place) / "pager.db", HandClock().zone)
+        store = Store(Path(place) / "pager.db", HandClock())
         tail, last, missing, through = Tail(store), 0, list[int](), 0
         for act, number in acts:
             match act:
@@ -68,7 +68,7 @@ def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]],
         store.close()
 
 
-def check(store: SqliteStore, tail: Tail, limit: int, through: int) -> None:
+def check(store: Store, tail: Tail, limit: int, through: int) -> None:
     """Together with an index that holds everything up to `through`."""
     truth = {fact: float(row @ ASKED) for fact, row in zip(*store.archive.vectors_after(0, -1), strict=True)}
     beyond = tail.near(ASKED, limit, through)

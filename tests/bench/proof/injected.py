@@ -137,12 +137,12 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
         memory.record_many({"role": "user", "text": text, "session": session} for text, session in turns)
         with memory.transaction():
             for fact in past.facts:
-                memory.archive(fact, neighbours=0)
+                memory.archive(fact)
         for question in past.questions:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
             pages = [past.turns[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
-            facts = [PREFETCH.line(hit) for hit in PREFETCH.choose(question.text, memory._archival, memory._store)]
+            facts = [PREFETCH.line(hit) for hit in PREFETCH.choose(question.text, memory._tiers.archive, memory._store)]
             whole = _measured(pages, question)
             yield {
                 "everything": (sum(sizes), _holds(past.turns, question)),

@@ -48,7 +48,7 @@ class Ours:
                     memory.append_user(asked)
                     memory.append_assistant(answer, size_usage(memory.request(), answer))
                     if asked.startswith(MARK):
-                        memory.archive(asked, neighbours=0)
+                        memory.archive(asked)
         while memory.embed_pending():  # in life that happens between the turns
             pass
         self._asked = False
@@ -66,7 +66,7 @@ class Ours:
     def archive(self, texts: Sequence[str]) -> None:
         with self.agent.memory.transaction():
             for text in texts:
-                self.agent.memory.archive(text, neighbours=0)
+                self.agent.memory.archive(text)
 
     def search(self, text: str, limit: int = 4) -> list[str]:
         return [hit.text for hit in self.agent.memory.search_archive(text, limit=limit)]

@@ -106,7 +106,7 @@ class Ours(Archive):
         archive_all(self._memory, texts)
 
     def keep_one(self, text: str) -> None:
-        self._memory.archive(text, neighbours=0)
+        self._memory.archive(text)
 
     def find(self, text: str) -> Any:
         return self._memory.search_archive(text, limit=FOUND)

@@ -1,0 +1,65 @@
+"""What every prompt of an agent begins with: instructions, how memory works, tools; and the settings of its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pager import blocks, markup, tokens
+from pager.limits import Limits
+from pager.types import ZERO, Counts, Json
+
+TOOLS_OVERHEAD = Counts(code=200)
+MEMORY_TOOL = Counts(words=600, code=600)  # what the provider tells a model about its memory tool
+NO_TOOL: Json = {
+    "name": "no_tool",
+    "description": "There are no tools any more. This one does nothing.",
+    "input_schema": {"type": "object", "properties": {}},
+}
+
+
+class Setup:
+    """The program's part of the prompt, with its counts."""
+
+    def __init__(
+        self,
+        instructions: str = "",
+        tools: Sequence[Json] = (),
+        model: str = "",
+        thinking: str = "",
+        cache_ttl: str | None = None,
+    ) -> None:
+        self.model = model
+        self.thinking = thinking
+        self.cache_ttl = cache_ttl
+        self.tools = list(tools)
+        head = str(blocks.clean(instructions)).strip()
+        as_files = any(map(blocks.is_memory_tool, self.tools))
+        words = markup.HOW_MEMORY_FILES_WORK if as_files else markup.HOW_MEMORY_WORKS
+        self.system_text = f"{head}\n\n{words}" if head else words
+        self.system_counts = tokens.count(self.system_text)
+        self._tool_counts = Counts.sum(
+            [
+                tokens.count(blocks.dump(self.tools or [NO_TOOL])),
+                TOOLS_OVERHEAD,
+                *(MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)),
+            ]
+        )
+
+    def tools_after(self, *, calls: bool) -> list[Json]:
+        """Return the tools. Without any, calls of earlier days still need a definition to be valid."""
+        return self.tools or ([NO_TOOL] if calls else [])
+
+    def tool_counts(self, *, calls: bool) -> Counts:
+        return self._tool_counts if self.tools_after(calls=calls) else ZERO
+
+    def fixed_counts(self, *, calls: bool) -> Counts:
+        """Return the counts of tools and instructions, which no eviction makes smaller."""
+        return self.system_counts + self.tool_counts(calls=calls)
+
+    def settings(self, limits: Limits) -> Json:
+        return {
+            "model": self.model,
+            "thinking": self.thinking,
+            "cache_ttl": self.cache_ttl,
+            "max_output_tokens": limits.max_output_tokens,
+        }

@@ -1,0 +1,36 @@
+"""Single values by key, learned tokenizers, and the commands that were carried out. SQL."""
+
+from __future__ import annotations
+
+from pager.store.database import Database
+
+
+class SettingsTable:
+    """Values that belong to no row of the conversation or the archive."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def get(self, key: str) -> str | None:
+        return self._db.value("SELECT value FROM meta WHERE key = ?", (key,))
+
+    def put(self, key: str, value: str | None) -> None:
+        """Store a value; None deletes it."""
+        if value is None:
+            self._db.run("DELETE FROM meta WHERE key = ?", (key,))
+        else:
+            self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def tokenizer(self, model: str) -> str | None:
+        """Return what was learned about a model's tokenizer."""
+        return self._db.value("SELECT state FROM tokenizers WHERE model = ?", (model,))
+
+    def save_tokenizer(self, model: str, state: str) -> None:
+        self._db.run("INSERT OR REPLACE INTO tokenizers VALUES (?, ?)", (model, state))
+
+    def command(self, command_id: str) -> str | None:
+        """Return the outcome of a command; None if it was not carried out."""
+        return self._db.value("SELECT outcome FROM commands WHERE id = ?", (command_id,))
+
+    def save_command(self, command_id: str, at: int, kind: str, outcome: str) -> None:
+        self._db.run("INSERT INTO commands VALUES (?, ?, ?, ?)", (command_id, at, kind, outcome))

@@ -1,0 +1,118 @@
+"""Embed what has no vector yet, and bring the vector index up to date, while other calls go on.
+
+Facts and turns are embedded in batches: the lock of the facade is taken to read a batch and to store its vectors, never
+while the embedder works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pager.arguments import whole_number
+from pager.call_lock import CallLock
+from pager.errors import RejectedError, StorageError
+from pager.store import Store
+from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
+from pager.vectors.facts import Meaning
+from pager.vectors.index import Stop, never
+from pager.vectors.turns import SaidMeaning
+
+
+class Backlog:
+    """The pending vectors of one memory."""
+
+    def __init__(self, store: Store, calls: CallLock, facts: Meaning | None, turns: SaidMeaning | None) -> None:
+        self._store = store
+        self._calls = calls
+        self._turns = turns
+        self._sources: list[Source] = [source for source in (facts, turns) if source is not None]
+        self._indexing = facts.indexing if facts else None
+        self._recorded: list[int] = []  # committed steps that `embed_recorded` will embed
+
+    def count(self) -> int:
+        """Return the number of facts and turns without a vector. The lock must be held."""
+        for source in self._sources:
+            if not source.embedding.is_settled:
+                with self._store.transaction():
+                    source.embedding.settle()
+        return sum(source.waiting() for source in self._sources)
+
+    def embed(self, limit: int, stop: Stop) -> int:
+        """Embed up to `limit` of them, oldest first. Return how many; with none left, bring the index up to date."""
+        whole_number(limit, "limit")
+        if not callable(stop):
+            raise RejectedError(f"stop is {stop!r:.100}; give a function that returns True to stop.")
+        done = 0
+        for source in self._sources:
+            while done < limit:
+                with self._calls.lock, self._calls:
+                    batch = source.next_batch(min(AT_ONCE, limit - done))
+                if not batch.texts or not self._embed(source, batch):
+                    break
+                done += len(batch.texts)
+        if not done:
+            self.update_index(stop)
+        return done
+
+    # turns that were just recorded
+
+    def add_recorded(self, steps: Sequence[int]) -> None:
+        """Embed these steps once they are committed."""
+        self._store.after_commit(lambda: self._recorded.extend(steps))
+
+    def embed_recorded(self) -> None:
+        """Embed the committed recorded steps. What an embedder or a disk refuses stays in the backlog."""
+        turns = self._turns
+        if not self._recorded:
+            return
+        with self._calls.lock, self._calls:
+            if self._store.in_transaction:
+                return  # a transaction of this thread: others would have the lock
+            steps, self._recorded = self._recorded, []
+        for start in range(0, len(steps), LARGEST_BATCH):
+            if turns is None or turns.embedding.rests:
+                return
+            try:
+                with self._calls.lock, self._calls:
+                    batch = turns.batch_of(steps[start : start + LARGEST_BATCH])
+                if not self._embed(turns, batch):
+                    return
+            except StorageError as error:
+                with self._calls.lock, self._calls:
+                    turns.embedding.tell("embedder", f"vectors of turns wait: {error}")
+                return
+
+    def _embed(self, source: Source, batch: Batch) -> bool:
+        """Embed a batch. Return False if the embedder failed. Only reading and storing takes the lock."""
+        if not batch.texts:
+            return True
+        try:
+            rows = source.embedding.of(batch)
+        except EmbedderUnavailableError as error:
+            with self._calls.lock, self._calls:
+                source.embedding.tell_failure(error)
+            return False
+        with self._calls.lock, self._calls:
+            source.keep(batch, rows)
+        return True
+
+    # the index
+
+    def index_is_behind(self) -> bool:
+        """Return True if the index should be opened, built, extended or compacted. The lock must be held."""
+        return self._indexing is not None and self._indexing.next_task(never) is not None
+
+    def update_index(self, stop: Stop, *, whole: bool = False) -> None:
+        """Do what the index needs, task by task, until `stop` returns True; `whole` down to the last vector."""
+        if self._indexing is None:
+            return
+        goes_on = True
+        while goes_on and not stop():
+            with self._calls.lock, self._calls:
+                task = self._indexing.next_task(stop, whole=whole)
+            if task is None:
+                return
+            outcome = task.run()
+            with self._calls.lock, self._calls:
+                goes_on = self._indexing.done(task, outcome)
