@@ -164,7 +164,8 @@ class Memory:
         """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn."""
         if not isinstance(content, str):
             check_user(content)
-        text_or_none(name, "name")
+        if name is not None:
+            name = blocks.clean(text_of_person(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self.process_inbox()
@@ -174,7 +175,7 @@ class Memory:
             hits = self._prefetch.choose(text, self._tiers.archive, self._store)
         lines = [self._prefetch.line(hit) for hit in hits]
         with self._store.transaction():
-            step = self._prompt.append_user(content, name=blocks.clean(name), at=moment, recalled=lines)
+            step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
             for hit, line in zip(hits, lines, strict=True):
                 self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
                 self._store.ledger.write(
@@ -255,8 +256,7 @@ class Memory:
     @locked
     def accepts_message(self) -> bool:
         """True if a user message may come next: no call waits for its result, and no reply has paused."""
-        last = self._prompt.state.last
-        return last is None or last.closed
+        return self._prompt.state.accepts_message
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -461,8 +461,7 @@ class Memory:
 
         Messages stay while tool calls are open; without `messages` they stay for the process that will answer them.
         """
-        last = self._prompt.state.last
-        return self._inbox.take(self._carry_out, may_speak=messages and (last is None or last.closed))
+        return self._inbox.take(self._carry_out, may_speak=messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":
@@ -565,7 +564,8 @@ class Memory:
         at: str | None = None,
     ) -> list[Movement]:
         """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before a step."""
-        return self._tiers.ledger(page=page, events=events, after=after, limit=limit, at=at)
+        step = None if at is None else read_step_id(at)
+        return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
 
     @contextmanager
     def at_one_moment(self) -> Generator[None]:

@@ -136,7 +136,8 @@ class MemoryReader:
         at: str | None = None,
     ) -> list[Movement]:
         """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before a step."""
-        return self._tiers.ledger(page=page, events=events, after=after, limit=limit, at=at)
+        step = None if at is None else read_step_id(at)
+        return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
 
     @locked
     def load_value(self, key: str) -> str | None:

@@ -19,7 +19,7 @@ from pager.search.words import index_text
 from pager.store import Store
 from pager.store.rows import Answered, Part, PartKind, Slot, Step
 from pager.tokens.counter import Window, count_block
-from pager.types import ZERO, Json
+from pager.types import ZERO, Counts, Json
 
 Content = str | Sequence[Mapping[str, Any]]
 _BROKEN_OFF = replies.CUT_STOPS | {"pause_turn"}
@@ -147,13 +147,16 @@ class Conversation:
         table, limit, counter = self._store.conversation, self._window.limits.max_part_tokens, self._window.counter
         text = blocks.text_of(block) if searchable else ""
         number = table.append_part(step.id, kind, slot, block, at, searchable=bool(text))
-        if form is not None and may_spill and counter.is_too_large(form, limit):
+        counts: Counts | None = ZERO
+        if form is not None:
+            counts = self._window.count_part(form) if may_spill else count_block(form)
+        if counts is None:
             form = spill(block, f"x{number}", int(limit * PREVIEW_SHARE), counter)
-            shown, why = counter.tokens(count_block(form)), f"larger than {limit} tokens"
+            counts = count_block(form)
+            shown, why = counter.tokens(counts), f"larger than {limit} tokens"
             self._store.ledger.write("spill", f"x{number}", reason=why, tokens=shown, step_id=f"s{step.id}")
         if form != block:
             table.reform(number, epoch, form)
-        counts = count_block(form) if form is not None else ZERO
         table.size(number, counts)
         if text:
             # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.

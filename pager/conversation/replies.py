@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pager.arguments import text_or_none
 from pager.blocks import THINKING, as_blocks, clean, is_blank, text_block
 from pager.conversation.content import check_reply
 from pager.errors import RejectedError
@@ -70,12 +69,25 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
         )
     if raw.get("role", "assistant") != "assistant":
         raise RejectedError(f"the reply's role is {raw['role']!r}, not 'assistant'.")
-    text_or_none(stop, "the stop_reason of the reply")
+    if not isinstance(stop, str):
+        raise RejectedError(f"the stop_reason of the reply is {stop!r:.100}; it has to be a text.")
     content = cast("str | Sequence[Mapping[str, Any]]", raw.get("content") or [])
-    if not isinstance(content, str):
+    if not isinstance(content, str) and not _is_plain_text(content):
         check_reply(content)
     measured = usage if isinstance(usage, Usage) else Usage.read(usage or raw.get("usage"))
     return Reply(as_blocks(content) if content else [], str(clean(stop)), measured, str(raw.get("model") or ""))
+
+
+def _is_plain_text(content: Any) -> bool:
+    """Return True for a list of text blocks with nothing else in them, which needs no further check."""
+    if not isinstance(content, list):
+        return False
+    blocks = cast("list[Any]", content)
+    return all(
+        isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"
+        and isinstance(block["text"], str)
+        for block in blocks
+    )  # fmt: skip
 
 
 def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_before: int) -> Carried:

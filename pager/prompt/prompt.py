@@ -18,6 +18,7 @@ from pager.conversation.conversation import Content, Conversation
 from pager.errors import NotFoundError, OpenCallsError, RejectedError
 from pager.limits import Limits
 from pager.prompt import budget
+from pager.prompt.drops import Drops
 from pager.prompt.epochs import Epochs
 from pager.prompt.eviction import Eviction
 from pager.prompt.render import preamble_messages, render, step_messages
@@ -29,7 +30,7 @@ from pager.store.rows import Answered, Step
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tokens.counter import Window
-from pager.types import Call, Counts, Json, Request, read_page_id
+from pager.types import Call, Json, Request, read_page_id
 
 LIMITS_LOG = "limits"  # the setting under which changes of the limits are logged
 INTERRUPTED = (
@@ -56,8 +57,10 @@ class Prompt:
         self._clock = clock
         self._window = window
         self._setup = setup
+        self._settings = setup.settings(window.limits)
         self._pages = pages
         self._conversation = Conversation(store, clock, window)
+        self._drops = Drops(store, window)
         self._scale = Scale(store, window, count_tokens)
         self._epochs = Epochs(store, clock, core, pages, setup, window)
         summary = Summary(summarize, store, window, clock.zone) if summarize else None
@@ -99,11 +102,11 @@ class Prompt:
 
     def refuse_if_open(self) -> None:
         """Raise OpenCallsError if a user message may not come now: between a call and its result, or after a pause."""
-        last = self.state.last
-        if last is None or last.closed:
+        state = self.state
+        if state.accepts_message:
             return
-        if last.open_calls:
-            calls = ", ".join(last.open_calls)
+        if state.steps[-1].open_calls:
+            calls = ", ".join(state.steps[-1].open_calls)
             raise OpenCallsError(f"the tool calls {calls} wait for their results; give them first, with append_result.")
         raise OpenCallsError(
             "the last reply paused; send request() again and append the reply that goes on before anything else."
@@ -198,7 +201,7 @@ class Prompt:
         if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
             return  # it goes on exactly where it stopped; everything pending waits until then
         with self._store.transaction():  # if nothing fits, the pause stays as it was
-            self._drop_pause(why or "the paused reply does not fit")
+            self._drops.drop_pause(state, why or "the paused reply does not fit")
             self._bring_under(state, why)
 
     def _why_renew(self, state: PromptState) -> str:
@@ -212,8 +215,7 @@ class Prompt:
             return "the tools changed"
         if epoch.system[0]["text"] != setup.system_text:
             return "the instructions changed"
-        wanted = setup.settings(self._window.limits)
-        changed = [name for name, value in wanted.items() if epoch.settings.get(name) != value]
+        changed = [name for name, value in self._settings.items() if epoch.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
 
     def _bring_under(self, state: PromptState, why: str) -> None:
@@ -244,7 +246,7 @@ class Prompt:
         """Append changes that somebody else made behind the newest step, if that was not sent yet."""
         if not state.last_is_unsent:
             return
-        changed = self._store.core.unseen()
+        changed = [] if self._store.core.all_seen else self._store.core.unseen()
         pins = [pin for pin in self._store.prompt.pins() if pin.unseen]
         if not changed and not pins:
             return
@@ -297,7 +299,7 @@ class Prompt:
                 state.epoch_id,
             )  # fmt: skip
             if carried.drop:
-                self._drop_reply(state, step, after, carried)
+                self._drops.drop_reply(state, step, after, carried)
         if not carried.drop:
             state.steps.append(step)
         state.measure_from(answered)
@@ -316,57 +318,6 @@ class Prompt:
                 "request() again."
             )
         return last
-
-    def _drop_reply(self, state: PromptState, step: Step, after: Step, carried: replies.Carried) -> None:
-        """Leave a reply out of the prompt; it stays on disk. A refused one takes its whole turn along."""
-        self._log_drop(step, carried.drop)
-        if carried.ends_turn:
-            self._store.conversation.end_turn(after.id)
-        if carried.drop_request:
-            dropped = [resident for resident in state.steps if resident.turn == step.turn]
-            for resident in dropped:
-                self._leave(resident, step.id, carried.drop)
-            if self._needs_new_epoch(step.turn, dropped):
-                self._store.prompt.end_epoch(step.id)
-                state.epoch_lives = False
-            state.replace_steps([resident for resident in state.steps if resident.turn != step.turn])
-        elif step.continues:
-            self._drop_pause(carried.drop)  # only the reply that goes on may stand behind a paused one
-            if carried.ends_turn:
-                self._store.conversation.end_turn(state.steps[-1].id)
-        if carried.ends_turn and state.steps:
-            state.steps[-1].ends_turn = True
-
-    def _drop_pause(self, why: str) -> None:
-        """Drop a paused reply that cannot be sent back as it came: the model answers anew."""
-        state, step = self.state, self._store.conversation.last_step()
-        staying = list(state.steps)
-        with self._store.transaction():
-            while staying and staying[-1].paused:
-                self._leave(staying.pop(), step, why)
-        state.replace_steps(staying)
-        state.reset_base()
-
-    def _leave(self, leaving: Step, step: int, why: str) -> None:
-        self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
-        self._store.said.owe([leaving.id])
-        self._store.prompt.release([leaving.id], step, why)
-        self._log_drop(leaving, why)
-
-    def _log_drop(self, step: Step, why: str) -> None:
-        size = self._window.counter.tokens(Counts.sum(part.counts for part in step.parts if part.form))
-        self._store.ledger.write("drop", f"s{step.id}", reason=why, tokens=size)
-
-    def _needs_new_epoch(self, turn: int, dropped: Sequence[Step]) -> bool:
-        """Return True if the prompt is wrong without these steps of a turn.
-
-        That is so if its request is in the preamble, or if what is now in core or pinned was said or done in them.
-        """
-        stays = self._store.prompt.resident()
-        in_preamble = any(stay.page_id == f"s{turn}" and stay.how == "request" for stay in stays)
-        has_asides = any(part.kind in ("notice", "update") for step in dropped for part in step.parts)
-        moved = self._store.ledger.movements(events=("core", "pin"), limit=1)
-        return in_preamble or has_asides or any(int(movement.step[1:]) >= turn for movement in moved)
 
 
 def rebuild(store: Store, step: int) -> Json:

@@ -45,6 +45,7 @@ class PromptState:
     _message_steps: int = 0
     _counts: Counts = ZERO  # of all parts in _messages
     _fixed: Counts | None = None  # of tools, system and preamble
+    _since_base: tuple[object, Counts] | None = None  # what the counts behind the base were last, and of which parts
 
     @classmethod
     def load(cls, store: Store) -> PromptState:
@@ -80,6 +81,12 @@ class PromptState:
     @property
     def last(self) -> Step | None:
         return self.steps[-1] if self.steps else None
+
+    @property
+    def accepts_message(self) -> bool:
+        """Return True if a user message may come next: no call is open, and no reply has paused."""
+        last = self.steps[-1] if self.steps else None
+        return last is None or not (last.open_calls or last.paused)
 
     @property
     def last_part(self) -> int:
@@ -172,12 +179,16 @@ class PromptState:
         """Return the counts of what follows the last response; None without one."""
         if self.base_tokens is None:
             return None
-        return Counts.sum(
-            part.counts
-            for step in self._steps_behind(self.base_part)
-            for part in step.parts
-            if part.form and part.id > self.base_part
-        )
+        newer = [(step.id, len(step.parts)) for step in self._steps_behind(self.base_part)]
+        if self._since_base is None or self._since_base[0] != (self.base_part, newer):
+            since = [
+                part.counts
+                for step in self._steps_behind(self.base_part)
+                for part in step.parts
+                if part.form and part.id > self.base_part
+            ]
+            self._since_base = (self.base_part, newer), Counts.sum(since)
+        return self._since_base[1]
 
     def texts_not_measured(self) -> list[str]:
         """Return the texts that no response has covered yet."""

@@ -27,7 +27,6 @@ class ArchiveTable:
     def __init__(self, db: Database, zone: tzinfo) -> None:
         self._db = db
         self._zone = zone
-        db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)")
 
     def append(
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
@@ -164,6 +163,9 @@ class ArchiveTable:
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many facts contain it, true or not."""
+        self._db.make_temporary(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
+        )
         sql = f"SELECT term, doc FROM temp.fact_terms WHERE term IN ({','.join('?' * len(terms))})"
         counts = {row["term"]: row["doc"] for row in self._db.rows(sql, tuple(terms))}
         return {term: counts.get(term, 0) for term in terms}

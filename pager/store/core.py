@@ -24,14 +24,14 @@ class CoreTable:
     def __init__(self, db: Database, zone: tzinfo) -> None:
         self._db = db
         self._zone = zone
-        self._all_seen = False  # True: read, and nothing is unseen
+        self.all_seen = False  # True: read, and nothing is unseen
         db.when_rolled_back(self._invalidate)
 
     def _invalidate(self) -> None:
-        self._all_seen = False
+        self.all_seen = False
 
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
-        self._all_seen = self._all_seen and not unseen
+        self.all_seen = self.all_seen and not unseen
         return self._db.run(
             "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
             " actor, at, unseen, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(id), 0) FROM steps))",
@@ -65,8 +65,8 @@ class CoreTable:
     def unseen(self) -> list[Block]:
         """Return the blocks that somebody else changed since the agent saw them, as they read now."""
         # Needed before every request, and nearly always there is none.
-        if self._all_seen or self._db.row("SELECT 1 FROM blocks WHERE unseen = 1 LIMIT 1") is None:
-            self._all_seen = not self._db.read_only
+        if self.all_seen or self._db.row("SELECT 1 FROM blocks WHERE unseen = 1 LIMIT 1") is None:
+            self.all_seen = not self._db.read_only
             return []
         names = "SELECT name FROM blocks WHERE unseen = 1"
         sql = f"{_NEWEST} WHERE b.name IN ({names}) ORDER BY b.place, b.name"

@@ -53,6 +53,7 @@ class Database:
         self._depth = 0
         self._after: list[Callable[[], None]] = []
         self._on_rollback: list[Callable[[], None]] = []
+        self._made: set[str] = set()  # temporary tables of this connection
         with self._explained:
             if not read_only and not path.exists():
                 self._create()
@@ -243,6 +244,7 @@ class Database:
         self._on_rollback.append(action)
 
     def _rolled_back(self) -> None:
+        self._made.clear()
         for action in self._on_rollback:
             action()
 
@@ -278,6 +280,13 @@ class Database:
     def value(self, sql: str, values: Values = (), default: Any = None) -> Any:
         row = self.row(sql, values)
         return default if row is None or row[0] is None else row[0]
+
+    def make_temporary(self, *statements: str) -> None:
+        """Create temporary tables of this connection, unless that was done."""
+        for sql in statements:
+            if sql not in self._made:
+                self.run(sql)
+                self._made.add(sql)
 
     def last_before(self, table: str, step: int) -> int:
         """Up to which id the rows of a table were written before `step`. Their steps grow with their ids: halve."""

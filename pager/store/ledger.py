@@ -14,6 +14,7 @@ from typing import Any
 
 from pager.blocks import clean, dump
 from pager.clock import Clock, from_micros, to_micros
+from pager.errors import RejectedError
 from pager.store.database import Database, Row
 from pager.types import Hit, Movement
 
@@ -69,6 +70,11 @@ class LedgerTable:
         before_step: int | None = None,
     ) -> list[Movement]:
         """Return rows in order, of one page or of some events; with `limit` the newest ones."""
+        if not isinstance(events, list | tuple | set | frozenset):  # from a program
+            raise RejectedError(f"events is {events!r:.100}; give a list of texts.")
+        for name, value in (("after", after), ("limit", limit)):
+            if value is not None and type(value) is not int:
+                raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
         conditions: list[str] = ["id > ?"]
         values: list[object] = [after]
         if before_step is not None:

@@ -100,10 +100,6 @@ class Step:
     name: str | None = None
     paused: bool = False  # it stopped in the middle: while it is the last step, its reply must go on before all else
 
-    @property
-    def closed(self) -> bool:
-        return not self.open_calls and not self.paused
-
 
 @dataclass(slots=True)
 class Epoch:

@@ -30,8 +30,6 @@ class SaidTable:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        for sql in _TEMPORARY:
-            db.run(sql)
 
     # words and neighbours
 
@@ -49,7 +47,8 @@ class SaidTable:
 
     def terms(self, texts: Sequence[str]) -> list[list[str]]:
         """Return for each text its distinct words, in their order and in the form of the word index."""
-        rows = [value for pair in enumerate(texts) for value in pair]
+        self._db.make_temporary(*_TEMPORARY)
+        rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
         terms: list[list[str]] = [[] for _ in texts]
         for row in self._db.rows(
@@ -63,6 +62,7 @@ class SaidTable:
         """The parts that hold a term, ascending, each as often as it does. The term is one that `terms` gave."""
         import numpy as np
 
+        self._db.make_temporary(*_TEMPORARY)
         # As one text: a row for each place would take ten times as long to fetch.
         joined: str = self._db.value("SELECT group_concat(doc) FROM temp.said_terms WHERE term = ?", (term,), "")
         return np.fromstring(joined, dtype=np.int64, sep=",")

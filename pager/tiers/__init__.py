@@ -7,22 +7,20 @@ and the rooms `prompt`, `inspect` and `upkeep` may call this room.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Literal
 
-from pager.arguments import whole_number
 from pager.clock import Clock
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NotFoundError
 from pager.store import Store
 from pager.tiers.archive import Archive
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
 from pager.tokens.counter import Window
-from pager.types import Fact, Movement, read_page_id, read_step_id
+from pager.types import Fact, read_page_id
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import Meaning
@@ -77,18 +75,6 @@ class Tiers:
         if kind != "f":
             raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
         return self.archive.fact(number)
-
-    def ledger(
-        self, *, page: str | None, events: Sequence[str], after: int, limit: int | None, at: str | None
-    ) -> list[Movement]:
-        """Return movements of the ledger, with its arguments checked."""
-        if not isinstance(events, list | tuple | set | frozenset):
-            raise RejectedError(f"events is {events!r:.100}; give a list of texts.")
-        whole_number(after, "after")
-        if limit is not None:
-            whole_number(limit, "limit")
-        step = None if at is None else read_step_id(at)
-        return self.store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
 
 
 def is_embedder(value: Any) -> bool:

@@ -247,6 +247,13 @@ class Archive:
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), (start, end))
+        return self._best(query, limit, wanted)
+
+    def recall(self, message: str, limit: int) -> list[Hit]:
+        """Return the best facts for a message that are true now."""
+        return self._best(message, limit, _Filter(to_micros(self.present()), [], ALWAYS))
+
+    def _best(self, query: str, limit: int, wanted: _Filter) -> list[Hit]:
         if self._store.archive.last_at() is None:
             return []  # an empty archive loads no embedder
         terms = words(query)

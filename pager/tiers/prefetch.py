@@ -49,7 +49,7 @@ class Prefetch:
         telling = telling_words(message)
         if self.k < 1 or not telling:
             return []
-        hits = archive.find(message, limit=self.k)
+        hits = archive.recall(message, self.k)
         chosen: list[Hit] = []
         left = self.budget_tokens
         for hit in _relevant(hits, message, telling, store, archive):

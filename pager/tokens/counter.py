@@ -96,17 +96,6 @@ class Counter:
     def tokens(self, counts: Counts) -> int:
         return math.ceil(sum(map(mul, self.ratios, counts)))
 
-    def is_too_large(self, block: Json, limit_tokens: int) -> bool:
-        """Return True if a block has more than `limit_tokens`. Quick for blocks of many megabytes, too."""
-        if any(media.tokens(item) > MEDIA_PARTS * limit_tokens for item in blocks.media_in(block)):
-            return True
-        content = blocks.countable(block)
-        if len(content) * 4 <= limit_tokens:
-            return False
-        if text.exceeds(content, SURELY_TOO_LARGE * limit_tokens):
-            return True
-        return self.tokens(text.count(content)) > limit_tokens
-
     def learn(self, counts: Counts, true_tokens: int) -> bool:
         """A response said that text of these counts was `true_tokens`; whether it is believed, and told anything."""
         total = counts.total
@@ -167,9 +156,21 @@ class Window:
     limits: Limits
     counter: Counter
 
+    def count_part(self, block: Json) -> Counts | None:
+        """Return the counts of a block; None if it is larger than a part may be. Quick for many megabytes, too."""
+        limit, content, images = self.limits.max_part_tokens, blocks.countable(block), list(blocks.media_in(block))
+        if images and any(media.tokens(item) > MEDIA_PARTS * limit for item in images):
+            return None
+        if text.exceeds(content, SURELY_TOO_LARGE * limit):
+            return None
+        counts = text.count(content)
+        return None if self.counter.tokens(counts) > limit else _with_media(counts, images)
+
 
 def count_block(block: Json) -> Counts:
     """Return the counts of a content block, media included, with a little for the block itself."""
-    counts = [text.count(blocks.countable(block)), MESSAGE_OVERHEAD]
-    counts += [Counts(media=media.tokens(item)) for item in blocks.media_in(block)]
-    return Counts.sum(counts)
+    return _with_media(text.count(blocks.countable(block)), list(blocks.media_in(block)))
+
+
+def _with_media(counts: Counts, images: list[Json]) -> Counts:
+    return Counts.sum([counts, MESSAGE_OVERHEAD, *(Counts(media=media.tokens(item)) for item in images)])

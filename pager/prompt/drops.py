@@ -1,0 +1,70 @@
+"""Drop from the prompt what may not go back to the model: refused, empty and cut replies, and pauses. It stays on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pager.prompt.state import PromptState
+from pager.store import Store
+from pager.store.rows import Step
+from pager.tokens.counter import Window
+from pager.types import Counts, number_of
+
+
+class Drops:
+    """Called in the transaction that commits the reply, or that opens a new epoch."""
+
+    def __init__(self, store: Store, window: Window) -> None:
+        self._store = store
+        self._window = window
+
+    def drop_reply(self, state: PromptState, step: Step, after: Step, carried: replies.Carried) -> None:
+        """Leave a reply out of the prompt; it stays on disk. A refused one takes its whole turn along."""
+        self._log_drop(step, carried.drop)
+        if carried.ends_turn:
+            self._store.conversation.end_turn(after.id)
+        if carried.drop_request:
+            dropped = [resident for resident in state.steps if resident.turn == step.turn]
+            for resident in dropped:
+                self._leave(resident, step.id, carried.drop)
+            if self._needs_new_epoch(step.turn, dropped):
+                self._store.prompt.end_epoch(step.id)
+                state.epoch_lives = False
+            state.replace_steps([resident for resident in state.steps if resident.turn != step.turn])
+        elif step.continues:
+            self.drop_pause(state, carried.drop)  # only the reply that goes on may stand behind a paused one
+            if carried.ends_turn:
+                self._store.conversation.end_turn(state.steps[-1].id)
+        if carried.ends_turn and state.steps:
+            state.steps[-1].ends_turn = True
+
+    def drop_pause(self, state: PromptState, why: str) -> None:
+        """Drop a paused reply that cannot be sent back as it came: the model answers anew."""
+        step = self._store.conversation.last_step()
+        staying = list(state.steps)
+        with self._store.transaction():
+            while staying and staying[-1].paused:
+                self._leave(staying.pop(), step, why)
+        state.replace_steps(staying)
+        state.reset_base()
+
+    def _leave(self, leaving: Step, step: int, why: str) -> None:
+        self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
+        self._store.said.owe([leaving.id])
+        self._store.prompt.release([leaving.id], step, why)
+        self._log_drop(leaving, why)
+
+    def _log_drop(self, step: Step, why: str) -> None:
+        size = self._window.counter.tokens(Counts.sum(part.counts for part in step.parts if part.form))
+        self._store.ledger.write("drop", f"s{step.id}", reason=why, tokens=size)
+
+    def _needs_new_epoch(self, turn: int, dropped: Sequence[Step]) -> bool:
+        """Return True if the prompt is wrong without these steps of a turn.
+
+        That is so if its request is in the preamble, or if what is now in core or pinned was said or done in them.
+        """
+        stays = self._store.prompt.resident()
+        in_preamble = any(stay.page_id == f"s{turn}" and stay.how == "request" for stay in stays)
+        has_asides = any(part.kind in ("notice", "update") for step in dropped for part in step.parts)
+        moved = self._store.ledger.movements(events=("core", "pin"), limit=1)
+        return in_preamble or has_asides or any(number_of(movement.step) >= turn for movement in moved)
