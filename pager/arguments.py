@@ -18,33 +18,35 @@ LONGEST_NAME = 200
 
 
 def text_of_person(value: Any, name: str) -> str:
-    """`value` if it is a text."""
+    """Return `value` if it is a text."""
     if not isinstance(value, str):
         raise RejectedError(f"{name} is {value!r:.100}; give a text.")
     return value
 
 
 def text_or_none(value: Any, name: str) -> str | None:
+    """Return `value` if it is a text or None."""
     if value is not None and not isinstance(value, str):
         raise RejectedError(f"{name} is {value!r:.100}; give a text, or leave it out.")
     return value
 
 
 def whole_number(value: Any, name: str) -> int:
+    """Return `value` if it is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
     return value
 
 
 def name_of_actor(value: Any) -> str:
-    """Who asks, for the ledger."""
+    """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
         raise RejectedError(f"actor is {value!r:.100}; give a name, such as 'person' or 'agent'.")
     return value
 
 
 def path_of(value: Any, what: str) -> Path:
-    """A path that a file system can take."""
+    """Return a path that a file system can take."""
     path = str(cast("Any", value)) if isinstance(value, str | os.PathLike) else ""
     with suppress(ValueError):
         if path and b"\0" not in os.fsencode(path):
@@ -53,6 +55,8 @@ def path_of(value: Any, what: str) -> Path:
 
 
 def one_form(name: str) -> str:
-    """A key or a tag as it is stored and looked up. Letters that look the same have one form: what a file system or a
-    keyboard takes apart is one name."""
+    """Return a key or a tag as it is stored and looked up.
+
+    Letters that look the same have one form: what a file system or a keyboard takes apart is one name.
+    """
     return normalize("NFC", str(clean(name)).strip())

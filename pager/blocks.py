@@ -19,12 +19,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def dump(value: Any) -> str:
-    """JSON as it is stored: compact, and the same bytes for the same value in the same order."""
+    """Return JSON as it is stored: compact, and the same bytes for the same value in the same order."""
     return _COMPACT.encode(value)
 
 
 def clean(value: Any) -> Any:
-    """`value` without lone surrogates, which no encoding can carry, in every string it holds."""
+    """Return `value` without lone surrogates, which no encoding can carry, in every string it holds."""
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if isinstance(value, Mapping):
@@ -35,14 +35,14 @@ def clean(value: Any) -> Any:
 
 
 def as_blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Json]:
-    """A message's content as a list of blocks, cleaned; `cache_control` is ours to set and is taken out."""
+    """Return a message's content as a list of clean blocks, without `cache_control`, which is ours to set."""
     if isinstance(content, str):
         return [text_block(_SURROGATES.sub("\ufffd", content))]
     return [{k: v for k, v in cast(Json, clean(block)).items() if k != "cache_control"} for block in content]
 
 
 def is_memory_tool(tool: Json) -> bool:
-    """Whether this is the provider's memory tool, of which a request says only the type."""
+    """Return True for the provider's memory tool, of which a request has only the type."""
     return str(tool.get("type", "")).startswith("memory_")
 
 
@@ -55,7 +55,7 @@ def is_blank(block: Json) -> bool:
 
 
 def result_content(block: Json) -> list[Json]:
-    """What stands inside a tool_result, always as a list."""
+    """Return the content of a tool_result, always as a list."""
     content = block.get("content")
     if isinstance(content, str):
         return [text_block(content)] if content else []
@@ -63,7 +63,7 @@ def result_content(block: Json) -> list[Json]:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Every string inside `value`, in order."""
+    """Yield every string inside `value`, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -75,7 +75,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def text_of(block: Json) -> str:
-    """What a person would read in it: the text of a page, and what is indexed for search."""
+    """Return what a person would read in a block: the text of a page, and what is indexed for search."""
     kind = block.get("type")
     if kind == "text":
         return str(block["text"])
@@ -96,7 +96,7 @@ def text_of(block: Json) -> str:
 
 
 def countable(block: Json) -> str:
-    """The characters of a block that a tokenizer will see, all but media. Names of fields count, by JSON."""
+    """Return the characters of a block that a tokenizer will see, all but media. Field names count, as JSON."""
     kind = block.get("type")
     if kind == "text":
         return str(block["text"])
@@ -113,13 +113,13 @@ def countable(block: Json) -> str:
 
 
 def _inside(block: Json) -> list[Json]:
-    """The blocks of a document that is made of blocks."""
+    """Return the blocks of a document that is made of blocks."""
     source = cast(Json, block.get("source") or {})
     return as_blocks(source.get("content") or []) if source.get("type") == "content" else []
 
 
 def is_media(block: Json) -> bool:
-    """An image, or a document that is not plain text."""
+    """Return True for an image, or a document that is not plain text."""
     if block.get("type") == "image":
         return True
     source = cast(Json, block.get("source") or {})
@@ -138,8 +138,10 @@ def media_in(block: Json) -> Iterator[Json]:
 
 
 def disarmed(block: Json) -> Json:
-    """A block from a user or a tool with our own markup made harmless in every string it holds (a document's title is
-    as good a place as a text); the same object when there is none."""
+    """Return a block with our own markup made harmless in every string; the same object if there is none.
+
+    A document's title is as good a place for a forged element as a text.
+    """
     changed = _each_string(block, markup.disarm)
     return block if changed == block else changed
 
@@ -148,7 +150,7 @@ Shorten = Callable[[str], str]
 
 
 def shortened(block: Json, shorten: Shorten) -> Json:
-    """`block` with its text put through `shorten`: whole for what was said, string by string for a tool's input."""
+    """Return `block` with its text put through `shorten`, string by string for a tool's input."""
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": shorten(block["text"])}

@@ -77,7 +77,7 @@ def from_micros(micros: int, zone: tzinfo = UTC) -> datetime:
 
 
 def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
-    """An aware datetime, or a date when no time of day was given."""
+    """Return an aware datetime, or a date if no time of day was given."""
     if isinstance(value, str):
         moment = _from_text(value.strip())
     else:
@@ -108,7 +108,7 @@ def _fits_every_zone(moment: datetime | date, zone: tzinfo) -> bool:
 
 
 def span_start(value: Moment, zone: tzinfo) -> datetime:
-    """The first moment that `value` means: a day's beginning, or the moment itself."""
+    """Return the first moment that `value` means: a day's beginning, or the moment itself."""
     moment = read_moment(value, zone)
     if isinstance(moment, datetime):
         return moment
@@ -116,7 +116,7 @@ def span_start(value: Moment, zone: tzinfo) -> datetime:
 
 
 def span_end(value: Moment, zone: tzinfo) -> datetime:
-    """The first moment after what `value` means: the next day's beginning, or the moment itself."""
+    """Return the first moment after what `value` means: the next day's beginning, or the moment itself."""
     moment = read_moment(value, zone)
     if isinstance(moment, datetime):
         return moment
@@ -125,5 +125,5 @@ def span_end(value: Moment, zone: tzinfo) -> datetime:
 
 
 def moment_of(at: Moment | None, clock: Clock) -> int:
-    """When something was said, for the store: then, or now."""
+    """Return when something was said, for the store; now if that is not given."""
     return to_micros(clock.now() if at is None else span_start(at, clock.zone))

@@ -39,12 +39,12 @@ NO_TEXT = "(no text)"
 
 
 def disarm(text: str) -> str:
-    """`text` with our own element names made harmless; the same object when there are none."""
+    """Return `text` with our own element names made harmless; the same object if there are none."""
     return _OWN.sub("&lt;", text) if "<" in text else text
 
 
 def attribute(text: str) -> str:
-    """`text` safe between double quotes."""
+    """Return `text` made safe between double quotes."""
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
 
 
@@ -97,8 +97,10 @@ def request_opening(step: int, at: datetime) -> str:
 
 
 def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds: str = "") -> str:
-    """A part that is too large: its ends, and where in the page to read on. Only the id, when there is no room. `holds`
-    names what is no text."""
+    """Return the ends of a part that is too large, and where in the page to read on; only the id if there is no room.
+
+    `holds` names what is no text.
+    """
     more = f' holds="{holds}"' if holds else ""
     if not head and not tail:
         return f'<spilled page_id="{page_id}" characters="{length}"{more}/>'

@@ -135,7 +135,7 @@ class MemoryReader:
         limit: int | None = None,
         at: str | None = None,
     ) -> list[Movement]:
-        """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before a step."""
+        """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before it."""
         step = None if at is None else read_step_id(at)
         return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
 

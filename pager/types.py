@@ -191,7 +191,7 @@ class SaidStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call without a result. If it has `begun`, it may have run; if it is `waiting`, a person must approve it."""
+    """A tool call without a result. A `begun` one may have run; a `waiting` one needs a person's approval."""
 
     id: str
     name: str

@@ -183,7 +183,7 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
 
 
 def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
-    """Of a text they are those that it makes, of anything else whether it may be cited."""
+    """Check the citations that a text makes, or the setting that lets a document be cited."""
     given: Any = block.get("citations")
     if kind == "text" and given is not None and not isinstance(given, list):
         raise RejectedError(f"the citations of {where} are {given!r:.100}; give a list, or leave them out.")

@@ -50,7 +50,7 @@ def write(lines: Sequence[Line]) -> list[Json]:
 
 
 def first_words(text: str) -> str:
-    """The beginning of a request on one line, cut at a word."""
+    """Return the beginning of a request on one line, cut at a word."""
     line = " ".join(text[: 4 * FIRST_WORDS_CHARS].split())
     if len(line) <= FIRST_WORDS_CHARS:
         return line
@@ -59,7 +59,7 @@ def first_words(text: str) -> str:
 
 
 def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
-    """The lines with the newly evicted steps behind; more steps of the last line's turn make that line longer."""
+    """Append the newly evicted steps; more steps of the last line's turn make that line longer."""
     result = list(lines)
     for line in new:
         if result and result[-1].turn == line.turn and result[-1].turns == 1:
@@ -70,7 +70,7 @@ def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], zone: tzinfo) -> list[Line]:
-    """The lines within a budget: the oldest become one range. That one always stays, in the end with its ids alone."""
+    """Bring the lines within a budget: the oldest become one range, which always stays, at last with its ids alone."""
     if not lines:
         return []
     sizes = [count(line.text(zone)) + 2 for line in lines]
@@ -87,7 +87,7 @@ def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], z
 
 
 def joined(first: Line, last: Line) -> Line:
-    """Two neighbouring lines as one range. Of their words only a summary stays."""
+    """Join two neighbouring lines to one range. Of their words only a summary stays."""
     turns = first.turns + last.turns - (first.turn == last.turn)  # of a turn that left in two evictions
     words = first.words if first.turns > 1 else ""
     return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at, words)

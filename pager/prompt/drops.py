@@ -1,4 +1,4 @@
-"""Drop from the prompt what may not go back to the model: refused, empty and cut replies, and pauses. It stays on disk."""
+"""Drop from the prompt what may not go back to the model: refused, empty and cut replies. They stay on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Drops:
         self._store = store
         self._window = window
 
-    def drop_reply(self, state: PromptState, step: Step, after: Step, carried: replies.Carried) -> None:
+    def drop_reply(self, state: PromptState, step: Step, after: Step, carried: Carried) -> None:
         """Leave a reply out of the prompt; it stays on disk. A refused one takes its whole turn along."""
         self._log_drop(step, carried.drop)
         if carried.ends_turn:

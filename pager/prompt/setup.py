@@ -1,4 +1,4 @@
-"""What every prompt of an agent begins with: instructions, how memory works, tools; and the settings of its requests."""
+"""The program's part of every prompt: instructions, how memory works, tools, and the settings of requests."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class PromptState:
         return self._messages.joined(step_messages(self.steps[-1])) if self.steps else self._messages
 
     def _add_finished_steps(self) -> None:
-        """All steps but the last stay as they are in this epoch: render and count them once."""
+        """Render and count all steps but the last, once: they stay as they are in this epoch."""
         if self._message_steps == 0 and self.epoch and not self._messages.messages:
             self._messages.extend(preamble_messages(self.epoch))
         for step in self.steps[self._message_steps : -1]:
@@ -124,7 +124,7 @@ class PromptState:
     # how large it is
 
     def measure_from(self, answered: Answered) -> None:
-        """From here on only what follows this request and its reply has to be estimated."""
+        """Estimate only what follows this request and its reply from here on."""
         self.answered = answered
         self.sent_part = answered.through_part
         self.reset_base()

@@ -54,15 +54,17 @@ class ArchiveTable:
         return {row["id"]: self._fact(row) for row in rows}
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
-        """All facts of a key that were not purged, by the time from which they were true; whether that was stated.
-        With `beyond` only those that do not end by then."""
+        """Return the facts of a key that were not purged, by the start of their validity, and if that was stated.
+
+        With `beyond` only those that do not end by then.
+        """
         every = "SELECT * FROM facts WHERE key = :key AND purged = 0"
         lasting = f"{every} AND valid_until IS NULL UNION ALL {every} AND valid_until > :beyond"  # each in the index
         sql = f"{every if beyond is None else lasting} ORDER BY valid_from, id"
         return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, {"key": key, "beyond": beyond})]
 
     def counts(self, at: int) -> FactCounts:
-        """How many facts there are, are true at a moment, and were never used. Each number out of a narrow index."""
+        """Count all facts, those true at a moment, and those never used, each from a narrow index."""
         purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
         # A fact that is not true has ended, or has not begun; what has not ended and is purged is neither.
         ended = "valid_until IS NOT NULL AND valid_until <= ?1"
@@ -82,12 +84,12 @@ class ArchiveTable:
         return [self.use(row) for row in self._db.rows(sql, (limit,))]
 
     def never_used(self, limit: int) -> list[Fact]:
-        """The oldest facts without an end that nothing ever brought back."""
+        """Return the oldest facts without an end that nothing ever returned."""
         sql = f"SELECT * FROM facts WHERE {_NEVER_USED} ORDER BY id LIMIT ?"
         return [self._fact(row) for row in self._db.rows(sql, (limit,))]
 
     def last_before(self, step: int) -> int:
-        """The newest fact that was stored before a step was written."""
+        """Return the newest fact that was stored before a step was written."""
         return self._db.last_before("facts", step)
 
     def newest(self, limit: int, before: int | None = None) -> list[Fact]:
@@ -95,11 +97,11 @@ class ArchiveTable:
         return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
 
     def last_at(self) -> int | None:
-        """When the newest fact was stored."""
+        """Return when the newest fact was stored."""
         return self._db.value("SELECT at FROM facts WHERE id = (SELECT max(id) FROM facts)")
 
     def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
-        """Facts that are true at a moment and whose key begins like this, by key: number, key and bytes of text."""
+        """Return number, key and bytes of the facts that are true at a moment and whose key begins like this, by key."""
         sql = (
             "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
             f" WHERE f.key >= ?2 AND f.key < ?2 || char(0x10FFFF) AND {_TRUE_AT.format(at='?1')}"
@@ -108,7 +110,7 @@ class ArchiveTable:
         return [(row["id"], row["key"], row["bytes"]) for row in self._db.rows(sql, (at, prefix))]
 
     def without_key(self, at: int) -> list[tuple[int, int]]:
-        """The facts without a key that are true at a moment, newest first: number and bytes of text."""
+        """Return number and bytes of the facts without a key that are true at a moment, newest first."""
         sql = (
             "SELECT f.id, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
             f" WHERE f.key IS NULL AND {_TRUE_AT.format(at='?1')} ORDER BY f.id DESC"
@@ -116,7 +118,7 @@ class ArchiveTable:
         return [(row["id"], row["bytes"]) for row in self._db.rows(sql, (at,))]
 
     def release_key(self, fact: int) -> None:
-        """Let go of the key for the moment in which its next holder is not stored yet."""
+        """Give up a fact's key for the moment in which the next fact with that key is not stored yet."""
         self._db.run("UPDATE facts SET superseded_by = id WHERE id = ?", (fact,))
 
     def supersede(self, old: int, new: int, until: int) -> None:
@@ -131,7 +133,7 @@ class ArchiveTable:
     # which facts a search may find
 
     def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str], stored: Span = ALWAYS) -> set[int]:
-        """Of these facts the ones that are true at a moment, carry all the tags and were stored in that span."""
+        """Return which of these facts are true at a moment, have all the tags and were stored in that span."""
         if not ids:
             return set()
         fits, values = _fitting(at, tags, stored)
@@ -139,7 +141,7 @@ class ArchiveTable:
         return {row["id"] for row in self._db.rows(sql, values)}
 
     def newest_of(self, tags: Sequence[str], at: int, limit: int, stored: Span = ALWAYS) -> list[int]:
-        """The newest such facts, at most `limit`."""
+        """Return the newest facts that are true at a moment, have all the tags and were stored in that span."""
         fits, values = _fitting(at, tags[1:], stored)
         # Without a tag it goes over the facts. They are few beside what an index would cost every fact that is stored.
         every, order = ("facts f WHERE", "f.id") if not tags else (
@@ -152,7 +154,7 @@ class ArchiveTable:
     def match(
         self, words: Sequence[str], limit: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
     ) -> list[tuple[int, float]]:
-        """The best such facts with any of these words."""
+        """Return the best of those facts with any of these words, and their BM25 scores."""
         fits, values = _fitting(at, tags, stored)
         sql = (
             "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
@@ -197,7 +199,7 @@ class ArchiveTable:
         return self._db.value("SELECT max(fact) FROM vectors", default=0)
 
     def without_vector(self, limit: int) -> list[tuple[int, str]]:
-        """Facts whose embedding failed or is not done, oldest first."""
+        """Return the facts whose embedding failed or is not done, oldest first."""
         sql = (
             "SELECT f.id, f.text FROM facts f LEFT JOIN vectors v ON v.fact = f.id"
             " WHERE v.fact IS NULL AND f.purged = 0 ORDER BY f.id LIMIT ?"
@@ -208,12 +210,12 @@ class ArchiveTable:
         return self.count_searchable() - self.count_vectors()
 
     def wrong_vectors(self, dimension: int) -> list[int]:
-        """Facts whose vector has not this dimension."""
+        """Return the facts whose vector has another dimension."""
         sql = "SELECT fact FROM vectors WHERE length(vector) <> ? ORDER BY fact"
         return [row["fact"] for row in self._db.rows(sql, (4 * dimension,))]
 
     def dimension(self) -> int | None:
-        """Of the vectors that are stored; None if there are none."""
+        """Return the dimension of the stored vectors; None if there are none."""
         return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE fact = (SELECT max(fact) FROM vectors)")
 
     def drop_vectors(self) -> None:
@@ -240,7 +242,7 @@ def _id(number: int | None) -> str | None:
 
 
 def _fitting(at: int, tags: Sequence[str], stored: Span) -> tuple[str, list[Any]]:
-    """The condition for a fact f: true at a moment, with all the tags, stored in that half-open span."""
+    """Return the condition for a fact f: true at a moment, with all the tags, stored in that half-open span."""
     condition = _TRUE_AT.format(
         at="?"
     ) + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)

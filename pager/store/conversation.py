@@ -36,7 +36,7 @@ class ConversationTable:
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
         session: str | None = None, stop_reason: str | None = None, continues: bool = False, ends_turn: bool = False,
     ) -> int:  # fmt: skip
-        """A new step; without `turn` it begins one of its own."""
+        """Append a step; without `turn` it begins one of its own."""
         own = "(SELECT ifnull(max(id), 0) + 1 FROM steps)"  # the id that SQLite is about to give
         return self._db.run(
             "INSERT INTO steps (kind, turn, role, name, session, at, stop_reason, continues, ends_turn)"
@@ -54,20 +54,20 @@ class ConversationTable:
         return self._db.value("SELECT max(id) FROM steps", default=0)
 
     def last_live(self) -> Row | None:
-        """The newest step of the conversation itself."""
+        """Return the newest step of the conversation itself."""
         return self._db.row("SELECT * FROM steps WHERE kind <> 'record' ORDER BY turn DESC, id DESC LIMIT 1")
 
     def step(self, step: int) -> Row | None:
         return self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
 
     def requests_of_turn(self, turn: int) -> list[int]:
-        """The user steps of a turn that are not done: what it was asked for, then what was told in its middle."""
+        """Return the user steps of a turn that are not done: its request, then what was said in its middle."""
         # The index steps_turn is for `kind <> 'record'`, and SQLite does not see that by itself.
         sql = "SELECT id FROM steps WHERE turn = ? AND kind <> 'record' AND kind = 'user' AND done = 0 ORDER BY id"
         return [row["id"] for row in self._db.rows(sql, (turn,))]
 
     def newest_of_turn(self, turn: int, limit: int) -> list[Row]:
-        """The last steps of a turn, newest first, resident or not."""
+        """Return the last steps of a turn, newest first, resident or not."""
         sql = "SELECT * FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id DESC LIMIT ?"
         return self._db.rows(sql, (turn, limit))
 
@@ -78,7 +78,7 @@ class ConversationTable:
         return self._has_calls
 
     def refused_turns(self, turns: Sequence[int]) -> set[int]:
-        """Those of these turns that the model refused."""
+        """Return those of these turns that the model refused."""
         known = f"kind <> 'record' AND turn IN ({','.join(map(str, turns))})"
         rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {known} AND stop_reason = 'refusal'")
         return {row["turn"] for row in rows}
@@ -94,7 +94,7 @@ class ConversationTable:
         )
 
     def reform(self, part: int, epoch: int, form: Json | None) -> None:
-        """From `epoch` on the prompt carries `part` like this; None leaves it out."""
+        """Make the prompt carry `part` like this from `epoch` on; None leaves it out."""
         self._db.run(
             "INSERT INTO forms (part, epoch, block) VALUES (?, ?, ?)"
             " ON CONFLICT (part, epoch) DO UPDATE SET block = excluded.block",
@@ -108,16 +108,16 @@ class ConversationTable:
         self._db.run("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?, ?, ?, ?)", (part, *counts))
 
     def original(self, part: int) -> Row | None:
-        """A part exactly as it came, with its step."""
+        """Return a part exactly as it came, with its step."""
         return self._db.row("SELECT p.*, s.purged FROM parts p JOIN steps s ON s.id = p.step WHERE p.id = ?", (part,))
 
     def originals(self, step: int) -> list[Json]:
-        """The said blocks of a step exactly as they came, results after the reply."""
+        """Return the said blocks of a step exactly as they came, results after the reply."""
         rows = self._db.rows("SELECT block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
         return [json.loads(row["block"]) for row in rows]
 
     def load(self, steps: Sequence[int], epoch: int, through_part: int | None = None) -> list[Step]:
-        """These steps as the prompt of `epoch` carries them, up to a part."""
+        """Load these steps as the prompt of `epoch` carries them, up to a part."""
         ids = ",".join(map(str, steps))
         limit = f"AND p.id <= {through_part:d}" if through_part is not None else ""
         found = {
@@ -136,7 +136,7 @@ class ConversationTable:
         return [step for step in found.values() if step.parts or through_part is None]
 
     def reformed_since(self, steps: Sequence[int], epoch: int) -> set[int]:
-        """Which parts of these steps a later epoch than `epoch` carries otherwise: their sizes are of that form."""
+        """Return which parts of these steps a later epoch carries otherwise: their sizes are of that form."""
         sql = (
             "SELECT f.part FROM parts p JOIN forms f ON f.part = p.id"
             f" WHERE p.step IN ({','.join(map(str, steps))}) AND f.epoch > ?"
@@ -177,7 +177,7 @@ class ConversationTable:
     # by when it was said
 
     def moments(self) -> list[tuple[int, int, int]]:
-        """Every step, when it was said, and how many bytes it holds, as it came."""
+        """Return every step, when it was said, and its bytes."""
         sql = (
             "SELECT s.id, s.at, sum(length(CAST(p.block AS BLOB))) AS bytes FROM steps s JOIN parts p ON p.step = s.id"
             " WHERE p.kind = 'said' AND s.purged = 0 GROUP BY s.id ORDER BY s.at"
@@ -185,7 +185,7 @@ class ConversationTable:
         return [(row["id"], row["at"], row["bytes"]) for row in self._db.rows(sql)]
 
     def said_between(self, start: int, end: int) -> list[Row]:
-        """The steps of a half-open span of time, in their order; not those whose text is gone."""
+        """Return the steps of a half-open span of time, in their order; not purged ones."""
         sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
         return self._db.rows(sql, (start, end))
 

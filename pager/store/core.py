@@ -34,7 +34,8 @@ class CoreTable:
         self.all_seen = self.all_seen and not unseen
         return self._db.run(
             "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
-            " actor, at, unseen, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(id), 0) FROM steps))",
+            " actor, at, unseen, step)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(id), 0) FROM steps))",
             (
                 block.name, block.value, block.description, block.limit_tokens, block.used_tokens, block.read_only,
                 block.file, block.retired, place, block.actor, to_micros(block.at), unseen,
@@ -42,13 +43,13 @@ class CoreTable:
         )  # fmt: skip
 
     def blocks(self, before_step: int | None = None) -> list[Block]:
-        """The blocks as they read now, in their order; as they read before a step was written."""
+        """Return the blocks in their order as they read now, or before a step was written."""
         through = FOREVER if before_step is None else self._db.last_before("blocks", before_step)
         rows = self._db.rows(f"{_NEWEST} WHERE b.retired = 0 ORDER BY b.place, b.name", {"through": through})
         return [self.block_of(row) for row in rows]
 
     def block(self, name: str) -> tuple[Block, int] | None:
-        """The newest version of a block, retired or not, and its place."""
+        """Return the newest version of a block, retired or not, and its place."""
         row = self._db.row("SELECT * FROM blocks WHERE name = ? ORDER BY id DESC LIMIT 1", (name,))
         return (self.block_of(row), row["place"]) if row else None
 
@@ -56,7 +57,7 @@ class CoreTable:
         return [self.block_of(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
 
     def count_versions(self, name: str, through: int) -> int:
-        """How many versions a block has, up to one of them."""
+        """Count the versions of a block, up to one of them."""
         return self._db.value("SELECT count(*) FROM blocks WHERE name = ? AND id <= ?", (name, through))
 
     def last_place(self) -> int:

@@ -73,7 +73,7 @@ class Database:
                 raise
 
     def _create(self) -> None:
-        """A file that only says whose it is, in one piece: one without a byte is never ours, but a lost one."""
+        """Create the file in one piece, with our mark in it: an empty one is never ours, but a lost one."""
         aside = self.path.with_name(f"{self.path.name}.new")
         try:
             aside.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ class Database:
         return connection
 
     def _recognised(self) -> int:
-        """The version of a file that is ours. Nothing is written before that is known."""
+        """Return the version of a file that is ours. Nothing is written before that is clear."""
         version: int = self.value("PRAGMA user_version")
         empty = version == 0 and not self.value("SELECT count(*) FROM sqlite_master")
         if not empty and self.value("PRAGMA application_id") != APPLICATION_ID:
@@ -134,8 +134,11 @@ class Database:
         self._grow_log()
 
     def _grow_log(self) -> None:
-        """Give the log its full length at once. SQLite goes by what is in it, never by its length, and a commit that
-        makes a file longer takes the disk half as long again as one that does not."""
+        """Give the log its full length at once.
+
+        SQLite goes by what is in it, never by its length, and a commit that makes a file longer takes the disk
+        half as long again.
+        """
         # On a disk without that much room the log grows as far as it goes, as it would have.
         with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
@@ -179,9 +182,10 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Generator[None]:
-        """All or nothing. Nested calls are savepoints of the outermost. For a reader: everything is of one moment.
+        """Run the block all or nothing. Nested calls are savepoints; for a reader all is of one moment.
 
-        Without `durable` the log is written but not flushed to the disk: the next durable commit does that."""
+        Without `durable` the log is written but not flushed to the disk: the next durable commit does that.
+        """
         if self._depth:
             with self._savepoint():
                 yield
@@ -231,7 +235,7 @@ class Database:
             self._depth -= 1
 
     def undo(self) -> None:
-        """End whatever transaction an interrupt left behind. Not within one of the caller's own."""
+        """Roll back whatever transaction an interrupt left open. Not for use within one of the caller's own."""
         self._depth = 0
         self._after.clear()
         if self._connection.in_transaction:
@@ -249,8 +253,10 @@ class Database:
             action()
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` when the outermost transaction has committed, never if it or the present one did not; at once
-        where there is none."""
+        """Run `action` after the commit of the outermost transaction; at once if there is none.
+
+        It is dropped if that transaction, or the present savepoint, is rolled back.
+        """
         if self._depth:
             self._after.append(action)
         else:
@@ -261,7 +267,7 @@ class Database:
         return self._depth > 0
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """One statement; the id of the row it inserted."""
+        """Run one statement. Return the id of the row that it inserted."""
         with self._explained:
             return self._connection.execute(sql, values).lastrowid or 0
 
@@ -289,7 +295,7 @@ class Database:
                 self._made.add(sql)
 
     def last_before(self, table: str, step: int) -> int:
-        """Up to which id the rows of a table were written before `step`. Their steps grow with their ids: halve."""
+        """Return the last id of a table that was written before `step`. Steps grow with ids, so halve."""
         low, high = 0, self.value(f"SELECT max(id) FROM {table}", default=0)
         while low < high:
             middle = (low + high + 1) // 2
@@ -305,7 +311,7 @@ class Database:
         return self.value("PRAGMA data_version")
 
     def trace(self, watch: Callable[[str], None] | None) -> None:
-        """Call `watch` with every statement before it runs (crash tests kill at each COMMIT)."""
+        """Call `watch` with every statement before it runs. Crash tests kill at each COMMIT."""
         self._connection.set_trace_callback(watch)
 
     def close(self) -> None:
@@ -314,5 +320,5 @@ class Database:
 
 
 def any_of(words: Sequence[str]) -> str:
-    """A full-text query for any of these words, in any order."""
+    """Return a full-text query for any of these words, in any order."""
     return " OR ".join(f'"{word}"' for word in words)

@@ -39,25 +39,25 @@ class ListsTable:
     # requests
 
     def requests(self, limit: int, through: int | None = None) -> list[Asked]:
-        """The newest requests, in order; with `through` up to the one that this step answered."""
+        """Return the newest requests, in order; with `through` up to the one that this step answered."""
         sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
         rows = self._db.rows(sql, (FOREVER if through is None else through, limit))
         return [self._asked(row) for row in reversed(rows)]
 
     def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
-        """Requests, newest first."""
+        """Return requests, newest first."""
         rows = self._db.rows("SELECT * FROM requests ORDER BY step DESC LIMIT ? OFFSET ?", (limit, offset))
         return Rows(self._db.value("SELECT count(*) FROM requests"), [self._asked(row) for row in rows])
 
     def usage(self) -> Usage:
-        """What all requests together cost, in tokens."""
+        """Return the usage of all requests together."""
         row = self._db.row(
             "SELECT sum(input - cache_read - cache_write), sum(output), sum(cache_read), sum(cache_write) FROM requests"
         )
         return Usage(*(number or 0 for number in row or ()))
 
     def after(self, step: int) -> int | None:
-        """The next reply to a request."""
+        """Return the next reply to a request."""
         return self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
 
     def _asked(self, row: Row) -> Asked:
@@ -66,7 +66,7 @@ class ListsTable:
     # steps
 
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        """All steps, newest first."""
+        """Return all steps, newest first."""
         total = self._db.value("SELECT max(id) FROM steps", default=0)
         sql = "SELECT * FROM steps WHERE id <= ? ORDER BY id DESC LIMIT ?"
         rows = self._db.rows(sql, (total - offset, limit))
@@ -104,7 +104,7 @@ class ListsTable:
     # facts
 
     def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
-        """Facts of a kind (`FACTS`), newest first; with `text` only those with that in their text, key or tags."""
+        """Return facts of a kind (`FACTS`), newest first; with `text` only those with it in text, key or tags."""
         if not text and kind == "all":
             total = self._db.value("SELECT max(id) FROM facts", default=0)
             rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
@@ -123,7 +123,7 @@ class ListsTable:
     # the ledger
 
     def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:
-        """Rows of the ledger, newest first, all or those of some events."""
+        """Return rows of the ledger, newest first, all or those of some events."""
         if not events:
             total = self._db.value("SELECT max(id) FROM ledger", default=0)
             rows = self._db.rows("SELECT * FROM ledger WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
@@ -135,11 +135,11 @@ class ListsTable:
         return Rows(total, [self._ledger.movement(row) for row in rows])
 
     def events(self) -> dict[str, int]:
-        """How many rows of each event the ledger has."""
+        """Count the rows of each event in the ledger."""
         return {row[0]: row[1] for row in self._db.rows("SELECT event, count(*) FROM ledger GROUP BY event")}
 
     def searches(self, likes: Sequence[str], limit: int) -> list[Movement]:
-        """The newest searches whose detail may fit one of the patterns, in order."""
+        """Return the newest searches whose detail may fit one of the patterns, in order."""
         fits = " OR ".join(["detail LIKE ?"] * len(likes)) or "0"
         sql = f"SELECT * FROM ledger WHERE event = 'search' AND ({fits}) ORDER BY id DESC LIMIT ?"
         return [self._ledger.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
@@ -147,7 +147,7 @@ class ListsTable:
     # places that may hold a text
 
     def pieces_like(self, like: str, after: int, limit: int) -> list[Piece]:
-        """Said parts, oldest first, whose JSON fits a pattern of LIKE."""
+        """Return said parts, oldest first, whose JSON fits a pattern of LIKE."""
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
@@ -166,12 +166,12 @@ class ListsTable:
         return [self._archive.use(row).fact for row in self._db.rows(sql, (after, like, limit))]
 
     def core_like(self, like: str) -> list[str]:
-        """The names of core blocks of which some version fits a pattern."""
+        """Return the names of core blocks of which some version fits a pattern."""
         rows = self._db.rows("SELECT DISTINCT name FROM blocks WHERE value LIKE ? ORDER BY name", (like,))
         return [row["name"] for row in rows]
 
     def core_history(self, name: str) -> list[CoreVersion]:
-        """Every version of a core block, oldest first."""
+        """Return every version of a core block, oldest first."""
         rows = self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))
         return [CoreVersion(self._core.block_of(row), row["step"], place) for place, row in enumerate(rows, start=1)]
 
@@ -181,6 +181,6 @@ def _piece(row: Row) -> Piece:
 
 
 def _cased(text: str) -> dict[str, str]:
-    """A text as it may be written: SQLite's `lower` knows the cases of ASCII letters only."""
+    """Return the forms in which a text may be written: SQLite's `lower` knows ASCII letters only."""
     forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
     return {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}

@@ -50,7 +50,7 @@ TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
 
 
 def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
-    """`text` with what it says of one core block changed."""
+    """Return `text` with its passages about one core block changed."""
     element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
     return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
 
@@ -62,7 +62,7 @@ class MaintenanceTable:
     # audits
 
     def damage(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return what SQLite itself finds wrong with the file."""
         try:
             found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
         except StorageError as error:
@@ -73,14 +73,14 @@ class MaintenanceTable:
         return [text for text in found if text != "ok"] + broken
 
     def audit(self) -> list[tuple[str, str]]:
-        """Every law that does not hold, with the rows that break it."""
+        """Return every law that does not hold, with rows that break it."""
         broken = [(audit, self._db.rows(f"{audit.sql} LIMIT 5")) for audit in AUDITS]
         return [
             (audit.law, f"{audit.wrong}: {', '.join(str(row[0]) for row in rows)}") for audit, rows in broken if rows
         ]
 
     def words_missing(self) -> list[str]:
-        """Full-text tables that do not hold exactly what they should."""
+        """Return the full-text tables that do not hold exactly what they should."""
         wanted = {
             "said_words": "SELECT count(*) FROM parts WHERE searchable = 1",
             "fact_words": "SELECT count(*) FROM facts WHERE purged = 0",
@@ -118,7 +118,7 @@ class MaintenanceTable:
     # purging
 
     def rewrite(self, change: Change) -> list[tuple[str, int]]:
-        """Put every text of the database through `change(text, is_json)`; the (table, row) of each that changed."""
+        """Put every text of the database through `change(text, is_json)`. Return (table, row) of each change."""
         changed: list[tuple[str, int]] = []
         for table, key, column, is_json in TEXT_COLUMNS:
             if table == "forms":
@@ -156,14 +156,14 @@ class MaintenanceTable:
         return [(row[0], row[1]) for row in self._db.rows("SELECT id, block FROM parts WHERE step = ?", (step,))]
 
     def asides_naming(self, pages: Sequence[str]) -> list[int]:
-        """Parts that our own tools or we ourselves wrote and that may quote pages: all that mention one by its id."""
+        """Return the parts that our own tools or we ourselves wrote and that mention one of the pages by its id."""
         before = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # the block is JSON: a new line ends in a letter there
         named = re.compile(rf"{before}(?:{'|'.join(pages)})(?![A-Za-z0-9])")
         sql = "SELECT id, block FROM parts WHERE kind <> 'said' OR (slot = 'result' AND searchable = 0)"
         return [row["id"] for row in self._db.rows(sql) if named.search(row["block"])]
 
     def overwrite_part(self, part: int, change: Callable[[str], str]) -> None:
-        """Put a part, as it came and as it was carried, through `change`; it is searchable no more."""
+        """Put a part, as it came and as it was carried, through `change`; it is no longer searchable."""
         row = self._db.row("SELECT block FROM parts WHERE id = ?", (part,))
         if row is None:
             return
@@ -175,7 +175,7 @@ class MaintenanceTable:
             self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
 
     def preambles(self) -> list[tuple[int, str, str]]:
-        """Every epoch with its preamble and its digest, as JSON."""
+        """Return every epoch with its preamble and its digest, as JSON."""
         return [tuple(row) for row in self._db.rows("SELECT id, preamble, digest FROM epochs")]
 
     def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
@@ -212,7 +212,7 @@ class MaintenanceTable:
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 
     def erase_freed(self) -> None:
-        """No freed page, no log keeps what was deleted. A reader that still reads an old state prevents it."""
+        """Erase what freed pages and the log still hold. Raises StorageError while a reader reads an old state."""
         self._db.run("VACUUM")
         row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
         if row is not None and row[0]:

@@ -37,7 +37,7 @@ class PromptTable:
         )  # fmt: skip
 
     def end_epoch(self, step: int) -> None:
-        """Nothing may be appended to the present epoch any more: the next request opens another."""
+        """End the present epoch: the next request opens another."""
         newest = "(SELECT max(id) FROM epochs)"  # no other lives
         self._db.run(f"UPDATE epochs SET through_step = ? WHERE id = {newest} AND through_step IS NULL", (step,))
 
@@ -45,7 +45,7 @@ class PromptTable:
         self._db.run("UPDATE epochs SET noticed_step = ? WHERE id = ?", (step, epoch))
 
     def last_epoch(self) -> tuple[Epoch, bool] | None:
-        """The newest epoch, and whether it still lives."""
+        """Return the newest epoch, and True if it is still open."""
         row = self._db.row("SELECT * FROM epochs ORDER BY id DESC LIMIT 1")
         return (_epoch(row), row["through_step"] is None) if row else None
 
@@ -80,7 +80,7 @@ class PromptTable:
         return answered_of(row) if row else None
 
     def answered_around(self, step: int) -> tuple[int | None, int | None]:
-        """The replies to a request that stand nearest before and behind a step."""
+        """Return the nearest replies to a request before and behind a step."""
         before = self._db.value("SELECT max(step) FROM requests WHERE step < ?", (step,))
         return before, self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
 
@@ -101,7 +101,7 @@ class PromptTable:
         )
 
     def release(self, holders: list[int], step: int, reason: str) -> None:
-        """End the stay of every page that was in the prompt only within these steps."""
+        """End the residency of every page that was in the prompt only within these steps."""
         ids = ",".join(map(str, holders))
         self._db.run(
             f"UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ? AND holder IN ({ids})",
@@ -109,7 +109,7 @@ class PromptTable:
         )
 
     def release_recalled(self, except_holder: int | None, step: int, reason: str) -> None:
-        """Recalled facts leave when an epoch opens, but for those of a step that was not sent yet."""
+        """End the residency of recalled facts, but for those of a step that was not sent yet."""
         self._db.run(
             "UPDATE residency SET until_step = ?, reason = ?"
             " WHERE until_step = ? AND how = 'recalled' AND holder IS NOT ?",
@@ -117,7 +117,7 @@ class PromptTable:
         )
 
     def resident(self, at: int | None = None) -> list[Residency]:
-        """What was in the request that step `at` answered; now, when `at` is None."""
+        """Return what was in the request that step `at` answered, or is in the next one."""
         if at is None:
             rows = self._db.rows("SELECT * FROM residency WHERE until_step = ? ORDER BY from_step", (FOREVER,))
         else:
@@ -133,7 +133,7 @@ class PromptTable:
         return [int(row["page"][1:]) for row in rows]
 
     def steps_at(self, step: int) -> list[int]:
-        """The steps that stood in the messages of the request that `step` answered."""
+        """Return the steps that stood in the messages of the request that `step` answered."""
         rows = self._db.rows(
             "SELECT page FROM residency WHERE until_step >= ? AND from_step < ? AND how = 'step' ORDER BY from_step",
             (step, step),
@@ -144,7 +144,7 @@ class PromptTable:
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
 
     def how_resident(self, page: str) -> set[str]:
-        """In which ways a page is in the prompt now; none when it is not."""
+        """Return in which ways a page is in the prompt now; none if it is not."""
         rows = self._db.rows("SELECT how FROM residency WHERE page = ? AND until_step = ?", (page, FOREVER))
         return {row["how"] for row in rows}
 

@@ -34,7 +34,7 @@ class SaidTable:
     # words and neighbours
 
     def told(self, after: int) -> list[SaidMeta]:
-        """What is known of every searchable part beyond `after` but its text, in the order in which they came."""
+        """Return speaker, time and length of every searchable part beyond `after`, in the order in which they came."""
         sql = (
             "SELECT p.id, p.step, p.at, s.kind, s.role, s.name, s.session, d.sz FROM parts p"
             " JOIN steps s ON s.id = p.step JOIN said_words_docsize d ON d.id = p.id"
@@ -59,7 +59,7 @@ class SaidTable:
         return terms
 
     def places(self, term: str) -> NDArray[np.int64]:
-        """The parts that hold a term, ascending, each as often as it does. The term is one that `terms` gave."""
+        """Return the parts that hold a term, ascending, each as often as it does. The term comes from `terms`."""
         import numpy as np
 
         self._db.make_temporary(*_TEMPORARY)
@@ -72,7 +72,7 @@ class SaidTable:
         return {row["id"]: _said(row) for row in rows}
 
     def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
-        """The newest searchable parts in the half-open span of time."""
+        """Return the newest searchable parts in the half-open span of time."""
         spans = ("AND p.at >= ?" if after is not None else "", "AND p.at < ?" if before is not None else "")
         values: list[Any] = [value for value in (after, before) if value is not None]
         sql = f"{_SAID} WHERE p.searchable = 1 {' '.join(spans)} ORDER BY p.at DESC, p.id DESC LIMIT ?"
@@ -81,52 +81,52 @@ class SaidTable:
     # vectors
 
     def owe(self, steps: Sequence[int]) -> None:
-        """The searchable parts of these steps want a vector."""
+        """Queue the searchable parts of these steps for embedding."""
         sql = "INSERT OR IGNORE INTO said_owed SELECT id FROM parts WHERE step = ? AND searchable = 1"
         self._db.run_many(sql, [(step,) for step in steps])
 
     def owed(self, limit: int) -> list[Said]:
-        """The oldest parts that wait for a vector."""
+        """Return the oldest queued parts."""
         return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
                                                     " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
 
     def owed_by(self, steps: Sequence[int]) -> list[Said]:
-        """The parts of these steps that wait for a vector."""
+        """Return the queued parts of these steps."""
         sql = f"{_SAID} JOIN said_owed o ON o.part = p.id WHERE p.step IN ({','.join(map(str, steps))}) ORDER BY p.id"
         return [_said(row) for row in self._db.rows(sql)]
 
     def count_owed(self, most: int) -> int:
-        """How many parts wait for a vector, counted up to `most`."""
+        """Count the queued parts, up to `most`."""
         return self._db.value("SELECT count(*) FROM (SELECT 1 FROM said_owed LIMIT ?)", (most,))
 
     def store_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Vectors of parts that still wait for one; what was purged meanwhile gets none."""
+        """Store vectors of parts that are still queued; what was purged meanwhile gets none."""
         sql = "INSERT OR REPLACE INTO said_vectors (part, vector) SELECT part, ?2 FROM said_owed WHERE part = ?1"
         self._db.run_many(sql, rows)
         self._db.run_many("DELETE FROM said_owed WHERE part = ?", [(part,) for part, _ in rows])
 
     def vectors(self, after: int) -> list[tuple[int, int, bytes]]:
-        """Every vector that was stored beyond the row `after`: its row, its part, and itself."""
+        """Return every vector that was stored beyond the row `after`: its row, its part, and itself."""
         rows = self._db.rows("SELECT row, part, vector FROM said_vectors WHERE row > ? ORDER BY row", (after,))
         return [(row["row"], row["part"], row["vector"]) for row in rows]
 
     def dimension(self) -> int | None:
-        """Of the vectors that are stored; None if there are none."""
+        """Return the dimension of the stored vectors; None if there are none."""
         newest = "(SELECT max(row) FROM said_vectors)"
         return self._db.value(f"SELECT length(vector) - 4 FROM said_vectors WHERE row = {newest}")
 
     def drop_vectors(self) -> None:
-        """Every part that has a vector wants another one."""
+        """Drop all vectors and queue their parts."""
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors")
         self._db.run("DELETE FROM said_vectors")
 
     def renew_vector(self, part: int) -> None:
-        """The part, if it has a vector, wants another one."""
+        """Drop the vector of a part, if it has one, and queue the part."""
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors WHERE part = ?", (part,))
         self._db.run("DELETE FROM said_vectors WHERE part = ?", (part,))
 
     def unowed(self) -> list[int]:
-        """Steps that are not in the prompt, with a searchable part that has no vector and waits for none."""
+        """Return evicted or recorded steps with a searchable part that has no vector and is not queued."""
         sql = (
             "SELECT DISTINCT p.step FROM parts p JOIN steps s ON s.id = p.step WHERE p.searchable = 1"
             " AND NOT EXISTS (SELECT 1 FROM said_vectors v WHERE v.part = p.id)"
@@ -137,7 +137,7 @@ class SaidTable:
         return [row["step"] for row in self._db.rows(sql, (FOREVER,))]
 
     def wrong_vectors(self, length: int) -> list[int]:
-        """Parts whose vector has not this many bytes."""
+        """Return the parts whose vector does not have this many bytes."""
         rows = self._db.rows("SELECT part FROM said_vectors WHERE length(vector) <> ? ORDER BY part", (length,))
         return [row["part"] for row in rows]
 
@@ -147,7 +147,7 @@ def _said(row: Row) -> Said:
 
 
 def _varint(size: bytes) -> int:
-    """SQLite's own whole number: seven bits a byte, the highest first."""
+    """Decode SQLite's variable-length integer: seven bits a byte, the highest first."""
     value = 0
     for byte in size:
         value = value << 7 | byte & 127
