@@ -13,7 +13,7 @@ from agents import tasks
 from agents.background import Background
 from agents.config import embedders
 from agents.config.agent_config import AgentConfig
-from agents.config.nodes import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, Place, Problem
 from agents.config.sections import FunctionTool, ModelConfig, ServerTools
 from agents.events import Text, Thinking
 from agents.explain import costs
@@ -88,7 +88,7 @@ def assemble(
                 model=config.model.id,
                 thinking=config.model.thinking,
                 cache_ttl=config.model.cache_ttl,
-                embedder=embedders.chosen(config),
+                embedder=embedders.from_config(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
                 summarize=summarizer(config, limits, meter, opened) if config.recall.summarizes else None,
@@ -98,7 +98,7 @@ def assemble(
             raise ConfigError([Problem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         background = opened.enter_context(closing(Background(memory)))
-        embedders.note(memory, config)
+        embedders.store(memory, config)
         costs.note(memory, prices(config))
         of_memory.bind(memory)
         of_task.bind(memory)

@@ -57,7 +57,7 @@ from pager.types import (
     Usage,
 )
 from pager.upkeep.inbox import pending_commands, send_command
-from pager.vectors.chroma_embedder import ChromaEmbedder
+from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import IndexUnavailableError, Stop, VectorIndex
 
@@ -76,6 +76,7 @@ __all__ = [
     "Counts",
     "Embedder",
     "EmbedderChoice",
+    "EmbedderConfigError",
     "EmbedderUnavailableError",
     "Fact",
     "FactCounts",

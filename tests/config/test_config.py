@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.config import yaml_file
-from agents.config.agent_config import AgentConfig, ConfigError, load, render, render_json
+from agents.config.agent_config import AgentConfig, load
+from agents.config.errors import ConfigError
+from agents.config.render import render, render_json
 from agents.config.sections import EmbedderConfig, FunctionTool, LimitsConfig, ServerTools
 from pager import tokens
 from pager.errors import PagerError, RejectedError
@@ -285,8 +287,8 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
     assert wrong(text, OUT="abc") == [
         f"a.yaml:{line}"
         for line in [
-            "1:10: version has to be 1, not 2: this selfpager knows no other.",
-            "2:7: name '../x' cannot be an agent's name: letters, digits, '.', '_' and '-', beginning with a letter or "
+            "1:10: version has to be 1, not 2: this selfpager reads no other format.",
+            "2:7: name '../x' cannot be an agent's name: use letters, digits, '.', '_' and '-', beginning with a letter or "
             "digit, at most 64.",
             "3:1: unknown key 'instrctions'; did you mean 'instructions'?",
             "4:1: unknown key 'zzz'; known are version, name, extends, model, instructions, window, core, recall, "
@@ -295,17 +297,17 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "'anthropc'; did you mean 'anthropic'?",
             '7:7: model.id needs text, not the number 5. Put it in quotes: "5".',
             "8:12: model.api_key needs text, not a number. Put it in quotes.",
-            "9:13: model.base_url 'ftp://x' is no address; it has to begin with http:// or https://.",
+            "9:13: model.base_url 'ftp://x' is not allowed: an address begins with http:// or https://.",
             "10:22: model.max_output_tokens needs a whole number, not the text 'abc' (from ${OUT}).",
-            "11:14: the environment variable NONE is not set; set it, or give a default: ${NONE:-...}.",
+            "11:14: the environment variable NONE is not set. Set it, or give a default: ${NONE:-...}.",
             "12:13: model.thinking has to be 'default', 'adaptive' or 'off', not the text 'maximal'.",
             "13:24: window.limit_tokens needs a whole number, not the number 60.5.",
             "13:41: window.notify_at needs a number, not the text 'high'.",
             "13:47: unknown key 'evct_at' in window; did you mean 'evict_at'?",
             "13:71: window.evict_at has to be at most 1, not the number 1.5.",
             "13:86: window.evict_to has to be more than 0, not the number 0.",
-            "16:5: core.blocks.9x '9x' is no name for a core block; use letters, digits, _ and -, beginning with a "
-            "letter, at most 64.",
+            "16:5: core.blocks.9x '9x' is not allowed: use letters, digits, _ and -, beginning with a letter, at "
+            "most 64.",
             "17:12: core.blocks.human needs a mapping (lines of 'key: value' below it), not the text 'text'.",
             "18:10: core.blocks.none needs a mapping (lines of 'key: value' below it), not nothing.",
             "19:28: core.blocks.both.file: there is no file " + str(folder / "nope.md") + ". Create it, or correct the "
@@ -316,7 +318,7 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "21:26: archival.prefetch.k has to be at least 0, not the number -1.",
             "21:41: archival.embedder must not be empty.",
             "22:9: memory needs a mapping (lines of 'key: value' below it), not the text 'pager'.",
-            "24:10: tools[0].use 'foo' names no function; write 'package.module:function'.",
+            "24:10: tools[0].use 'foo' is not allowed: name a function as 'package.module:function'.",
             "25:14: tools[0].approve has to be 'never' or 'always', not true.",
             "26:20: tools[1].mcp.command needs a list (lines of '- ...' below it), not the text 'npx'.",
             "27:5: tools[2].mcp needs either 'command: [program, argument, ...]' or 'url: http://...'.",
@@ -342,8 +344,8 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
         ("version: 1\n", "1:1: 'name' is missing; every agent needs one, such as 'name: assistant'."),
         ("name:\n", "1:1: 'name' is missing; every agent needs one, such as 'name: assistant'."),
         ("name: x\nlimits: {max_usd: 5}\n",
-         "2:10: limits.max_usd needs prices: without them nobody knows what is spent. Add 'prices:'."),
-        ("name: x\nmodel: text\nlimits:\n  max_usd: 5\n", "4:3: limits.max_usd needs prices: without them nobody knows "
+         "2:10: limits.max_usd needs prices to count what is spent. Add 'prices:'."),
+        ("name: x\nmodel: text\nlimits:\n  max_usd: 5\n", "4:3: limits.max_usd needs prices to count "
          "what is spent. Add 'prices:'."),
         ("name: x\ncore: {blocks: {b: {value: a, file: a.yaml}}}\n",
          "2:17: core.blocks.b has both a value and a file. Remove one of them."),
@@ -390,7 +392,7 @@ def test_a_problem_in_a_base_is_placed_in_the_base(folder: Path) -> None:
     assert wrong("name: x\nextends: sub/base.yaml\nwindow: {evict_at: 7}\n") == [
         "a.yaml:3:20: window.evict_at has to be at most 1, not the number 7.",
         "sub/base.yaml:1:10: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?",
-        "sub/base.yaml:2:10: limits.max_usd needs prices: without them nobody knows what is spent. Add 'prices:'.",
+        "sub/base.yaml:2:10: limits.max_usd needs prices to count what is spent. Add 'prices:'.",
     ]
 
 

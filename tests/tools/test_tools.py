@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from agents.config.errors import ConfigError
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -21,7 +22,6 @@ from pydantic import BaseModel, Field
 
 from agents import assembly as building
 from agents.config.agent_config import load as load_config
-from agents.config.nodes import ConfigError
 from agents.tasks import TaskTools
 from agents.tools import memory_tools
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, load, told
