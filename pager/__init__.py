@@ -38,6 +38,7 @@ from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
 from pager.tokens.counter import Counter
+from pager.tokens import total as count_tokens
 from pager.types import (
     Block,
     BlockSpec,
@@ -113,6 +114,7 @@ __all__ = [
     "Usage",
     "VectorIndex",
     "WindowTooSmallError",
+    "count_tokens",
     "pending_commands",
     "send_command",
 ]

@@ -5,11 +5,11 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from agents.config.errors import ConfigError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.config import yaml_file
+from agents.config.errors import ConfigError
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tricky = st.sampled_from(

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from agents.config.errors import ConfigError
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -22,12 +21,12 @@ from pydantic import BaseModel, Field
 
 from agents import assembly as building
 from agents.config.agent_config import load as load_config
+from agents.config.errors import ConfigError
 from agents.tasks import TaskTools
 from agents.tools import memory_tools
-from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, load, told
+from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, describe_error, load
 from agents.tools.memory_tools import MemoryTools
 from pager import RejectedError, tokens
-from tests.support import HandClock
 
 
 class Mood(Enum):
@@ -95,11 +94,11 @@ def test_nothing_in_it_is_only_for_show() -> None:
 
 
 def test_all_definitions_together_are_under_1200_tokens() -> None:
-    tools = [*MemoryTools(HandClock()).tools(), *TaskTools().tools()]
-    assert [tool.name for tool in tools] == [*memory_tools.NAMES, "task_done"]
-    assert tokens.total(json.dumps([tool.definition for tool in tools])) < 1_200
-    for tool in tools:
-        Draft202012Validator.check_schema(tool.schema)
+    definitions = [*MemoryTools.definitions(), *TaskTools.definitions()]
+    assert [each["name"] for each in definitions] == [*memory_tools.NAMES, "task_done"]
+    assert tokens.total(json.dumps(definitions)) < 1_200
+    for each in definitions:
+        Draft202012Validator.check_schema(each["input_schema"])
 
 
 def test_names_of_arguments_may_be_those_of_pydantic(recwarn: pytest.WarningsRecorder) -> None:
@@ -276,8 +275,8 @@ def test_an_error_that_cannot_be_worded_has_a_name() -> None:
         def __str__(self) -> str:
             raise ValueError
 
-    assert told(Wordless()) == "Wordless"
-    assert told(KeyError("x")) == "KeyError: 'x'"
+    assert describe_error(Wordless()) == "Wordless"
+    assert describe_error(KeyError("x")) == "KeyError: 'x'"
 
 
 # what cannot be a tool
