@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -280,8 +278,3 @@ def test_any_file_is_read_or_refused_with_a_place(tmp_path_factory: pytest.TempP
     else:
         assert isinstance(document.data, dict)
     assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in problems)
-
-
-def test_yaml_is_loaded_at_the_first_use() -> None:
-    code = "import sys, agents.config.yaml_file; sys.exit('yaml' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
