@@ -37,8 +37,8 @@ from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
-from pager.tokens.counter import Counter
 from pager.tokens import total as count_tokens
+from pager.tokens.counter import Counter
 from pager.types import (
     Block,
     BlockSpec,

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from agents.config.errors import ConfigError
 from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 
 from agents.agent import Agent
+from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError

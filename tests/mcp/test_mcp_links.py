@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from agents.config.errors import ConfigError
 
 from agents.agent import Agent
+from agents.config.errors import ConfigError
 from agents.mcp.client import Connection, Server, connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory

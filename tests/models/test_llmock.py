@@ -17,7 +17,6 @@ from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
 from agents.loop import MALFORMED, Patience
 from agents.models.anthropic import AnthropicModel
-from agents.models.model X
 from tests.support.stage import build
 
 ANSWER = "There are two hats in the box, a red one and a blue one, and both of them are yours."
