@@ -26,6 +26,8 @@ from agents.config.field_types import (
 
 
 class Section(BaseModel):
+    """A mapping in the file. A key's docstring is its description in the schema."""
+
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -218,6 +220,8 @@ class MemoryConfig(Section):
 
 
 class ToolConfig(Section):
+    """What all tools have."""
+
     approve: Literal["never", "always"] = "never"
     """always: a person is asked before each call."""
     timeout_seconds: PositiveNumber = 120.0
