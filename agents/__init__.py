@@ -4,22 +4,110 @@
     >>> agent = Agent.load("configs/assistant.yaml", home="state")
     >>> agent.turn("hello").text
 
+`Agent` is the facade: a turn goes through `agent`, `loop`, `meter` and the model, and `assembly` joins them. The rooms:
+`config` (the YAML), `models`, `tools`, `mcp` (tools of others, and our memory as tools for others), `importing`,
+`explain` and `view` (what the memory holds and why), `cli`, `testing`, `demo`. Everything that a public signature names
+is exported here; what a memory takes and returns (`Usage`, `Movement`, `Call`, `Clock`) is exported by `pager`.
+
 Importing this loads neither a provider's SDK nor Chroma.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agents.agent import Agent, Turn
+    from agents.agent import Agent, BackgroundWork, Progress, Turn
+    from agents.config.agent_config import AgentConfig
+    from agents.config.errors import ConfigError, Place, Problem
+    from agents.events import (
+        ApprovalNeeded,
+        Event,
+        Paged,
+        Replied,
+        Stopped,
+        StopReason,
+        StreamLost,
+        Text,
+        Thinking,
+        ToolFinished,
+        ToolStarted,
+    )
+    from agents.loop import Approve, Patience
+    from agents.meter import Meter, Prices, RunLimits
+    from agents.models.anthropic import AnthropicModel
+    from agents.models.model import (
+        FinishedReply,
+        Model,
+        ModelError,
+        ModelUnavailableError,
+        PromptTooLongError,
+        UnreadableReplyError,
+    )
+    from agents.tasks import Task, TaskRunner
+    from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 
-__all__ = ["Agent", "Turn"]
+_HOMES = {
+    "agents.agent": ("Agent", "BackgroundWork", "Progress", "Turn"),
+    "agents.config.agent_config": ("AgentConfig",),
+    "agents.config.errors": ("ConfigError", "Place", "Problem"),
+    "agents.events": (
+        "ApprovalNeeded", "Event", "Paged", "Replied", "StopReason", "Stopped", "StreamLost", "Text", "Thinking",
+        "ToolFinished", "ToolStarted",
+    ),
+    "agents.loop": ("Approve", "Patience"),
+    "agents.meter": ("Meter", "Prices", "RunLimits"),
+    "agents.models.anthropic": ("AnthropicModel",),
+    "agents.models.model": (
+        "FinishedReply", "Model", "ModelError", "ModelUnavailableError", "PromptTooLongError", "UnreadableReplyError",
+    ),
+    "agents.tasks": ("Task", "TaskRunner"),
+    "agents.tools.functions": ("Tool", "ToolCallError", "ToolConfigError"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "AgentConfig",
+    "AnthropicModel",
+    "ApprovalNeeded",
+    "Approve",
+    "BackgroundWork",
+    "ConfigError",
+    "Event",
+    "FinishedReply",
+    "Meter",
+    "Model",
+    "ModelError",
+    "ModelUnavailableError",
+    "Paged",
+    "Patience",
+    "Place",
+    "Prices",
+    "Problem",
+    "Progress",
+    "PromptTooLongError",
+    "Replied",
+    "RunLimits",
+    "StopReason",
+    "Stopped",
+    "StreamLost",
+    "Task",
+    "TaskRunner",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCallError",
+    "ToolConfigError",
+    "ToolFinished",
+    "ToolStarted",
+    "Turn",
+    "UnreadableReplyError",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from agents import agent
-
-        return getattr(agent, name)
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'agents' has no attribute {name!r}")

@@ -1,33 +1,35 @@
-"""One agent: its configuration, its memory, its model and its tools, joined. The composition root of `agents`.
+"""One agent: its configuration, its memory, its model and its tools. Callers start here.
 
     >>> agent = Agent.load("configs/assistant.yaml", home="state")
     >>> for event in agent.stream("hello"): ...
     >>> agent.turn("what did I say?").text
 
-A failed model call leaves the turn open: `resume` tries again, and nobody sends the text twice.
+A failed model call leaves the turn open: `resume` tries again, and the text need not be sent twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from threading import Event as Flag
+from threading import Lock, Thread, get_ident
+from typing import NamedTuple, Self
 
 from agents.assembly import Parts, assemble
 from agents.config.agent_config import AgentConfig
 from agents.config.agent_config import load as load_config
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
+from agents.logs import log
 from agents.loop import Approve, Loop, Patience
 from agents.meter import Meter
 from agents.models.model import Model
 from agents.tasks import TaskRunner
 from pager.clock import Clock, SystemClock
-from pager.errors import RejectedError
+from pager.errors import PagerError, RejectedError
 from pager.home import Home
 from pager.memory import Memory
 from pager.types import Movement, Usage
@@ -35,7 +37,7 @@ from pager.types import Movement, Usage
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An answered turn, or how far it came."""
+    """A turn that was answered, or that stopped on its way: `stopped` says which."""
 
     text: str
     steps: tuple[str, ...]
@@ -45,19 +47,20 @@ class Turn:
 
 
 class Agent:
-    """Made by `Agent.load`. Threads that call one agent take turns."""
+    """Made by `Agent.load`. Threads that call one agent wait for each other."""
 
     def __init__(self, config: AgentConfig, parts: Parts, clock: Clock, approve: Approve, patience: Patience) -> None:
         self.config = config
         self.memory: Memory = parts.memory
         self.meter: Meter = parts.meter
+        self.clock = clock
+        self.remarks: list[str] = parts.remarks  # for its person to read once, such as a window that was assumed
+        self.background = BackgroundWork(parts.memory)
         self._parts = parts
         self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
-        self.background = parts.background
-        self._one_at_a_time = threading.Lock()
+        self._one_at_a_time = Lock()
         self._in_thread: int | None = None
-        self._running: threading.Event | None = None  # the present turn, by what cancels it
-        self.clock = clock
+        self._running: Flag | None = None  # the present turn, by the flag that cancels it
 
     @classmethod
     def load(
@@ -73,26 +76,25 @@ class Agent:
         task: bool = False,
         model: Model | None = None,
     ) -> Self:
-        """The agent that a YAML file describes. `as_name` is another instance of it, with a memory of its own.
+        """Return the agent that a YAML file describes. Raise ConfigError if the file cannot be used.
 
-        With `task` it gets what a long task needs, and `tasks()` runs them. A `model` that is handed in answers
-        instead of the configured one; whoever made it closes it.
+        `as_name` is another instance of it, with a memory of its own. With `task` it gets what a long task needs, and
+        `tasks()` runs them. A `model` answers instead of the configured one; the caller closes it.
         """
         environ = os.environ if environ is None else environ
         clock = clock or SystemClock()
         config = load_config(Path(file), environ)
         directory = Home.locate(home, environ).files(as_name or config.name).directory
         parts = assemble(config, directory, clock, task=task, model=model)
-        parts.background.wake()
-        return cls(config, parts, clock, approve or _nobody_to_ask, patience or Patience())
-
-    # turns
+        agent = cls(config, parts, clock, approve or (lambda _: None), patience or Patience())
+        agent.background.wake()
+        return agent
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
         """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
-        return self._stream(text, name, threading.Event())
+        return self._stream(text, name, Flag())
 
-    def _stream(self, text: str, name: str | None, cancelled: threading.Event) -> Generator[Event]:
+    def _stream(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
         with self._turn(cancelled):
             if cancelled.is_set():
                 yield Stopped("cancelled", "it was cancelled before it began; nothing was said.")
@@ -104,14 +106,15 @@ class Agent:
             yield from self._loop.run()
 
     def turn(self, text: str, *, name: str | None = None) -> Turn:
-        return _drained(self.stream(text, name=name))
+        """Say something and return the answered turn."""
+        return _collect(self.stream(text, name=name))
 
     async def aturn(self, text: str, *, name: str | None = None) -> Turn:
-        """`turn` in a thread. Cancelled, it stops at its next step and can be resumed; while it waits for another turn
-        to end, it is never begun."""
-        cancelled = threading.Event()
+        """Run `turn` in a thread. Cancelled, it stops at its next step and can be resumed; if it was still waiting for
+        another turn to end, it never begins."""
+        cancelled = Flag()
         try:
-            return await asyncio.to_thread(lambda: _drained(self._stream(text, name, cancelled)))
+            return await asyncio.to_thread(lambda: _collect(self._stream(text, name, cancelled)))
         except asyncio.CancelledError:
             cancelled.set()
             if self._running is cancelled:
@@ -119,21 +122,22 @@ class Agent:
             raise
 
     def resume_stream(self) -> Generator[Event]:
+        """Go on with an open turn and yield what happens."""
         with self._turn():
             self.meter.start()
             yield from self._loop.run()
 
     def resume(self) -> Turn:
         """Finish an open turn: after a failed call, a stop, a crash, or an approval."""
-        return _drained(self.resume_stream())
+        return _collect(self.resume_stream())
 
     @contextmanager
-    def _turn(self, cancelled: threading.Event | None = None) -> Generator[None]:
-        """One turn at a time. Two in one thread would wait for each other for ever."""
-        if self._in_thread == threading.get_ident() and self._one_at_a_time.locked():
+    def _turn(self, cancelled: Flag | None = None) -> Generator[None]:
+        """Hold the agent for one turn. A second turn in the same thread would wait for itself for ever."""
+        if self._in_thread == get_ident() and self._one_at_a_time.locked():
             raise RejectedError("this thread is in the middle of a turn of this agent: finish it, or close its events.")
         with self._one_at_a_time:
-            self._in_thread, self._running = threading.get_ident(), cancelled
+            self._in_thread, self._running = get_ident(), cancelled
             self._loop.begin()
             try:
                 yield
@@ -142,20 +146,17 @@ class Agent:
                 self.background.wake()
 
     def tasks(self) -> TaskRunner:
-        """Long tasks of this agent; it has to be loaded with `task=True`."""
+        """Return what runs long tasks of this agent, which has to be loaded with `task=True`."""
         return TaskRunner(self.memory, self._loop, self.meter, self._turn)
-
-    @property
-    def remarks(self) -> list[str]:
-        """What its person should hear once, such as a window that had to be assumed."""
-        return self._parts.remarks
 
     def stop(self) -> None:
         """Make the running turn return at its next step; it can be resumed."""
         self._loop.stop()
 
     def close(self) -> None:
-        self._parts.close()
+        """Finish the background work at hand and close the memory, the model and the tools."""
+        with closing(self._parts):
+            self.background.close()
 
     def __enter__(self) -> Self:
         return self
@@ -164,40 +165,83 @@ class Agent:
         self.close()
 
 
-def _nobody_to_ask(_: object) -> None:
-    return None
+class Progress(NamedTuple):
+    """How many texts are embedded, of how many."""
+
+    done: int
+    total: int
 
 
-def _drained(events: Generator[Event]) -> Turn:
-    """What a turn came to. Text that was streamed before a connection was lost does not count."""
-    said: list[str] = []
-    kept: list[str] = []
-    steps: list[str] = []
-    moved: list[Movement] = []
-    total = Usage()
-    stopped = Stopped("answered")
+class BackgroundWork:
+    """A thread between turns that embeds what left the prompt, embeds everything again after a change of the embedder,
+    and brings the vector index up to date. Searches use what there is; what is not done today is done next time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._thread: Thread | None = None
+        self._closing = Flag()
+        self.progress = Progress(0, 0)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True while the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Start the thread if there is pending work and it is not running."""
+        if self.is_busy or self._closing.is_set():
+            return
+        self.progress = Progress(0, self._memory.count_unembedded())
+        if self.progress.total or self._memory.index_is_behind:
+            self._thread = Thread(target=self._work, name="selfpager embedding", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            while not self._closing.is_set() and (count := self._memory.embed_pending(stop=self._closing.is_set)):
+                done = self.progress.done + count
+                self.progress = Progress(done, max(self.progress.total, done))
+        except PagerError:
+            log.exception("embedding stopped; it goes on after the next turn")
+
+    def finish(self) -> None:
+        """Wait until there is no pending work."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        """Stop after the batch at hand, which is a few texts."""
+        self._closing.set()
+        self.finish()
+
+
+def _collect(events: Generator[Event]) -> Turn:
+    """Return the turn that the events make. Text that was streamed before a connection was lost does not count."""
+    pieces: list[str] = []
+    answer, steps, paging = "", list[str](), list[Movement]()
+    total, stopped = Usage(), Stopped("answered")
     with closing(events):
         for event in events:
             match event:
                 case Text(text):
-                    said.append(text)
+                    pieces.append(text)
                 case StreamLost():
-                    said.clear()
+                    pieces.clear()
                 case Replied(step=step, usage=usage):
                     steps.append(step)
-                    kept.append("".join(said))
-                    said.clear()
-                    total = _sum(total, usage) if usage else total
+                    answer = "".join(pieces) or answer
+                    pieces.clear()
+                    total = _add(total, usage) if usage else total
                 case Paged(movement):
-                    moved.append(movement)
+                    paging.append(movement)
                 case Stopped():
                     stopped = event
                 case _:
                     pass
-    return Turn(next((text for text in reversed(kept) if text), ""), tuple(steps), total, tuple(moved), stopped)
+    return Turn(answer, tuple(steps), total, tuple(paging), stopped)
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
+def _add(one: Usage, other: Usage) -> Usage:
     return Usage(
         one.input_tokens + other.input_tokens,
         one.output_tokens + other.output_tokens,

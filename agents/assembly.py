@@ -1,4 +1,8 @@
-"""From a configuration to the parts of an agent: memory, model, tools, meter. What is not needed is not loaded."""
+"""From a configuration to the parts of an agent: memory, model, tools, meter. What is not needed is not loaded.
+
+The memory has to know the definitions of all tools when it is opened, because its prompt begins with them. So first
+come the definitions, then the memory, then the tools that move it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents import tasks
-from agents.background import Background
 from agents.config import embedders
-from agents.config.agent_config import AgentConfig
-from agents.config.nodes import ConfigError, Place, Problem
+from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
+from agents.config.errors import ConfigError, Place, Problem
 from agents.config.sections import FunctionTool, ModelConfig, ServerTools
 from agents.events import Text, Thinking
 from agents.explain import costs
@@ -23,21 +26,14 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, Json, Model, ModelError
 from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
-from agents.tools import functions as tools
-from agents.tools import memory_file_tool, memory_tools
+from agents.tools import functions, memory_file_tool, memory_tools
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_file_tool import MemoryFileTool, NoMemoryTools
 from agents.tools.memory_tools import MemoryTools
-from pager.clock import Clock
-from pager.errors import RejectedError, WindowTooSmallError
-from pager.limits import Limits
-from pager.memory import Memory
-from pager.tiers.prefetch import Prefetch
-from pager.types import BlockSpec
+from pager import BlockSpec, Clock, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
+from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
-LARGEST_DEFAULT_WINDOW = 200_000  # nobody is billed for a million by default
-OF_MEMORY = {"pager": memory_tools.NAMES, "anthropic": memory_file_tool.NAMES, "none": ()}
+MEMORY_TOOL_NAMES = {"pager": memory_tools.NAMES, "anthropic": (memory_file_tool.NAME,), "none": ()}
 ANOTHER_NAME = {
     FunctionTool: "give your function another name.",
     ServerTools: "name those that the agent is to get with 'only'.",
@@ -46,17 +42,17 @@ ANOTHER_NAME = {
 
 @dataclass(slots=True)
 class Parts:
-    """What an agent is made of. `remarks` are things its person should hear once."""
+    """What an agent is made of. `remarks` are things its person should read once."""
 
     memory: Memory
     model: Model
     tools: list[Tool]
     meter: Meter
     opened: ExitStack
-    background: Background
     remarks: list[str] = field(default_factory=list[str])
 
     def close(self) -> None:
+        """Close what was opened for the agent, the last first."""
         self.opened.close()
 
 
@@ -65,30 +61,30 @@ def assemble(
 ) -> Parts:
     """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done.
 
-    A model that is handed in answers instead of the configured one, and stays its owner's to close.
+    A model that is handed in answers instead of the configured one; its owner closes it.
     """
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config.model)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
-        of_memory, of_task = make_memory_tools(config, clock), TaskTools()
-        all_tools = [
-            *of_memory.tools(),
-            *own_tools(config, opened),
-            *(of_task.tools() if task else ()),
+        own = own_tools(config, opened)
+        definitions = [
+            *_memory_tool_definitions(config),
+            *(tool.definition for tool in own),
+            *(TaskTools.definitions() if task else ()),
         ]
         try:
             memory = Memory.open(
                 directory,
                 limits=limits,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
-                tools=[tool.definition for tool in all_tools],
+                tools=definitions,
                 core=_blocks(config, task=task),
                 model=config.model.id,
                 thinking=config.model.thinking,
                 cache_ttl=config.model.cache_ttl,
-                embedder=embedders.chosen(config),
+                embedder=embedders.from_config(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
                 summarize=summarizer(config, limits, meter, opened) if config.recall.summarizes else None,
@@ -97,27 +93,34 @@ def assemble(
         except WindowTooSmallError as error:
             raise ConfigError([Problem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
-        background = opened.enter_context(closing(Background(memory)))
-        embedders.note(memory, config)
+        embedders.store(memory, config)
         costs.note(memory, prices(config))
-        of_memory.bind(memory)
-        of_task.bind(memory)
-        return Parts(memory, model, all_tools, meter, opened.pop_all(), background, remarks)
+        all_tools = [*_memory_tools(config, memory, clock), *own, *(TaskTools(memory).tools() if task else ())]
+        return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
-def make_memory_tools(config: AgentConfig, clock: Clock) -> MemoryTools | MemoryFileTool | NoMemoryTools:
-    """How the agent moves its own memory."""
+def _memory_tool_definitions(config: AgentConfig) -> list[Json]:
     match config.memory.tools:
         case "pager":
-            return MemoryTools(clock)
+            return MemoryTools.definitions()
         case "anthropic":
-            return MemoryFileTool()
+            return [DEFINITION]
         case "none":
-            return NoMemoryTools()
+            return []
+
+
+def _memory_tools(config: AgentConfig, memory: Memory, clock: Clock) -> list[Tool]:
+    match config.memory.tools:
+        case "pager":
+            return MemoryTools(memory, clock).tools()
+        case "anthropic":
+            return [memory_file_tool.memory_file_tool(memory)]
+        case "none":
+            return []
 
 
 class _NoModel:
-    """Stands where a model would, in an agent that is only opened."""
+    """Stands for a model in an agent that is only opened."""
 
     name = ""
 
@@ -136,7 +139,7 @@ class _NoModel:
 
 
 def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
-    """Open the agent in a directory that is thrown away: what could never load is an error of its file."""
+    """Open the agent in a temporary directory. Raise ConfigError if its file describes what can never be opened."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
             assemble(config, Path(place) / config.name, clock, task=task, model=_NoModel()).close()
@@ -145,10 +148,12 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
 
 
 def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
-    """The tools that the configuration names, in its order: functions, imported from beside the file that names them or
-    from what is installed, and those of MCP servers, which stay connected until `opened` is closed; without it they are
-    left out."""
-    found, taken = dict[str, Tool](), {*OF_MEMORY[config.memory.tools], TaskTools.task_done.__name__}
+    """Return the tools that the configuration names, in its order.
+
+    Functions are imported from beside the file that names them or from what is installed. MCP servers stay connected
+    until `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used.
+    """
+    found, taken = dict[str, Tool](), {*MEMORY_TOOL_NAMES[config.memory.tools], *tasks.TOOL_NAMES}
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
@@ -169,7 +174,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
 def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack | None) -> list[Tool]:
     options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
     if isinstance(item, FunctionTool):
-        return [tools.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]
+        return [functions.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]
     if opened is None:
         return []
     from agents.mcp import client as mcp_client
@@ -179,13 +184,14 @@ def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack 
 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:
-    """Another client than the agent's: it is asked once, and not waited for long."""
-    by = config.model.model_copy(update={"id": config.recall.summary_model or config.model.id})
-    model = opened.enter_context(closing(make_model(by, read_seconds=summaries.SECONDS)))
+    """Return what writes summaries. It has a client of its own, which tries once and does not wait long."""
+    chosen = config.model.model_copy(update={"id": config.recall.summary_model or config.model.id})
+    model = opened.enter_context(closing(make_model(chosen, read_seconds=summaries.READ_SECONDS)))
     return Summarizer(model, meter, limits.usable_tokens)
 
 
 def make_model(chosen: ModelConfig, *, read_seconds: float | None = None) -> AnthropicModel:
+    """Return the client of the configured model; it connects at its first request."""
     base_url = chosen.base_url
     provider = chosen.provider
     if provider == "rehearsal":
@@ -203,12 +209,13 @@ def make_model(chosen: ModelConfig, *, read_seconds: float | None = None) -> Ant
 
 
 def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limits:
-    """The limits of the file; its window, where it names none, is the model's, within reason."""
+    """Return the limits of the file. If it names no window, the model's own counts, up to `LARGEST_WINDOW`: larger ones
+    have to be asked for, because they cost more."""
     window = config.window
     limit = window.limit_tokens
     if limit is None:
         known = model.max_input_tokens()
-        limit = min(known, LARGEST_DEFAULT_WINDOW) if known else WINDOW_WITHOUT_RECORD
+        limit = min(known, LARGEST_WINDOW) if known else WINDOW_WITHOUT_RECORD
         if not known:
             remarks.append(
                 f"the window of {config.model.id} is not known; {limit:,} tokens are used. Set window.limit_tokens to "
@@ -226,6 +233,7 @@ def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limi
 
 
 def prices(config: AgentConfig) -> Prices | None:
+    """Return the prices of the file, if it has them."""
     return Prices(**config.prices.model_dump()) if config.prices else None
 
 

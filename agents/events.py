@@ -1,4 +1,4 @@
-"""What happens in a turn, as it happens: the loop yields these, the terminal prints them, tests compare them."""
+"""The events of a turn, in the order in which they happen. The loop yields them, and the terminal prints them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
+    """A piece of the model's thinking, as it is streamed."""
+
     text: str
 
 
@@ -43,6 +45,8 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
+    """A call is about to run."""
+
     call_id: str
     name: str
     input: dict[str, Any]

@@ -12,7 +12,7 @@ log.addHandler(logging.NullHandler())  # without any, Python would print warning
 
 
 class _Forwarded(logging.Handler):
-    """Records of a library as ours."""
+    """Passes a library's records on to our logger."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log.handle(record)
@@ -22,7 +22,7 @@ _FORWARDED = _Forwarded()
 
 
 def adopt(name: str) -> None:
-    """What a library logs under `name` goes where ours goes, and is as silent. (Doing so twice changes nothing.)"""
-    theirs = logging.getLogger(name)
-    theirs.addHandler(_FORWARDED)
-    theirs.propagate = False  # ours does: it would be told twice
+    """Send what a library logs under `name` to our logger. Calling this twice changes nothing."""
+    library = logging.getLogger(name)
+    library.addHandler(_FORWARDED)
+    library.propagate = False  # ours does, so each record would appear twice

@@ -1,8 +1,10 @@
-"""The loop: one generator, in one place. A turn is asked, its calls are run, and so on until it is answered.
+"""The loop: one generator, in one place. `run` asks the model, runs its tool calls, and so on until it has answered.
 
-Everything is on disk before the next thing happens: the request's words before the model is called, a reply before its
-tools run, a result before the next call. So the loop can be left at any moment and `run` again: it goes on from what is
-on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or `stop` was asked for.
+A turn reads from top to bottom here: `run`, then the tool calls, then one step (a request and its reply), then what
+helps them. Everything is on disk before the next thing happens: the request's words before the model is called, a
+reply before its tools run, a result before the next call. So the loop can be left at any moment and `run` again: it
+goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or `stop`
+was called.
 """
 
 from __future__ import annotations
@@ -18,8 +20,6 @@ from agents.events import (
     Replied,
     Stopped,
     StreamLost,
-    Text,
-    Thinking,
     ToolFinished,
     ToolStarted,
 )
@@ -34,52 +34,61 @@ from agents.models.model import (
     PromptTooLongError,
     UnreadableReplyError,
 )
-from agents.tools.functions import Output, Tool, ToolCallError, told
-from pager.conversation.replies import WINDOW_END
+from agents.tools.functions import Output, Tool, ToolCallError, describe_error
 from pager.errors import RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
 from pager.types import Call, Usage
 
+# Results of calls that were not run.
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
+
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
-MALFORMED_ATTEMPTS = 3
-SLICE_SECONDS = 0.2  # so soon is a stop noticed in a pause
-CUT = "max_tokens"
-HOW_IT_ENDED = {
+UNUSABLE_ATTEMPTS = 3
+SLICE_SECONDS = 0.2  # a pause notices `stop` this soon
+# The API's stop reasons that do not mean "answered".
+OUTPUT_FULL, WINDOW_FULL = "max_tokens", "model_context_window_exceeded"
+STOPPED_BY = {
     "refusal": Stopped("refused", "the model refused; the request and the refusal are out of its view."),
-    CUT: Stopped("cut", "the reply was cut at max_output_tokens."),
-    WINDOW_END: Stopped("cut", "the reply was cut at the end of the window."),
+    OUTPUT_FULL: Stopped("cut", "the reply was cut at max_output_tokens."),
+    WINDOW_FULL: Stopped("cut", "the reply was cut at the end of the window."),
 }
-PAGING_EVENTS = frozenset(
-    {"archive", "supersede", "forget", "core", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill",
-     "notice", "epoch", "index", "embedder"}
-)  # fmt: skip
-Approve = Callable[[Call], bool | None]  # None: nobody can be asked now
+# The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
+PAGED_EVENTS = frozenset({"archive", "supersede", "forget", "core", "evict", "page_in", "page_out", "pin", "unpin"}) | {
+    "recall",
+    "spill",
+    "notice",
+    "epoch",
+    "index",
+    "embedder",
+}
+Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How outages are waited out: pauses that grow, until in all it would be too long."""
+    """How outages are waited out: with growing pauses, until `total_seconds` are used up."""
 
     total_seconds: float = 30.0
     first_pause_seconds: float = 1.0
     longest_pause_seconds: float = 300.0
-    wait: Callable[[float], object] | None = None  # None: that long, or until `stop`
+    wait: Callable[[float], object] | None = None  # None: sleep, until `stop`
 
-    def pause(self, attempt: int, waited: float, asked: float) -> float | None:
-        """The next pause in seconds, at least what the provider asked for; None when it was long enough."""
-        left = self.total_seconds - waited
-        if left <= 0 or asked > left:
+    def pause(self, attempt: int, waited_seconds: float, requested_seconds: float) -> float | None:
+        """Return the next pause in seconds, at least what the provider requested; None if it would be too long."""
+        left = self.total_seconds - waited_seconds
+        if left <= 0 or requested_seconds > left:
             return None
-        grown = self.first_pause_seconds * 2.0 ** min(attempt, 60)
-        return min(max(min(grown, self.longest_pause_seconds), asked), left)
+        backoff = min(self.first_pause_seconds * 2.0 ** min(attempt, 60), self.longest_pause_seconds)
+        return min(max(backoff, requested_seconds), left)
 
 
 class Loop:
+    """The turns of one agent, over its memory, its model and its tools."""
+
     def __init__(
         self, memory: Memory, model: Model, tools: Sequence[Tool], *, meter: Meter, approve: Approve, patience: Patience
     ) -> None:
@@ -90,42 +99,42 @@ class Loop:
         self._approve = approve
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
-        self._seen = max((movement.number for movement in memory.ledger(limit=1)), default=0)
-        self._moved = memory.ledger_version
+        self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
+        self._seen_version = memory.ledger_version
 
     def stop(self) -> None:
-        """Return at the next step. What is on disk goes on from there."""
+        """Return at the next step, call or pause. `run` goes on from there."""
         self._stopping = True
 
     def begin(self) -> None:
-        """Something new is asked for: a stop that came too late for what was asked before is over."""
+        """Forget a `stop` that came too late for the turn before."""
         self._stopping = False
 
-    def run(self, kept: Callable[[], object] = lambda: None) -> Generator[Event]:
-        """Answer the open turn. `kept` is called in the transaction that commits a reply."""
-        self._settle_interrupted()
+    def run(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event]:
+        """Answer the open turn. `on_reply` is called in the transaction that commits a reply."""
+        self._answer_interrupted()
         stop_reason = ""
         while self._memory.turn_is_open:
-            waits = yield from self._answer_calls()
-            if waits:
-                yield Stopped("approval", f"{waits.name} waits for approval and was not run.")
+            waiting = yield from self._answer_calls()
+            if waiting:
+                yield Stopped("approval", f"{waiting.name} waits for approval and was not run.")
                 return
             if not self._memory.turn_is_open:
-                stop_reason = CUT  # too many cut replies in a row: these calls were the last of the turn
+                stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                 break
-            if stopped := self._why_stop():
+            if stopped := self._reason_to_stop():
                 yield stopped
                 return
-            stop_reason = yield from self._step(kept)
+            stop_reason = yield from self._step(on_reply)
             yield from self._paging()
-        yield HOW_IT_ENDED.get(stop_reason, Stopped("answered"))
+        yield STOPPED_BY.get(stop_reason, Stopped("answered"))
 
     def make_room(self) -> Generator[Event, None, bool]:
-        """Bring an open turn to where something new can be said: its calls answered, a paused reply gone on.
+        """Bring an open turn to where a person can speak: its calls answered, a paused reply gone on.
 
-        No call is run for that: what is said now may be that it should not be. False when it was stopped before.
+        No call is run for that: the person may be about to say that it should not be. Return False if it was stopped.
         """
-        self._settle_interrupted()
+        self._answer_interrupted()
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
                 why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
@@ -133,105 +142,27 @@ class Loop:
                 yield ToolFinished(call.id, call.name, why, True)
             if self._memory.accepts_message:
                 break
-            if stopped := self._why_stop():
+            if stopped := self._reason_to_stop():
                 yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
                 return False
             yield from self._step()
             yield from self._paging()
         return True
 
-    def _settle_interrupted(self) -> None:
+    def _answer_interrupted(self) -> None:
         if self._memory.open_calls:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
-    def _why_stop(self) -> Stopped | None:
-        """Why no further request may be made now."""
+    def _reason_to_stop(self) -> Stopped | None:
+        """Return why no further request may be made now."""
         if self._stopping:
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
         return self._meter.over()
 
-    # one step
-
-    def _step(self, kept: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
-        """One request and its reply: the reply's stop reason, or nothing when a reason to stop came before it."""
-        too_long = malformed = 0
-        while True:
-            request = self._memory.request()
-            yield from self._paging()
-            try:
-                reply = yield from self._ask(request.params)
-                if reply is None:
-                    return ""
-                step, usage, usd = self._keep(reply, kept)
-            except PromptTooLongError as error:
-                too_long += 1
-                if too_long == TOO_LONG_ATTEMPTS:
-                    raise
-                self._memory.report_too_long(str(error))
-            except (RejectedError, UnreadableReplyError) as error:
-                malformed += 1
-                if malformed == MALFORMED_ATTEMPTS:
-                    raise ModelError(f"{malformed} replies in a row could not be used. The last: {error}") from error
-                pause = self._patience.pause(malformed - 1, 0.0, 0.0) or 0.0
-                yield StreamLost(str(error), pause)
-                self._wait(pause)
-            else:
-                if self._is_asked_again(reply.message):
-                    yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
-                yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
-                return str(reply.message["stop_reason"])
-
-    def _is_asked_again(self, message: Json) -> bool:
-        """Whether a reply that the window cut off has left, and the turn waits for another one."""
-        return message["stop_reason"] == WINDOW_END and self._memory.turn_is_open and not self._memory.open_calls
-
-    def _keep(self, reply: FinishedReply, kept: Callable[[], object]) -> tuple[str, Usage | None, float | None]:
-        """Commit a reply, together with what would be forgotten in a crash: that the input of a call is only a part."""
-        with self._memory.transaction():
-            step = self._memory.append_assistant(reply.message)
-            calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
-            for place in reply.malformed_calls:
-                if place < len(calls):
-                    self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
-            usage, usd = self._meter.count(reply.message)
-            kept()
-        return step, usage, usd
-
-    def _ask(self, params: Json) -> Generator[Event, None, FinishedReply | None]:
-        """The model's finished reply; an outage is waited out, and what was streamed before it is void.
-
-        None when there is a reason to stop before the next attempt.
-        """
-        attempt, waited = 0, 0.0
-        while True:
-            try:
-                return (yield from self._pieces(params))
-            except ModelUnavailableError as error:
-                pause = self._patience.pause(attempt, waited, error.retry_after_seconds or 0.0)
-                if pause is None:
-                    raise
-                yield StreamLost(str(error), pause)
-            self._wait(pause)
-            attempt, waited = attempt + 1, waited + pause
-            if self._why_stop():
-                return None
-
-    def _wait(self, seconds: float) -> None:
-        if self._patience.wait:
-            self._patience.wait(seconds)
-            return
-        left = seconds
-        while left > 0 and not self._stopping:
-            time.sleep(min(left, SLICE_SECONDS))
-            left -= SLICE_SECONDS
-
-    def _pieces(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
-        return (yield from self._model.stream(params))
-
     # tool calls
 
     def _answer_calls(self) -> Generator[Event, None, Call | None]:
-        """Run the open calls in their order; the one that waits for a person, if there is one."""
+        """Run the open calls in their order. Return the one that waits for a person, if there is one."""
         for call in self._memory.open_calls:
             tool = self._tools.get(call.name)
             if tool and tool.approve == "always" and not call.begun:
@@ -245,46 +176,117 @@ class Loop:
                     yield ToolFinished(call.id, call.name, DENIED, True)
                     continue
             yield ToolStarted(call.id, call.name, call.input)
-            text, is_error = self._run(call, tool)
+            output, is_error = self._run_call(call, tool)
+            text = output if isinstance(output, str) else f"({len(output)} blocks)"
             yield ToolFinished(call.id, call.name, text, is_error)
             yield from self._paging()
             if self._stopping:
                 break
         return None
 
-    def _run(self, call: Call, tool: Tool | None) -> tuple[str, bool]:
-        """Run one call and commit its result: what went wrong is told to the model, its trace to the log."""
-        if tool is None:
-            names = ", ".join(self._tools)
-            return self._answer(call, f"There is no tool {call.name!r}. There are: {names}.", is_error=True)
+    def _run_call(self, call: Call, tool: Tool | None) -> tuple[Output, bool]:
+        """Run one call and commit its result. The model is told what went wrong; the trace goes to the log."""
+        memory_tool = tool is not None and tool.memory
         try:
-            if tool.memory:
+            if tool is None:
+                raise ToolCallError(f"There is no tool {call.name!r}. There are: {', '.join(self._tools)}.")
+            if memory_tool:
                 with self._memory.transaction():  # its effect and its result
-                    return self._answer(call, tool.run(call.input), memory_tool=True)
-            self._memory.begin_call(call.id)
-            return self._answer(call, tool.run_limited(call.input))
+                    output = tool.run(call.input)
+                    self._memory.append_result(call.id, output, memory_tool=True)
+            else:
+                self._memory.begin_call(call.id)
+                output = tool.run_limited(call.input)
+                self._memory.append_result(call.id, output)
+            return output, False
         except (RejectedError, ToolCallError) as error:
             text = str(error)
         except StorageError:
-            raise  # nothing can be kept, no result either; the last committed state stands
+            raise  # nothing can be written, no result either; the last committed state stands
         except Exception as error:
             log.exception("the tool %s failed", call.name)
-            text = f"{call.name} failed: {told(error)}"
-        return self._answer(call, text, is_error=True, memory_tool=tool.memory)
+            text = f"{call.name} failed: {describe_error(error)}"
+        self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool)
+        return text, True
 
-    def _answer(
-        self, call: Call, output: Output, *, is_error: bool = False, memory_tool: bool = False
-    ) -> tuple[str, bool]:
-        self._memory.append_result(call.id, output, is_error=is_error, memory_tool=memory_tool)
-        text = output if isinstance(output, str) else f"({len(output)} blocks)"
-        return text, is_error
+    # one step
 
-    # what moved
+    def _step(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
+        """Make one request and commit its reply. Return the stop reason; "" if there was a reason to stop before it."""
+        too_long = unusable = 0
+        while True:
+            request = self._memory.request()
+            yield from self._paging()
+            try:
+                reply = yield from self._ask(request.params)
+                if reply is None:
+                    return ""
+                step, usage, usd = self._commit(reply, on_reply)
+            except PromptTooLongError as error:
+                too_long += 1
+                if too_long == TOO_LONG_ATTEMPTS:
+                    raise
+                self._memory.report_too_long(str(error))
+            except (RejectedError, UnreadableReplyError) as error:
+                unusable += 1
+                if unusable == UNUSABLE_ATTEMPTS:
+                    raise ModelError(f"{unusable} replies in a row could not be used. The last: {error}") from error
+                pause = self._patience.pause(unusable - 1, 0.0, 0.0) or 0.0
+                yield StreamLost(str(error), pause)
+                self._wait(pause)
+            else:
+                stop_reason = str(reply.message["stop_reason"])
+                if stop_reason == WINDOW_FULL and self._memory.turn_is_open and not self._memory.open_calls:
+                    yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
+                yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
+                return stop_reason
+
+    def _ask(self, params: Json) -> Generator[Event, None, FinishedReply | None]:
+        """Return the model's finished reply, waiting out an outage; what was streamed before it is void.
+
+        None if there is a reason to stop before the next attempt.
+        """
+        attempt, waited = 0, 0.0
+        while True:
+            try:
+                return (yield from self._model.stream(params))
+            except ModelUnavailableError as error:
+                pause = self._patience.pause(attempt, waited, error.retry_after_seconds or 0.0)
+                if pause is None:
+                    raise
+                yield StreamLost(str(error), pause)
+            self._wait(pause)
+            attempt, waited = attempt + 1, waited + pause
+            if self._reason_to_stop():
+                return None
+
+    def _wait(self, seconds: float) -> None:
+        if self._patience.wait:
+            self._patience.wait(seconds)
+            return
+        while seconds > 0 and not self._stopping:
+            time.sleep(min(seconds, SLICE_SECONDS))
+            seconds -= SLICE_SECONDS
+
+    def _commit(self, reply: FinishedReply, on_reply: Callable[[], object]) -> tuple[str, Usage | None, float | None]:
+        """Commit a reply, together with what a crash would lose: that the input of a call is only a part of it."""
+        with self._memory.transaction():
+            step = self._memory.append_assistant(reply.message)
+            calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
+            for place in reply.malformed_calls:
+                if place < len(calls):
+                    self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
+            usage, usd = self._meter.count(reply.message)
+            on_reply()
+        return step, usage, usd
+
+    # movements
 
     def _paging(self) -> Generator[Paged]:
-        if self._memory.ledger_version == self._moved:
+        """Yield what moved between the tiers since the last time."""
+        if self._memory.ledger_version == self._seen_version:
             return
-        self._moved = self._memory.ledger_version
-        moved = self._memory.ledger(after=self._seen)
-        self._seen = moved[-1].number if moved else self._seen
-        yield from (Paged(movement) for movement in moved if movement.event in PAGING_EVENTS)
+        self._seen_version = self._memory.ledger_version
+        movements = self._memory.ledger(after=self._seen_number)
+        self._seen_number = movements[-1].number if movements else self._seen_number
+        yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)

@@ -1,17 +1,16 @@
-"""What a run has cost, and whether a limit of steps, dollars or minutes holds. Pure but for the clock handed in."""
+"""The meter of a run: its steps, dollars and minutes, and the limits that stop it. Pure but for the clock handed in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from agents.events import Stopped
 from pager.clock import Clock
 from pager.types import Usage
 
-PER = 1_000_000
+TOKENS_PER_PRICE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +23,18 @@ class Prices:
     cache_write: float
 
     def usd(self, usage: Usage) -> float:
+        """Return what a request cost."""
         return (
             usage.input_tokens * self.input
             + usage.output_tokens * self.output
             + usage.cache_read_input_tokens * self.cache_read
             + usage.cache_creation_input_tokens * self.cache_write
-        ) / PER
+        ) / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """None: no limit."""
+    """Where a run stops. None is no limit."""
 
     max_steps: int | None = None
     max_usd: float | None = None
@@ -42,7 +42,7 @@ class RunLimits:
 
 
 class Meter:
-    """Counts from where it is told a run began, so that a resumed run does not begin again at zero."""
+    """Counts from what a run had already spent at its start, so that a resumed run does not begin at zero."""
 
     def __init__(self, clock: Clock, limits: RunLimits, prices: Prices | None) -> None:
         self._clock = clock
@@ -55,21 +55,22 @@ class Meter:
         self._since = clock.now()
 
     def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0) -> None:
+        """Begin a run that has spent this much before."""
         self.steps, self.usd, self._spent_seconds = steps, usd, seconds
         self._since = self._clock.now()
 
     @property
     def seconds(self) -> float:
-        now: datetime = self._clock.now()
-        return self._spent_seconds + (now - self._since).total_seconds()
+        """Return how long the run has taken."""
+        return self._spent_seconds + (self._clock.now() - self._since).total_seconds()
 
     def count(self, message: Mapping[str, Any]) -> tuple[Usage | None, float | None]:
-        """A reply: its usage, and its price when prices are known."""
+        """Count a step's reply. Return its usage, and its price if there are prices."""
         self.steps += 1
         return self.spend(message)
 
     def spend(self, message: Mapping[str, Any]) -> tuple[Usage | None, float | None]:
-        """A reply that is no step of the agent's."""
+        """Count a reply that is not a step of the agent's. Return its usage, and its price if there are prices."""
         usage = Usage.read(message.get("usage"))
         if usage is None:
             return None, None
@@ -81,7 +82,7 @@ class Meter:
         return usage, usd
 
     def over(self) -> Stopped | None:
-        """Why the run has to stop before its next request."""
+        """Return why the run has to stop before its next request, or None if no limit is reached."""
         limits = self._limits
         if limits.max_steps is not None and self.steps >= limits.max_steps:
             return Stopped("steps", f"max_steps {limits.max_steps} is reached; raise it and resume.")

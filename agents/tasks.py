@@ -1,7 +1,7 @@
-"""Long tasks: a turn that goes on until the agent says that it is done, or a limit holds.
+"""Long tasks: turns that go on until the agent says that the task is done, or a limit holds.
 
-What a task needs to be taken up again stands in the memory itself, committed with each step: a task survives whatever
-ends its process, and is told where it stopped and why.
+What is needed to resume a task is stored in the memory and committed with each step, so a task survives whatever ends
+its process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Literal
 from agents.events import Event, Stopped, ToolStarted
 from agents.loop import Loop
 from agents.meter import Meter
-from agents.tools.functions import Tool
+from agents.tools.functions import Json, Tool, definitions_of
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.types import BlockSpec
 
-NOTE = "task"
+STORED_AS = "task"
+TOOL_NAMES = ("task_done",)
 NUDGES = 3
 NUDGE = """\
 You stopped without calling task_done. If the task is done, call it; if not, go on with its next step. The task was:
@@ -35,6 +36,8 @@ with the page id of their message (search_recall shows it), and go on. When the 
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """A task as it is stored: its text, its state, and what it has spent."""
+
     text: str
     step: str = ""  # where it was asked for
     state: Literal["open", "done", "dropped"] = "open"
@@ -46,30 +49,35 @@ class Task:
 
     @property
     def nudge(self) -> str:
-        """Said when the agent stops too early. The turn in which the task was asked for is over, so it is repeated."""
+        """Return what the agent reads when it stops too early. The task's own turn is over, so it is repeated."""
         rest = f"… (page_in {self.step} reads on)" if len(self.text) > NUDGE_CHARACTERS else ""
         return NUDGE + self.text[:NUDGE_CHARACTERS] + rest
 
 
 def current(memory: Memory) -> Task | None:
-    """The newest task of this memory, done or not."""
-    note = memory.load_value(NOTE)
-    return Task(**json.loads(note)) if note else None
+    """Return the newest task of this memory, done or not."""
+    text = memory.load_value(STORED_AS)
+    return Task(**json.loads(text)) if text else None
 
 
-def keep(memory: Memory, task: Task) -> None:
-    memory.save_value(NOTE, json.dumps(asdict(task), ensure_ascii=False))
+def store(memory: Memory, task: Task) -> None:
+    """Store a task as the newest one."""
+    memory.save_value(STORED_AS, json.dumps(asdict(task), ensure_ascii=False))
 
 
 class TaskTools:
-    """Made before the memory, whose prompt begins with their definitions; `bind` joins the two."""
+    """The tool with which an agent ends its task."""
 
-    _memory: Memory
-
-    def bind(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
+    @classmethod
+    def definitions(cls) -> list[Json]:
+        """Return the definitions of the tools, with which their memory has to be opened."""
+        return definitions_of(cls, TOOL_NAMES)
+
     def tools(self) -> list[Tool]:
+        """Return the tools."""
         return [Tool.of(self.task_done, memory=True, idempotent=True)]
 
     def task_done(self, summary: str, step: str | None = None) -> str:
@@ -87,12 +95,12 @@ class TaskTools:
         if step:
             self._memory.mark_done(step)
             return f"{step} is marked as done. Go on with the task."
-        keep(self._memory, replace(task, state="done", summary=summary))
+        store(self._memory, replace(task, state="done", summary=summary))
         return "The task is marked as done. Say a last word to the person."
 
 
 class TaskRunner:
-    """Made by `Agent.tasks`. `turn` is held while a task runs: threads that call one agent take turns."""
+    """Made by `Agent.tasks`. It holds `turn`, the agent's lock, while a task runs."""
 
     def __init__(
         self, memory: Memory, loop: Loop, meter: Meter, turn: Callable[[], AbstractContextManager[None]]
@@ -103,7 +111,7 @@ class TaskRunner:
         self._turn = turn
 
     def start(self, text: str) -> Generator[Event]:
-        """A new task. One that is still open has to be resumed, or ended, first."""
+        """Start a task and yield what happens. Raise RejectedError if another one is still open."""
         with self._turn():
             task = current(self._memory)
             if task and task.state == "open":
@@ -114,11 +122,11 @@ class TaskRunner:
             if not (yield from self._loop.make_room()):
                 return
             with self._memory.transaction():
-                keep(self._memory, Task(text, step=self._memory.append_user(text)))
+                store(self._memory, Task(text, step=self._memory.append_user(text)))
             yield from self._go_on()
 
     def resume(self) -> Generator[Event]:
-        """Go on with the newest task, however it ended; what it has spent until then counts."""
+        """Go on with the newest task, however it ended. What it has spent until then counts."""
         with self._turn():
             task = current(self._memory)
             if task is None:
@@ -135,24 +143,24 @@ class TaskRunner:
         """End an open task without finishing it."""
         task = current(self._memory)
         if task and task.state == "open":
-            keep(self._memory, replace(task, state="dropped", stopped="dropped"))
+            store(self._memory, replace(task, state="dropped", stopped="dropped"))
 
     def _go_on(self) -> Generator[Event]:
         nudges = 0
         while True:
             worked = False
             stopped = Stopped("answered")
-            with closing(self._loop.run(kept=self._note)) as events:
+            with closing(self._loop.run(on_reply=self._store)) as events:
                 for event in events:
                     worked = worked or isinstance(event, ToolStarted)
                     if isinstance(event, Stopped):
                         stopped = event
                     else:
                         yield event
-            task = self._note(stopped.reason)
+            task = self._store(stopped.reason)
             if task.state == "done" and not self._memory.turn_is_open:
                 if self._memory.process_inbox() and self._memory.turn_is_open:
-                    continue  # it was told before the task had ended
+                    continue  # a message came before the task had ended
                 yield Stopped("done", task.summary)
                 return
             if stopped.reason not in ("answered", "cut"):
@@ -164,9 +172,10 @@ class TaskRunner:
                 return
             self._memory.append_user(task.nudge)
 
-    def _note(self, stopped: str = "") -> Task:
+    def _store(self, stopped: str = "") -> Task:
+        """Store what the task has spent so far, and why it stopped."""
         task = current(self._memory)
         assert task is not None
         task = replace(task, steps=self._meter.steps, usd=self._meter.usd, seconds=self._meter.seconds, stopped=stopped)
-        keep(self._memory, task)
+        store(self._memory, task)
         return task

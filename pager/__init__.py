@@ -37,6 +37,7 @@ from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
+from pager.tokens import total as count_tokens
 from pager.tokens.counter import Counter
 from pager.types import (
     Block,
@@ -57,7 +58,7 @@ from pager.types import (
     Usage,
 )
 from pager.upkeep.inbox import pending_commands, send_command
-from pager.vectors.chroma_embedder import ChromaEmbedder
+from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import IndexUnavailableError, Stop, VectorIndex
 
@@ -76,6 +77,7 @@ __all__ = [
     "Counts",
     "Embedder",
     "EmbedderChoice",
+    "EmbedderConfigError",
     "EmbedderUnavailableError",
     "Fact",
     "FactCounts",
@@ -112,6 +114,7 @@ __all__ = [
     "Usage",
     "VectorIndex",
     "WindowTooSmallError",
+    "count_tokens",
     "pending_commands",
     "send_command",
 ]

@@ -20,7 +20,7 @@ def validate_command(file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
     from agents.assembly import own_tools, try_out
     from agents.config.agent_config import load
-    from agents.config.nodes import ConfigError
+    from agents.config.errors import ConfigError
     from pager.clock import SystemClock
 
     config = load(file, os.environ)
@@ -48,11 +48,12 @@ def validate_command(file: Path, as_line: bool) -> int:
 def render_command(file: Path, as_line: bool) -> int:
     """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are hidden."""
     from agents.assembly import own_tools
-    from agents.config import agent_config as configs
+    from agents.config.agent_config import load
+    from agents.config.render import render, render_json
 
-    config = configs.load(file, os.environ)
+    config = load(file, os.environ)
     own_tools(config)  # what cannot be imported is an error here too
-    click.echo(configs.render_json(config) if as_line else configs.render(config), nl=False)
+    click.echo(render_json(config) if as_line else render(config), nl=False)
     return DONE
 
 

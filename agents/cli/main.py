@@ -15,7 +15,7 @@ import click
 
 from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
 from agents.cli.visible import harmless
-from agents.config.nodes import ConfigError
+from agents.config.errors import ConfigError
 from agents.logs import log
 from pager.errors import PagerError
 

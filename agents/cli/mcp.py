@@ -28,7 +28,7 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int
     from agents.mcp import served_memory
 
     name, directory = shared.existing(name)
-    embedder = embedders.noted(directory)
+    embedder = embedders.stored(directory)
     try:
         from agents.mcp import server as mcp_server
     except ImportError:

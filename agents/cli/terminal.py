@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from agents.background import Background, Progress
 from agents.cli.visible import escaped, harmless
 from agents.events import (
     ApprovalNeeded,
@@ -31,7 +30,7 @@ from agents.events import (
 from pager.types import Call, Movement
 
 if TYPE_CHECKING:
-    from agents.agent import Agent
+    from agents.agent import Agent, BackgroundWork, Progress
 
 SHOWN_MOVES = {
     "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed", "evict": "evicted",
@@ -131,7 +130,7 @@ class Printer:
         line = " ".join(text.split())
         self._aside(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
 
-    def embedding(self, background: Background) -> None:
+    def embedding(self, background: BackgroundWork) -> None:
         """How far it has come, while there is enough to do."""
         if background.is_busy and not self.json_lines and (told := embedding(background.progress)):
             self.note(told)

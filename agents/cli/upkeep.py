@@ -30,7 +30,7 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     from agents.config import embedders
 
     name, directory = shared.existing(name)
-    with Memory.open(directory, embedder=embedders.noted(directory)) as memory:
+    with Memory.open(directory, embedder=embedders.stored(directory)) as memory:
         problems = memory.check()
         if fix:
             _embed_all(memory)
@@ -93,7 +93,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
         return DONE
     from agents.config import embedders
 
-    known = embedders.noted(directory) if directory.exists() else "default"
+    known = embedders.stored(directory) if directory.exists() else "default"
     what = "facts" if notes.are_notes(file) else "turns"
     with copies.whole_or_none(directory), Memory.open(directory, embedder=known) as memory:
         taken = notes.take(memory, file) if what == "facts" else history.take(memory, file)

@@ -1,4 +1,4 @@
-"""Which embedder an agent has: as its YAML says, and, for commands that know only its name, as it ran last."""
+"""The embedder of an agent: as its YAML names it, and, for commands that know only the agent's name, as it ran last."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import json
 from pathlib import Path
 
 from agents.config.agent_config import AgentConfig
-from agents.config.nodes import ConfigError, Problem
-from pager import EmbedderChoice
-from pager.memory import Memory
-from pager.reader import MemoryReader
-from pager.vectors.chroma_embedder import ChromaEmbedder, is_secret
-from pager.vectors.embedder import EmbedderUnavailableError
+from agents.config.errors import ConfigError, Problem
+from pager import ChromaEmbedder, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
 
-NOTE = "embedder"
+STORED_AS = "embedder"
 
 
-def chosen(config: AgentConfig) -> EmbedderChoice:
-    """What finds facts by meaning. One that the file names has to work; an error says what to install or to set."""
+def from_config(config: AgentConfig) -> EmbedderChoice:
+    """Return the embedder that the file names. Raise ConfigError, with what to install or set, if it cannot work."""
     function = config.archival.of_chroma
     if function:
         try:
@@ -27,24 +23,23 @@ def chosen(config: AgentConfig) -> EmbedderChoice:
     return None if config.archival.embedder == "none" else "default"
 
 
-def note(memory: Memory, config: AgentConfig) -> None:
-    """Write down, without secrets, which one it is."""
-    function = config.archival.of_chroma
-    told = None
+def store(memory: Memory, config: AgentConfig) -> None:
+    """Store in the memory, without secrets, which embedder it has."""
+    function, text = config.archival.of_chroma, None
     if function:
-        shown = {name: value for name, value in function.config.items() if not is_secret(name)}
-        told = json.dumps({"name": function.name, "config": shown})
+        shown = {name: value for name, value in function.config.items() if not ChromaEmbedder.is_secret(name)}
+        text = json.dumps({"name": function.name, "config": shown})
     elif config.archival.embedder == "none":
-        told = json.dumps(None)
-    if memory.load_value(NOTE) != told:
-        memory.save_value(NOTE, told)
+        text = json.dumps(None)
+    if memory.load_value(STORED_AS) != text:
+        memory.save_value(STORED_AS, text)
 
 
-def noted(directory: Path) -> EmbedderChoice:
-    """The one with which the agent in `directory` ran last."""
-    with MemoryReader.open(directory) as reading:
-        told = reading.load_value(NOTE)
-    if told is None:
+def stored(directory: Path) -> EmbedderChoice:
+    """Return the embedder with which the agent in `directory` ran last."""
+    with MemoryReader.open(directory) as reader:
+        text = reader.load_value(STORED_AS)
+    if text is None:
         return "default"
-    function = json.loads(told)
+    function = json.loads(text)
     return ChromaEmbedder(function["name"], function["config"]) if function else None

@@ -3,7 +3,7 @@
     >>> json_schema()["properties"]["name"]["description"]
     "The agent's name, and that of the directory with its memory."
 
-It is made from the same models that `agents.config.agent_config` reads with, and is written to configs/agent.schema.json:
+It is made from the models that `load` validates with, and is written to configs/agent.schema.json:
 
     python -m agents.config.schema > configs/agent.schema.json
 """
@@ -12,32 +12,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from agents.config.agent_config import AgentConfig
 
-# Editors know this draft best.
-DRAFT = "http://json-schema.org/draft-07/schema#"
 EXPANSION = {
     "description": "Taken from the environment.",
     "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^{}]*)?\}$",
     "type": "string",
 }
-# A plain text may be anything already, so only these need the permission to be a `${VAR}`.
+# Where any text is allowed a `${VAR}` is too; only these need the permission.
 _NARROW_TYPES = frozenset({"integer", "number", "boolean"})
 _NARROW_WORDS = frozenset({"enum", "const", "pattern"})
 Schema = dict[str, Any]
 
 
 def json_schema() -> Schema:
+    """Return the schema in draft 7, which editors support best."""
     raw = AgentConfig.model_json_schema()
     definitions: dict[str, Schema] = raw.pop("$defs")
     root = _section(raw, definitions)
-    root["anyOf"] = [{"required": root.pop("required")}, {"required": ["extends"]}]  # what is missing may be there
+    root["anyOf"] = [{"required": root.pop("required")}, {"required": ["extends"]}]  # a base may have what is missing
     sections = {name: _section(section, definitions) for name, section in definitions.items()}
     return {
-        "$schema": DRAFT,
+        "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "An agent of selfpager",
         **root,
         "$defs": {**sections, "Expansion": EXPANSION},
@@ -45,39 +43,38 @@ def json_schema() -> Schema:
 
 
 def rendered() -> str:
-    """The schema as the file holds it."""
+    """Return the text of configs/agent.schema.json."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _section(section: Schema, definitions: Mapping[str, Schema]) -> Schema:
+def _section(section: Schema, definitions: dict[str, Schema]) -> Schema:
     required = section.get("required", [])
-    properties: dict[str, Schema] = section["properties"]
-    return {
-        **_untitled(section),
-        "properties": {
-            key: _property(schema, definitions, optional=key not in required) for key, schema in properties.items()
-        },
+    properties = {
+        key: _property(schema, definitions, optional=key not in required)
+        for key, schema in section["properties"].items()
     }
+    return {**_untitled(section), "properties": properties}
 
 
-def _property(schema: Schema, definitions: Mapping[str, Schema], *, optional: bool) -> Schema:
-    """Its meaning and its default, then everything that may stand there: a value, a `${VAR}`, nothing at all."""
+def _property(schema: Schema, definitions: dict[str, Schema], *, optional: bool) -> Schema:
+    """Return a key's meaning and default, then everything that may be its value: a value, a `${VAR}`, nothing."""
     rest = _untitled(schema)
     about = {word: rest.pop(word) for word in ("description", "default") if word in rest}
-    if isinstance(about.get("default"), dict | list | None):  # the defaults of a section's keys stand with the keys
+    if isinstance(about.get("default"), dict | list | None):  # a section's keys have defaults of their own
         about.pop("default", None)
-    if "description" not in about:  # pydantic leaves out what the section says in the same words
+    if "description" not in about:  # pydantic leaves out what the section's own description repeats
         about = {"description": definitions[rest["$ref"].rpartition("/")[2]]["description"], **about}
+    about["description"] = " ".join(about["description"].split())  # written in several lines
     choices: list[Schema] = rest.pop("anyOf", None) or rest.pop("oneOf", None) or [rest]
     if any(choice.get("type") in _NARROW_TYPES or _NARROW_WORDS & choice.keys() for choice in choices):
         choices = [*choices, {"$ref": "#/$defs/Expansion"}]
     if optional and {"type": "null"} not in choices:
         choices = [*choices, {"type": "null"}]
-    return {**about, "anyOf": choices} if len(choices) > 1 else {**about, "allOf": choices}
+    return {**about, "anyOf" if len(choices) > 1 else "allOf": choices}
 
 
 def _untitled(schema: Schema) -> Schema:
-    """pydantic's titles only repeat the key."""
+    """Return the schema without pydantic's title, which only repeats the key."""
     return {word: value for word, value in schema.items() if word != "title"}
 
 

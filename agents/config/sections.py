@@ -1,4 +1,4 @@
-"""The sections of an agent's YAML file: every key, its default and its meaning. `agents.config.agent_config` joins them.
+"""The sections of an agent's YAML file: every key, its default and its meaning. `AgentConfig` joins them.
 
 A key without a value (`tools:`) means its default, and so does an empty text where the default is to have none.
 """
@@ -9,96 +9,104 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from agents.config.fields import (
+from agents.config.error_messages import UnknownKey, alternative
+from agents.config.field_types import (
     BLOCK_NAME_PATTERN,
     BlockName,
     Count,
     Flag,
     Function,
-    Number,
+    PositiveInt,
+    PositiveNumber,
     Price,
     Share,
     Text,
     Url,
-    Whole,
 )
-from agents.config.problems import NEITHER_OR_BOTH
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+    """A mapping in the file. A key's docstring is its description in the schema."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _without_unset(cls, data: Any) -> Any:
+    def _prepare(cls, data: Any) -> Any:
+        """Leave out keys without a value, and let an unknown key say which ones are known."""
         if not isinstance(data, dict):
             return data
-        members = cast("dict[str, Any]", data)
-        return {key: value for key, value in members.items() if not cls._is_unset(key, value)}
+        members, known = cast("dict[str, Any]", data), tuple(cls.model_fields)
+        return {
+            key: value if key in known else UnknownKey(value, known)
+            for key, value in members.items()
+            if key not in known or not (value is None or (value == "" and cls.model_fields[key].default is None))
+        }
 
-    @classmethod
-    def _is_unset(cls, key: str, value: Any) -> bool:
-        field = cls.model_fields.get(key)
-        if field is None:
-            return False
-        return value is None or (isinstance(value, str) and not value and field.default is None)
+
+def _word_or_mapping(value: Any) -> str:
+    return alternative("mapping" if isinstance(value, dict | Section) else "word")
+
+
+_WORD, _MAPPING = Tag(alternative("word")), Tag(alternative("mapping"))
+_WORD_OR_MAPPING = Discriminator(_word_or_mapping)
 
 
 class ModelConfig(Section):
     """Which model answers, and where."""
 
-    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "rehearsal"] = Field(
-        default="anthropic", description="Who serves the model. rehearsal is a rule-based stand-in that needs no key."
-    )
-    id: Text = Field(default="claude-sonnet-5-5", description="The model's id, as the provider names it.")
-    base_url: Url | None = Field(
-        default=None, description="Another server that speaks the Messages API. Default: the provider's own."
-    )
-    api_key: str | None = Field(
-        default=None,
-        repr=False,
-        description="For servers with a key of their own; best written as ${VAR}. Default: the provider's environment "
-        "variable.",
-    )
-    max_output_tokens: Whole | None = Field(
-        default=None, description="The longest reply. Default: a quarter of the window, at most 8000."
-    )
-    thinking: Literal["default", "adaptive", "off"] = Field(
-        default="default",
-        description="default: what the model does by itself; adaptive: it decides how much; off: none.",
-    )
-    cache_ttl: Literal["5m", "1h"] = Field(
-        default="5m",
-        description="How long the provider keeps the prompt. 1h pays when people or tools take over 5 minutes.",
-    )
+    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "rehearsal"] = "anthropic"
+    """Who serves the model. rehearsal is a rule-based stand-in that needs no key."""
+    id: Text = "claude-sonnet-5-5"
+    """The model's id, as the provider names it."""
+    base_url: Url | None = None
+    """Another server that speaks the Messages API. Default: the provider's own."""
+    api_key: str | None = Field(default=None, repr=False)
+    """For servers with a key of their own; best written as ${VAR}. Default: the provider's environment variable."""
+    max_output_tokens: PositiveInt | None = None
+    """The longest reply. Default: a quarter of the window, at most 8000."""
+    thinking: Literal["default", "adaptive", "off"] = "default"
+    """default: what the model does by itself; adaptive: it decides how much; off: none."""
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    """How long the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
 
 
 class WindowConfig(Section):
     """How large a request may become, and when older steps leave it. Shares are of what the reply does not need."""
 
-    limit_tokens: Whole | None = Field(
-        default=None,
-        description="The largest request together with its reply. Default: the model's window, at most 200000.",
-    )
-    notify_at: Share = Field(default=0.70, description="At this share the agent is told how full the window is.")
-    evict_at: Share = Field(default=0.85, description="At this share the oldest steps leave the prompt.")
-    evict_to: Share = Field(default=0.50, description="So full is the window after an eviction.")
-    max_part_tokens: Whole | None = Field(
-        default=None, description="Longer results and messages are kept on disk, with their two ends in the prompt. "
-        "Default: an eighth of the window, at most 8000."
-    )  # fmt: skip
+    limit_tokens: PositiveInt | None = None
+    """The largest request together with its reply. Default: the model's window, at most 200000."""
+    notify_at: Share = 0.70
+    """At this share the agent is told how full the window is."""
+    evict_at: Share = 0.85
+    """At this share the oldest steps leave the prompt."""
+    evict_to: Share = 0.50
+    """So full is the window after an eviction."""
+    max_part_tokens: PositiveInt | None = None
+    """Longer results and messages are kept on disk, with their two ends in the prompt. Default: an eighth of the
+    window, at most 8000."""
 
 
 class BlockConfig(Section):
     """A block of core. A writable one keeps what the agent has made of it."""
 
-    description: str = Field(default="", description="What belongs in it; the agent reads this.")
-    value: str = Field(default="", description="What it holds at first, or always if it is read-only.")
-    limit_tokens: Whole = Field(default=1000, description="How much it can hold.")
-    read_only: Flag = Field(default=False, description="Only this file changes it, not the agent.")
-    file: Text | None = Field(
-        default=None, description="Read the value from this text file (relative to this YAML file) when a run starts."
-    )
+    description: str = ""
+    """What belongs in it; the agent reads this."""
+    value: str = ""
+    """What it holds at first, or always if it is read-only."""
+    limit_tokens: PositiveInt = 1000
+    """How much it can hold."""
+    read_only: Flag = False
+    """Only this file changes it, not the agent."""
+    file: Text | None = None
+    """Read the value from this text file (relative to this YAML file) when a run starts."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -110,50 +118,40 @@ class BlockConfig(Section):
 class CoreConfig(Section):
     """The core tier: named texts that are in every request."""
 
-    limit_tokens: Whole | None = Field(
-        default=None,
-        description="How much all blocks can hold together. Default: an eighth of the window, at most 4000.",
-    )
+    limit_tokens: PositiveInt | None = None
+    """How much all blocks can hold together. Default: an eighth of the window, at most 4000."""
     blocks: dict[BlockName, BlockConfig] = Field(
-        default={},
-        description="The blocks by name, in the order of the prompt.",
-        json_schema_extra={"propertyNames": {"pattern": BLOCK_NAME_PATTERN}},
+        default={}, json_schema_extra={"propertyNames": {"pattern": BLOCK_NAME_PATTERN}}
     )
+    """The blocks by name, in the order of the prompt."""
 
 
 class SummaryConfig(Section):
     """Who summarizes."""
 
-    model: Text | None = Field(
-        default=None, description="The id of the model that writes the summary. Default: the agent's."
-    )
+    model: Text | None = None
+    """The id of the model that writes the summary. Default: the agent's."""
 
 
 class SummarizeConfig(Section):
     """A digest that a model writes."""
 
-    summarize: SummaryConfig = Field(description="A digest that a model writes, here with the model that does it.")
-
-
-def _digest_kind(value: Any) -> str:
-    return "by" if isinstance(value, dict | SummarizeConfig) else "word"
+    summarize: SummaryConfig
+    """A digest that a model writes, here with the model that does it."""
 
 
 Digest = Annotated[
-    Annotated[Literal["build", "summarize"], Tag("word")] | Annotated[SummarizeConfig, Tag("by")],
-    Discriminator(_digest_kind),
+    Annotated[Literal["build", "summarize"], _WORD] | Annotated[SummarizeConfig, _MAPPING], _WORD_OR_MAPPING
 ]
 
 
 class RecallConfig(Section):
     """The recall tier: the conversation's steps."""
 
-    digest: Digest = Field(
-        default="build",
-        description="What stands in the prompt for the steps that left it. build: a line per turn, without a model; "
-        "summarize: the model writes a summary; {summarize: {model: ...}}: another model does. When it fails, is slow "
-        "or cannot take what leaves, the built one stands.",
-    )
+    digest: Digest = "build"
+    """What stands in the prompt for the steps that left it. build: a line per turn, without a model; summarize: the
+    model writes a summary; {summarize: {model: ...}}: another model does. When it fails, is slow or cannot take what
+    leaves, the built one stands."""
 
     @property
     def summarizes(self) -> bool:
@@ -168,17 +166,22 @@ class RecallConfig(Section):
 class PrefetchConfig(Section):
     """Facts that are put behind a message before the agent asks for them."""
 
-    k: Count = Field(default=4, description="At most so many facts. 0: none.")
-    budget_tokens: Count = Field(default=400, description="At most so many tokens of them.")
+    k: Count = 4
+    """At most so many facts. 0: none."""
+    budget_tokens: Count = 400
+    """At most so many tokens of them."""
+
+
+OWN_EMBEDDERS = ("default", "none")
 
 
 class EmbedderConfig(Section):
     """One of Chroma's embedding functions, with arguments."""
 
-    name: Text = Field(description="The function's name, as Chroma knows it, such as openai or ollama.")
-    config: dict[str, Any] = Field(
-        default={}, repr=False, description="The arguments of its constructor, such as model_name or api_key_env_var."
-    )
+    name: Text
+    """The function's name, as Chroma knows it, such as openai or ollama."""
+    config: dict[str, Any] = Field(default={}, repr=False)
+    """The arguments of its constructor, such as model_name or api_key_env_var."""
 
     @model_validator(mode="after")
     def _of_chroma(self) -> Self:
@@ -187,29 +190,18 @@ class EmbedderConfig(Section):
         return self
 
 
-def _embedder_kind(value: Any) -> str:
-    return "with" if isinstance(value, dict | EmbedderConfig) else "word"
-
-
-OWN_EMBEDDERS = ("default", "none")
-EmbedderChosen = Annotated[
-    Annotated[Text, Tag("word")] | Annotated[EmbedderConfig, Tag("with")],
-    Discriminator(_embedder_kind),
-]
+EmbedderChosen = Annotated[Annotated[Text, _WORD] | Annotated[EmbedderConfig, _MAPPING], _WORD_OR_MAPPING]
 
 
 class ArchivalConfig(Section):
     """The archival tier: facts on disk."""
 
-    embedder: EmbedderChosen = Field(
-        default="default",
-        description="What finds facts and turns by meaning. default: a small model for English that comes with "
-        "selfpager; none: by words only; otherwise the name of one of Chroma's embedding functions, or "
-        "{name: ..., config: {...}}. After a change all is embedded anew in the background.",
-    )
-    prefetch: PrefetchConfig = Field(
-        default=PrefetchConfig(), description="Facts that are put behind a message before the agent asks for them."
-    )
+    embedder: EmbedderChosen = "default"
+    """What finds facts and turns by meaning. default: a small model for English that comes with selfpager; none: by
+    words only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}. After a change
+    all is embedded anew in the background."""
+    prefetch: PrefetchConfig = PrefetchConfig()
+    """Facts that are put behind a message before the agent asks for them."""
 
     @property
     def of_chroma(self) -> EmbedderConfig | None:
@@ -222,40 +214,40 @@ class ArchivalConfig(Section):
 class MemoryConfig(Section):
     """How the agent reaches its memory."""
 
-    tools: Literal["pager", "anthropic", "none"] = Field(
-        default="pager",
-        description="pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool "
-        "over the same tiers (memory_20250818: files under /memories); none: the agent cannot change its memory.",
-    )
+    tools: Literal["pager", "anthropic", "none"] = "pager"
+    """pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool over the same
+    tiers (memory_20250818: files under /memories); none: the agent cannot change its memory."""
 
 
 class ToolConfig(Section):
-    approve: Literal["never", "always"] = Field(
-        default="never", description="always: a person is asked before each call."
-    )
-    timeout_seconds: Number = Field(default=120.0, description="A call that takes longer is answered with an error.")
+    """What all tools have."""
+
+    approve: Literal["never", "always"] = "never"
+    """always: a person is asked before each call."""
+    timeout_seconds: PositiveNumber = 120.0
+    """A call that takes longer is answered with an error."""
 
 
 class FunctionTool(ToolConfig):
     """A Python function. Its type hints and docstring tell the agent how to call it."""
 
-    use: Function = Field(description="The function, as 'package.module:function'.")
-    idempotent: Flag = Field(
-        default=False, description="Running it twice does no harm, so a call that a crash cut off is run again."
-    )
+    use: Function
+    """The function, as 'package.module:function'."""
+    idempotent: Flag = False
+    """Running it twice does no harm, so a call that a crash cut off is run again."""
 
 
 class ServerConfig(Section):
     """Where an MCP server is: a command to start, or an address."""
 
-    command: Annotated[tuple[Text, ...], Field(strict=False)] = Field(
-        default=(), description="The program and its arguments."
-    )
-    env: dict[str, str] = Field(default={}, repr=False, description="Environment variables for the command.")
-    url: Url | None = Field(default=None, description="The address of a server that runs already.")
-    headers: dict[str, str] = Field(
-        default={}, repr=False, description="Sent with every request to the url; secrets best as ${VAR}."
-    )
+    command: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """The program and its arguments."""
+    env: dict[str, str] = Field(default={}, repr=False)
+    """Environment variables for the command."""
+    url: Url | None = None
+    """The address of a server that runs already."""
+    headers: dict[str, str] = Field(default={}, repr=False)
+    """Sent with every request to the url; secrets best as ${VAR}."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -271,28 +263,26 @@ class ServerConfig(Section):
 class ServerTools(ToolConfig):
     """The tools of an MCP server."""
 
-    mcp: ServerConfig = Field(
-        description="The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."
-    )
-    only: Annotated[tuple[Text, ...], Field(strict=False)] = Field(
-        default=(), description="The names of those of its tools that the agent gets. Default: all."
-    )
+    mcp: ServerConfig
+    """The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."""
+    only: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """The names of those of its tools that the agent gets. Default: all."""
 
 
 def _tool_kind(value: Any) -> str | None:
     if isinstance(value, ServerTools):
-        return "mcp"
+        return alternative("mcp")
     if not isinstance(value, dict):
-        return "use"
+        return alternative("use")
     kinds = [kind for kind in ("use", "mcp") if kind in value]
-    return kinds[0] if len(kinds) == 1 else None
+    return alternative(kinds[0]) if len(kinds) == 1 else None
 
 
 Tool = Annotated[
-    Annotated[FunctionTool, Tag("use")] | Annotated[ServerTools, Tag("mcp")],
+    Annotated[FunctionTool, Tag(alternative("use"))] | Annotated[ServerTools, Tag(alternative("mcp"))],
     Discriminator(
         _tool_kind,
-        custom_error_type=NEITHER_OR_BOTH,
+        custom_error_type="one_of",
         custom_error_message="needs one of 'use: package.module:function' and 'mcp: {...}'.",
     ),
 ]
@@ -301,21 +291,22 @@ Tool = Annotated[
 class LimitsConfig(Section):
     """Where a turn or a run stops. It says so, and can be resumed."""
 
-    max_steps: Whole | None = Field(default=None, description="Replies of the model. Default: no limit.")
-    max_usd: Number | None = Field(default=None, description="Dollars, counted with prices. Default: no limit.")
-    max_minutes: Number | None = Field(default=None, description="Minutes. Default: no limit.")
+    max_steps: PositiveInt | None = None
+    """Replies of the model. Default: no limit."""
+    max_usd: PositiveNumber | None = None
+    """Dollars, counted with prices. Default: no limit."""
+    max_minutes: PositiveNumber | None = None
+    """Minutes. Default: no limit."""
 
 
 class PricesConfig(Section):
     """Dollars per million tokens."""
 
-    input: Price = Field(description="Tokens sent.")
-    output: Price = Field(description="Tokens received.")
-    cache_read: Price = Field(
-        default_factory=lambda known: known.get("input", 0) * 0.1,
-        description="Tokens read from the cache. Default: 0.1 of input.",
-    )
-    cache_write: Price = Field(
-        default_factory=lambda known: known.get("input", 0) * 1.25,
-        description="Tokens written to the cache. Default: 1.25 of input, with cache_ttl 1h twice the input.",
-    )
+    input: Price
+    """Tokens sent."""
+    output: Price
+    """Tokens received."""
+    cache_read: Price = Field(default_factory=lambda others: others.get("input", 0) * 0.1)
+    """Tokens read from the cache. Default: 0.1 of input."""
+    cache_write: Price = Field(default_factory=lambda others: others.get("input", 0) * 1.25)
+    """Tokens written to the cache. Default: 1.25 of input, with cache_ttl 1h twice the input."""

@@ -1,13 +1,13 @@
 """YAML files, read strictly: the only file that knows PyYAML, which is loaded at the first use.
 
-`read` gives the tree of a file laid over the file that it `extends`, and that one's, and so on; every node knows the
-file, line and column that it comes from. What is wrong is a ConfigError that says where, and what to do.
+`read` walks the nodes of a file, and of the files that it `extends`, once. That gives plain data with every `${VAR}`
+replaced, and for every key and value the place where it was written. Problems are a ConfigError.
 
 Scalars are those of YAML 1.2's core schema, as in editors: `off`, `yes` and `2026-05-03` are texts (PyYAML's own 1.1
 makes false, true and a date of them). One document per file, no custom tags, no merge keys, no duplicate keys.
 
-    >>> tree = read(Path("agent.yaml"), {})
-    >>> plain(tree)["name"], str(tree.at(["name"]).place)
+    >>> document = read(Path("agent.yaml"), os.environ)
+    >>> document.data["name"], str(document.at("name").value)
     ('assistant', 'agent.yaml:2:7')
 """
 
@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
-from agents.config.nodes import HALF, ConfigError, Node, Place, Problem, expand, merge
+from agents.config.errors import ConfigError, Place, Problem
+from agents.config.variables import SURROGATE, expand
 
-if TYPE_CHECKING:
-    from yaml import Dumper, Loader, MappingNode, Mark, MarkedYAMLError, ScalarNode
-    from yaml import Node as Raw
-
-MOST_NODES = 100_000  # aliases of aliases can stand for more than any memory holds
+MAX_VALUES = 100_000  # aliases of aliases can stand for more values than fit into memory
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {
     "null": re.compile(r"(?:~|null|Null|NULL|)\Z"),
@@ -38,74 +35,121 @@ _SCALARS = {
         r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
 }
+_RESOLVERS = {None: [(_TAG + kind, pattern) for kind, pattern in _SCALARS.items()]}
 _ADVICE = (
     ("found character '\\t'", "there is a tab here; YAML is indented with spaces only. Replace it with spaces."),
     ("mapping values are not allowed", "':' is not expected here. Check the indentation, or put the value in quotes."),
     ("could not find expected ':'", "a ':' is missing: every line of a mapping reads 'key: value'."),
-    ("unexpected end of stream", "a quote that is opened here is never closed. Close it."),
-    ("but found '<block sequence start>'", "a list begins where none can. Check the indentation of this line."),
+    ("unexpected end of stream", "the quote that opens here is never closed. Close it."),
+    ("but found '<block sequence start>'", "a list cannot begin here. Check the indentation of this line."),
     ("expected <block end>", "this does not fit the lines above. Check the indentation, the quotes and the brackets."),
-    ("expected ',' or", "the brackets of a list or mapping opened before are not closed, or a ',' is missing."),
+    ("expected ',' or", "a list or mapping in brackets is not closed before this, or a ',' is missing."),
     ("found undefined alias", "this alias (*) has no anchor (&) of that name before it."),
     ("found duplicate anchor", "this anchor (&) exists already. Give it another name."),
     ("but found another document", "a second document begins here (---). One file describes one agent."),
     ("that cannot start any token", "no value can begin with this character. Put the value in quotes."),
 )
+KeyPath = tuple[str | int, ...]
 
 
-def read(path: Path, environ: Mapping[str, str]) -> Node:
-    """The mapping in `path`, laid over what it extends. `environ` is for `extends` alone: see `tree.expand`."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a value and its key were written, and what is wrong with the variables in it. Without a key: the value."""
+
+    value: Place
+    key: Place
+    mistakes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Plain data, and where every part of it was written, by its path."""
+
+    data: Any
+    written: dict[KeyPath, Written]
+
+    def at(self, *path: str | int) -> Written:
+        """Return where `path` was written, or the nearest part above it that exists."""
+        while path not in self.written:
+            path = path[:-1]
+        return self.written[path]
+
+    def variable_problems(self) -> list[Problem]:
+        """Return the variables that could not be replaced."""
+        return [Problem(written.value, mistake) for written in self.written.values() for mistake in written.mistakes]
+
+
+def read(path: Path, environ: Mapping[str, str]) -> Document:
+    """Return the mapping in `path`, laid over the files that it extends. Raise ConfigError if a file is not readable
+    YAML; variables that could not be replaced are left in the document as its `variable_problems`."""
     problems: list[Problem] = []
-    root = _parsed(path, None, problems)
+    document = base = _read_file(path, None, environ, problems)
     chain = [path]
-    below = root
-    while (found := _base_of(below, environ, problems)) is not None:
-        base, place = found
-        chain.append(base)
-        if any(_same_file(base, other) for other in chain[:-1]):
+    while (extended := _take_extends(base, problems)) is not None:
+        file, place = extended
+        chain.append(file)
+        if any(file.resolve() == other.resolve() for other in chain[:-1]):
             circle = " -> ".join(map(str, chain))
             problems.append(Problem(place, f"extends goes in a circle: {circle}. Take one of them out."))
             break
-        below = _parsed(base, place, problems)
-        root = merge(below, root)
+        base = _read_file(file, place, environ, problems)
+        document = _lay_over(base, document)
     if problems:
         raise ConfigError(problems)
-    members = cast("dict[str, Node]", root.value)
-    return replace(root, value={key: node for key, node in members.items() if key != "extends"})
+    document.data.pop("extends", None)  # the last file's may be empty
+    return document
 
 
-def _base_of(root: Node, environ: Mapping[str, str], problems: list[Problem]) -> tuple[Path, Place] | None:
-    node = cast("dict[str, Node]", root.value).get("extends")
-    if node is None or node.value is None:
+def _take_extends(document: Document, problems: list[Problem]) -> tuple[Path, Place] | None:
+    value, written = document.data.pop("extends", None), document.written.pop(("extends",), None)
+    if written is None or value is None or value == "":
         return None
-    expanded, faults = expand(node, environ)
-    problems += faults
-    if faults or expanded.value == "":
-        return None
-    if not isinstance(expanded.value, str):
-        problems.append(Problem(node.place, "extends names one file, such as 'extends: base.yaml'."))
-        return None
-    return node.place.file.parent / expanded.value, node.place
+    if not isinstance(value, str):
+        problems.append(Problem(written.value, "extends names one file, such as 'extends: base.yaml'."))
+    elif written.mistakes:
+        problems += [Problem(written.value, mistake) for mistake in written.mistakes]
+    else:
+        return written.value.file.parent / value, written.value
+    return None
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+def _lay_over(base: Document, over: Document) -> Document:
+    """Join mappings key by key, in the order of the base, and replace everything else."""
+    replaced = set[KeyPath]()
+
+    def join(below: Any, above: Any, path: KeyPath) -> Any:
+        if not (isinstance(below, dict) and isinstance(above, dict)):
+            replaced.add(path)
+            return above
+        joined = dict(cast("dict[str, Any]", below))
+        for key, item in cast("dict[str, Any]", above).items():
+            joined[key] = join(joined[key], item, (*path, key)) if key in joined else item
+        return joined
+
+    data = join(base.data, over.data, ())
+    remaining = {
+        path: written
+        for path, written in base.written.items()
+        if not any(path[:length] in replaced for length in range(1, len(path) + 1))
+    }
+    return Document(data, {**remaining, **over.written})
 
 
-def _parsed(path: Path, extended_at: Place | None, problems: list[Problem]) -> Node:
-    """One file. What the rest can be read in spite of is added to `problems`; anything else raises all of them."""
+def _read_file(path: Path, extended_at: Place | None, environ: Mapping[str, str], problems: list[Problem]) -> Document:
+    """Return one file. Problems that allow reading on are added to `problems`; any other raises them all."""
     try:
-        root = _Building(path, problems).build(_composed(path, _text(path, extended_at)))
-        if not isinstance(root.value, dict):
-            _refuse(root.place, "an agent is a mapping: lines of 'key: value', the first one 'name: ...'.")
-        return root
+        walk = _Walk(path, environ, problems)
+        data = walk.value(_compose(path, _text(path, extended_at)), ())
+        if not isinstance(data, dict):
+            _fail(walk.written[()].value, "an agent is a mapping: lines of 'key: value', the first one 'name: ...'.")
+        return Document(data, walk.written)
     except ConfigError as error:
         raise ConfigError([*problems, *error.problems]) from None
     except RecursionError:
         raise ConfigError([*problems, Problem(Place(path), "this is nested too deeply to be read.")]) from None
 
 
-def _refuse(place: Place, message: str) -> NoReturn:
+def _fail(place: Place, message: str) -> NoReturn:
     raise ConfigError([Problem(place, message)])
 
 
@@ -113,26 +157,20 @@ def _text(path: Path, extended_at: Place | None) -> str:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        near = get_close_matches(path.name, [other.name for other in _neighbours(path)], n=1)
-        hint = f"did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
+        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, sorted(siblings), n=1)
+        hint = f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
         if extended_at:
-            _refuse(extended_at, f"extends: there is no file {path}; {hint}")
-        _refuse(Place(path), f"there is no such file; {hint}")
+            _fail(extended_at, f"extends: there is no file {path}. {hint}")
+        _fail(Place(path), f"there is no such file. {hint}")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        _refuse(extended_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
+        _fail(extended_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        good = raw[: error.start].decode("utf-8-sig", "replace")
-        _refuse(_place_of(path, good, len(good)), "this is not UTF-8. Save the file in the encoding UTF-8.")
-
-
-def _neighbours(path: Path) -> list[Path]:
-    try:
-        return sorted(path.parent.iterdir())
-    except OSError:
-        return []
+        readable = raw[: error.start].decode("utf-8-sig", "replace")
+        _fail(_place_of(path, readable, len(readable)), "this is not UTF-8. Save the file in the encoding UTF-8.")
 
 
 def _place_of(path: Path, text: str, index: int) -> Place:
@@ -140,171 +178,131 @@ def _place_of(path: Path, text: str, index: int) -> Place:
     return Place(path, len(before), len(before[-1]) + 1)
 
 
-def _composed(path: Path, text: str) -> Raw:
-    from yaml import MarkedYAMLError
+def _compose(path: Path, text: str) -> Any:
+    """Return PyYAML's root node. Its parser in Python is used: the one in C words its messages differently."""
+    import yaml
     from yaml.reader import ReaderError
 
+    class CoreLoader(yaml.BaseLoader):
+        yaml_implicit_resolvers = _RESOLVERS
+
     try:
-        loader = _loader()(text)
-        raw = loader.get_single_node()
+        root = cast("Any", yaml).compose(text, CoreLoader)
     except ReaderError as error:
-        _refuse(_place_of(path, text, error.position), "YAML cannot hold this invisible character. Delete it.")
-    except MarkedYAMLError as error:
-        mark = _where(error)
-        _refuse(_at(path, mark) if mark else Place(path), _syntax_advice(error, text))
-    if raw is None:
-        _refuse(Place(path, 1, 1), "the file is empty; it needs at least 'name: ...'.")
-    return raw
+        _fail(_place_of(path, text, error.position), "YAML cannot hold this invisible character. Delete it.")
+    except yaml.MarkedYAMLError as error:
+        problem = str(error.problem)
+        unclosed = error.context_mark if "unexpected end of stream" in problem else None
+        mark = unclosed or error.problem_mark or error.context_mark
+        message = next((advice for words, advice in _ADVICE if words in problem), f"this is not YAML: {problem}.")
+        # A brace ends a value inside { } and [ ].
+        if "expected ',' or" in problem and mark and text[max(0, mark.index - 1) : mark.index + 1] == "${":
+            message = 'inside { } and [ ] a variable has to be in quotes: "${VAR}".'
+        _fail(Place(path, mark.line + 1, mark.column + 1) if mark else Place(path), message)
+    if root is None:
+        _fail(Place(path, 1, 1), "the file is empty. It needs at least 'name: ...'.")
+    return root
 
 
-def _where(error: MarkedYAMLError) -> Mark | None:
-    unclosed = "unexpected end of stream" in str(error.problem)
-    return (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
+class _Walk:
+    """The one walk over the nodes of a file."""
 
-
-def _syntax_advice(error: MarkedYAMLError, text: str) -> str:
-    problem = str(error.problem)
-    mark = error.problem_mark
-    # In { } and [ ] a brace ends a value.
-    if "expected ',' or" in problem and mark and text[max(0, mark.index - 1) : mark.index + 1] == "${":
-        return 'inside { } and [ ] an expansion stands in quotes: "${VAR}".'
-    for known, advice in _ADVICE:
-        if known in problem:
-            return advice
-    return f"this is not YAML: {problem}."
-
-
-def _at(path: Path, mark: Mark) -> Place:
-    return Place(path, mark.line + 1, mark.column + 1)
-
-
-class _Building:
-    """From PyYAML's nodes to ours."""
-
-    def __init__(self, path: Path, problems: list[Problem]) -> None:
+    def __init__(self, path: Path, environ: Mapping[str, str], problems: list[Problem]) -> None:
+        self.written: dict[KeyPath, Written] = {}
         self._path = path
+        self._environ = environ
         self._problems = problems
-        self._open: set[int] = set()
-        self._count = 0
+        self._open = set[int]()
 
-    def build(self, raw: Raw, key_place: Place | None = None) -> Node:
-        from yaml import MappingNode, ScalarNode, SequenceNode
-
-        place = self._place(raw)
-        self._count += 1
-        if self._count > MOST_NODES:
-            _refuse(place, f"with its aliases this file stands for more than {MOST_NODES} values. Use fewer.")
-        if isinstance(raw, ScalarNode):
-            return Node(self._scalar(raw), place, key_place)
-        if id(raw) in self._open:
-            _refuse(place, "this contains itself by an alias (*). Write it out.")
-        self._open.add(id(raw))
-        if isinstance(raw, MappingNode):
-            value = self._mapping(raw)
+    def value(self, node: Any, path: KeyPath, key: Place | None = None) -> Any:
+        place = self._place(node)
+        self.written[path] = Written(place, key or place)
+        if len(self.written) > MAX_VALUES:
+            _fail(place, f"with its aliases this file stands for more than {MAX_VALUES} values. Use fewer.")
+        if node.id == "scalar":
+            value = self._scalar(node, place)
+            if isinstance(value, str):
+                value, mistakes = expand(value, self._environ)
+                self.written[path] = Written(place, key or place, tuple(mistakes))
+            return value
+        if id(node) in self._open:
+            _fail(place, "this contains itself through an alias (*). Write it out.")
+        if node.tag not in (f"{_TAG}map", f"{_TAG}seq"):
+            self._unknown_tag(node, place)
+        self._open.add(id(node))
+        if node.id == "mapping":
+            value = self._mapping(node, path)
         else:
-            value = [self.build(item) for item in cast("SequenceNode", raw).value]
-        self._open.discard(id(raw))
-        if raw.tag not in (f"{_TAG}map", f"{_TAG}seq"):
-            self._unknown_tag(raw)
-        return Node(value, place, key_place)
+            value = [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        self._open.discard(id(node))
+        return value
 
-    def _place(self, raw: Raw) -> Place:
-        return _at(self._path, cast("Mark", raw.start_mark))
+    def _place(self, node: Any) -> Place:
+        return Place(self._path, node.start_mark.line + 1, node.start_mark.column + 1)
 
-    def _mapping(self, raw: MappingNode) -> dict[str, Node]:
-        found: dict[str, Node] = {}
-        for raw_key, raw_value in cast("list[tuple[Raw, Raw]]", raw.value):
-            place = self._place(raw_key)
-            key = self._key(raw_key, place)
-            item = self.build(raw_value, place)
-            if key is None:
-                continue
-            if key in found:
-                first = cast(Place, found[key].key_place)
-                self._problems.append(
-                    Problem(place, f"the key {key!r} stands in this mapping already, in line {first.line}. Remove one.")
-                )
+    def _mapping(self, node: Any, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            place, key = self._place(key_node), key_node.value
+            if key_node.tag != f"{_TAG}str":
+                hint = f'Put it in quotes: "{key}".' if isinstance(key, str) else "Give it a name."
+                self._problem(place, f"a key has to be text. {hint}")
+            elif key == "<<" and not key_node.style:
+                self._problem(place, "merge keys (<<) are not supported. Use extends.")
+            elif key in found:
+                first = self.written[*path, key].key.line
+                self._problem(place, f"the key {key!r} is in this mapping already, in line {first}. Remove one.")
             else:
-                found[key] = item
+                self._scalar(key_node, place)
+                found[key] = self.value(value_node, (*path, key), place)
         return found
 
-    def _key(self, raw: Raw, place: Place) -> str | None:
-        value = self.build(raw).value
-        if isinstance(value, str):
-            if value == "<<" and not cast("ScalarNode", raw).style:
-                self._problems.append(Problem(place, "merge keys (<<) are not read here; use extends."))
-                return None
-            return value
-        hint = f'put it in quotes: "{raw.value}"' if isinstance(raw.value, str) else "give it a name"
-        self._problems.append(Problem(place, f"a key has to be text; {hint}."))
-        return None
-
-    def _scalar(self, raw: ScalarNode) -> str | int | float | bool | None:
-        kind = raw.tag.removeprefix(_TAG)
-        text = cast(str, raw.value)
+    def _scalar(self, node: Any, place: Place) -> str | int | float | bool | None:
+        kind, text = node.tag.removeprefix(_TAG), cast("str", node.value)
         if kind in _SCALARS and not _SCALARS[kind].match(text):
-            self._problems.append(Problem(self._place(raw), f"{text!r} is no {kind}, as its tag says."))
+            self._problem(place, f"{text!r} is not of the type {kind}, which its tag names.")
             return text
         match kind:
             case "null":
                 return None
             case "bool":
                 return text.lower() == "true"
-            case "int":
-                return self._whole_number(raw)
             case "float":
                 return float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
+            case "int":
+                try:
+                    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+                except ValueError:  # Python reads no decimal of thousands of digits
+                    self._problem(place, f"a number of {len(text)} digits is too long to be read.")
             case "str":
-                if HALF.search(text):
-                    self._problems.append(Problem(self._place(raw), "\\ud800 to \\udfff are no characters. Remove it."))
-                return text
+                if SURROGATE.search(text):
+                    self._problem(place, "\\ud800 to \\udfff are not characters. Remove it.")
             case _:
-                self._unknown_tag(raw)
-                return text
+                self._unknown_tag(node, place)
+        return text
 
-    def _whole_number(self, raw: ScalarNode) -> int | str:
-        text = cast(str, raw.value)
-        try:
-            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-        except ValueError:  # Python reads no decimal of thousands of digits
-            self._problems.append(Problem(self._place(raw), f"a number of {len(text)} digits is too long to be read."))
-            return text
+    def _unknown_tag(self, node: Any, place: Place) -> None:
+        self._problem(place, f"the tag {node.tag!r} has no meaning here. Remove it.")
 
-    def _unknown_tag(self, raw: Raw) -> None:
-        self._problems.append(Problem(self._place(raw), f"the tag {raw.tag!r} has no meaning here. Remove it."))
+    def _problem(self, place: Place, message: str) -> None:
+        self._problems.append(Problem(place, message))
 
 
 @cache
-def _loader() -> type[Loader]:
-    """PyYAML's parser in Python: its C one words its messages differently, and agents are small."""
-    from yaml import BaseLoader
-
-    class CoreLoader(BaseLoader):
-        yaml_implicit_resolvers = _resolvers()
-
-    return cast("type[Loader]", CoreLoader)
-
-
-@cache
-def _resolvers() -> dict[Any, list[tuple[str, re.Pattern[str]]]]:
-    return {None: [(f"{_TAG}{kind}", pattern) for kind, pattern in _SCALARS.items()]}
-
-
-@cache
-def _dumper() -> type[Dumper]:
+def _dumper() -> Any:
     from yaml import SafeDumper
 
     class CoreDumper(SafeDumper):
-        yaml_implicit_resolvers = _resolvers()  # texts that `read` would take for something else get quotes
+        yaml_implicit_resolvers = _RESOLVERS  # texts that `read` would take for something else get quotes
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    def text(dumper: SafeDumper, value: str) -> ScalarNode:
-        return cast("Any", dumper).represent_scalar(f"{_TAG}str", value, style=_style(value))
+    def represent(dumper: Any, text: str) -> Any:
+        return dumper.represent_scalar(f"{_TAG}str", text, style=_style(text))
 
-    CoreDumper.add_representer(str, text)
-    return cast("type[Dumper]", CoreDumper)
+    CoreDumper.add_representer(str, represent)
+    return CoreDumper
 
 
 def _style(text: str) -> str | None:
@@ -312,13 +310,13 @@ def _style(text: str) -> str | None:
         return "'"
     lines = text.split("\n")
     if not all(line.isprintable() for line in lines):
-        return '"'  # PyYAML would write some of the rarer line breaks as they are, and read them as others
-    whole = len(lines) > 1 and bool(lines[0].strip()) and all(line == line.rstrip() for line in lines)
-    return "|" if whole else None
+        return '"'  # PyYAML would write some rare line breaks as they are, and read them as others
+    is_block = len(lines) > 1 and bool(lines[0].strip()) and all(line == line.rstrip() for line in lines)
+    return "|" if is_block else None
 
 
 def dump(data: Any) -> str:
-    """Plain data as YAML that reads back as the same: long texts as blocks, keys in their order."""
+    """Return plain data as YAML that reads back as the same: long texts as blocks, keys in their order."""
     from yaml import dump as write
 
     return write(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any
 from agents.mcp import results as mcp_results
 from agents.mcp import schemas as mcp_schemas
 from agents.mcp.link import Link, LinkLost, Server, first
-from agents.tools.functions import DEFAULT_TIMEOUT_SECONDS, Json, Output, Tool, ToolCallError, ToolConfigError, told
+from agents.tools.functions import (
+    DEFAULT_TIMEOUT_SECONDS,
+    Json,
+    Output,
+    Tool,
+    ToolCallError,
+    ToolConfigError,
+    describe_error,
+)
 from pager.blocks import clean
 
 if TYPE_CHECKING:
@@ -82,7 +90,7 @@ class Connection:
         except ToolCallError:
             raise
         except Exception as error:
-            raise ToolCallError(f"{self._server} refused the call of {name}: {told(error)}") from error
+            raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
 
     def _live(self) -> Link:
         with self._one_at_a_time:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.logs import adopt, log
-from agents.tools.functions import Json, told
+from agents.tools.functions import Json, describe_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -107,7 +107,7 @@ class Link:
 
     def _losing(self, error: BaseException) -> LinkLost:
         self._lost = True
-        return LinkLost(told(error))
+        return LinkLost(describe_error(error))
 
     def close(self) -> None:
         """Hang up; a server that was started is ended."""
@@ -196,4 +196,4 @@ async def _all_tools(client: Client) -> list[types.Tool]:
 def first(error: BaseException) -> str:
     """What went wrong first, out of the groups in which the transports wrap it."""
     inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
-    return first(inner[0]) if inner else told(error)
+    return first(inner[0]) if inner else describe_error(error)

@@ -26,11 +26,9 @@ PIECE_CHARS = 20_000
 
 def tools(memory: MemoryReader, clock: Clock) -> list[Tool]:
     """What can be done with this memory: everything, or of a reader what changes nothing."""
-    shared = MemoryTools(clock, actor=ACTOR)
     if isinstance(memory, Memory):
-        shared.bind(memory)
-        return [_core(memory), *shared.tools()]
-    shared.bind(cast(Memory, _Reader(memory)))
+        return [_core(memory), *MemoryTools(memory, clock, actor=ACTOR).tools()]
+    shared = MemoryTools(cast(Memory, _Reader(memory)), clock, actor=ACTOR)
     return [_core(memory), *(tool for tool in shared.tools() if tool.name in READS)]
 
 

@@ -18,7 +18,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
-from agents.tools.functions import Output, Tool, ToolCallError, told
+from agents.tools.functions import Output, Tool, ToolCallError, describe_error
 from pager.blocks import clean
 from pager.errors import PagerError, RejectedError
 
@@ -97,7 +97,7 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
             return _result(str(error), is_error=True)
         except Exception as error:
             log.exception("the tool %s failed", tool.name)
-            return _result(f"{tool.name} failed: {told(error)}", is_error=True)
+            return _result(f"{tool.name} failed: {describe_error(error)}", is_error=True)
 
     instructions = INSTRUCTIONS.format(name=name)
     return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)

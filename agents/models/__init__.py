@@ -1,1 +1,28 @@
-"""models."""
+"""Models: one streamed request to whoever answers. `agents.loop` calls them and decides what an error means.
+
+- `model`: the protocol `Model`, the finished reply, and what can go wrong with a request.
+- `anthropic`: the Messages API through the provider's SDK, which is loaded at the first request.
+- `summaries`: a model that writes the digest of evicted steps.
+
+A model retries nothing and keeps nothing: what is not a finished reply is an exception.
+"""
+
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import (
+    FinishedReply,
+    Model,
+    ModelError,
+    ModelUnavailableError,
+    PromptTooLongError,
+    UnreadableReplyError,
+)
+
+__all__ = [
+    "AnthropicModel",
+    "FinishedReply",
+    "Model",
+    "ModelError",
+    "ModelUnavailableError",
+    "PromptTooLongError",
+    "UnreadableReplyError",
+]

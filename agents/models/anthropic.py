@@ -7,6 +7,7 @@ stop reason, tool input that is not JSON. It retries nothing: the loop does.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -30,9 +31,9 @@ RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
 NO_SUCH_ENDPOINT = (404, 405, 501)
 RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-TOO_LONG = (  # the last is llama.cpp's
-    "prompt is too long", "exceed context limit", "context window", "context length", "available context size",
-)  # fmt: skip
+TOO_LONG = re.compile(  # the last is llama.cpp's
+    "prompt is too long|exceed context limit|context window|context length|available context size", re.IGNORECASE
+)
 MESSAGE_CHARS = 500
 HINTS = {
     401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
@@ -44,7 +45,7 @@ TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_er
 
 
 def make_client(provider: str, *, base_url: str | None, api_key: str | None, read_seconds: float | None) -> Anthropic:
-    """The SDK's client for a provider. Each takes its credentials from where its own documentation says."""
+    """Return the SDK's client for a provider. Each takes its credentials from where its own documentation says."""
     import ssl
 
     import anthropic
@@ -80,9 +81,15 @@ class AnthropicModel:
     """
 
     def __init__(
-        self, name: str, *, provider: str = "anthropic", base_url: str | None = None, api_key: str | None = None,
-        thinking: str = "default", read_seconds: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        *,
+        provider: str = "anthropic",
+        base_url: str | None = None,
+        api_key: str | None = None,
+        thinking: str = "default",
+        read_seconds: float | None = None,
+    ) -> None:
         self._name = name
         self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
@@ -91,16 +98,18 @@ class AnthropicModel:
 
     @property
     def name(self) -> str:
+        """Return the model's id."""
         return self._name
 
     @property
     def _client(self) -> Anthropic:
         if self._made is None:
-            with _credentials_told():
+            with _settings_explained():
                 self._made = self._make()
         return self._made
 
     def close(self) -> None:
+        """Close the client's connections."""
         if self._made is not None:
             self._made.close()
             self._made = None
@@ -110,8 +119,9 @@ class AnthropicModel:
         return {"model": self._name, **params, **more}
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        """Send a request, yield the reply as it comes and return it whole."""
         inputs: dict[int, str] = {}
-        with _told_apart(self._client), self._client.messages.stream(**self._params(params)) as stream:
+        with _errors_translated(self._client), self._client.messages.stream(**self._params(params)) as stream:
             for event in stream:
                 if event.type == "text":
                     yield Text(event.text)
@@ -122,19 +132,20 @@ class AnthropicModel:
             message = cast(Json, stream.current_message_snapshot.to_dict(warnings=False))
         if message.get("stop_reason") is None:
             raise ModelUnavailableError("the reply broke off before its end")
-        return FinishedReply(*_told_malformed(message, inputs))
+        return FinishedReply(*_without_malformed(message, inputs))
 
     def count_tokens(self, params: Json) -> int | None:
+        """Return what the provider counts, or None if it does not count. A server that cannot is asked once."""
         import anthropic
         import httpx2
 
         if not self._counts:
             return None
-        known = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
+        counted = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
         try:
-            return self._client.messages.count_tokens(**known).input_tokens
+            return self._client.messages.count_tokens(**counted).input_tokens
         except TypeError as error:
-            raise _about_credentials(error) from error
+            raise _missing_key(error) from error
         except (anthropic.APIStatusError, AttributeError, ValueError) as error:
             # A server without that endpoint, or with something else in its place, will not grow one.
             self._counts = getattr(error, "status_code", NO_SUCH_ENDPOINT[0]) not in NO_SUCH_ENDPOINT
@@ -143,28 +154,29 @@ class AnthropicModel:
             return None
 
     def max_input_tokens(self) -> int | None:
+        """Return the window from the provider's record of the model, or None if there is no record."""
         import anthropic
         import httpx2
 
         try:
             found: Any = self._client.models.retrieve(self._name, timeout=RECORD_SECONDS).max_input_tokens
         except TypeError as error:
-            raise _about_credentials(error) from error
+            raise _missing_key(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):
             return None  # no record, or one that cannot be read
         return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 @contextmanager
-def _told_apart(client: Anthropic) -> Generator[None]:
-    """What the SDK raises, as what the loop can do about it: try again, make it shorter, or stop."""
+def _errors_translated(client: Anthropic) -> Generator[None]:
+    """Turn what the SDK raises into what the loop can do about it: try again, make it shorter, or stop."""
     import anthropic
     import httpx2
 
     try:
         yield
     except anthropic.APIStatusError as error:
-        raise _explained(error) from error
+        raise _translate(error) from error
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
@@ -173,14 +185,14 @@ def _told_apart(client: Anthropic) -> Generator[None]:
         raise ModelError(f"{error} Check the model's settings and credentials.") from error
     except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
         if isinstance(error, TypeError) and "authentication" in str(error):
-            raise _about_credentials(error) from error
+            raise _missing_key(error) from error
         # The SDK's, of events that make no sense.
         raise UnreadableReplyError(f"the reply could not be read: {error}") from error
 
 
 @contextmanager
-def _credentials_told() -> Generator[None]:
-    """A client that cannot be made lacks a setting: a key, a region, a project."""
+def _settings_explained() -> Generator[None]:
+    """Explain why a client cannot be made: it lacks a key, a region, a project."""
     import anthropic
 
     try:
@@ -189,34 +201,34 @@ def _credentials_told() -> Generator[None]:
         raise ModelError(f"the model's client cannot be made: {error} Check the settings and credentials.") from error
 
 
-def _about_credentials(error: TypeError) -> Exception:
-    """The SDK raises a TypeError when it finds no credentials; any other TypeError is a fault of ours."""
+def _missing_key(error: TypeError) -> Exception:
+    """Return what to raise for a TypeError: the SDK raises one if it finds no key, any other is a bug of ours."""
     if "authentication" not in str(error):
         return error
     return ModelError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
 
 
-def _explained(error: Any) -> Exception:
-    """What an HTTP status means for the caller."""
-    text = _said(error)
-    if error.status_code in (400, 413) and any(words in text.lower() for words in TOO_LONG):
+def _translate(error: Any) -> Exception:
+    """Return what an HTTP status means for the caller."""
+    text = _provider_message(error)
+    if error.status_code in (400, 413) and TOO_LONG.search(text):
         return PromptTooLongError(text)
-    if error.status_code in WORTH_WAITING or _type(error.body) in TYPES_WORTH_WAITING:
+    if error.status_code in WORTH_WAITING or _error_type(error.body) in TYPES_WORTH_WAITING:
         return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", _retry_after(error))
     hint = HINTS.get(error.status_code, "")
     return ModelError(f"the provider refused the request ({error.status_code}): {text}{hint}")
 
 
-def _said(error: Any) -> str:
-    """The provider's own words, without what is around them."""
+def _provider_message(error: Any) -> str:
+    """Return the provider's own words, without what is around them."""
     body = error.body
     inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
     words = cast(Json, inner).get("message") if isinstance(inner, Mapping) else None
     return " ".join(str(words or error.message).split())[:MESSAGE_CHARS]
 
 
-def _type(body: Any) -> str:
-    """The API's own name for an error: in the middle of a stream, whose status was 200, it is all there is."""
+def _error_type(body: Any) -> str:
+    """Return the API's name for an error. In the middle of a stream, whose status was 200, there is nothing else."""
     inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
     return str(cast(Json, inner).get("type")) if isinstance(inner, Mapping) else ""
 
@@ -228,10 +240,10 @@ def _retry_after(error: Any) -> float | None:
         return None
 
 
-def _told_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
-    """The message, and its calls whose streamed input was no JSON object: the SDK makes something of it without a word.
+def _without_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
+    """Return the message, and which of its calls had a streamed input that was no JSON object.
 
-    What it made is kept as long as it can be sent back.
+    The SDK makes something of such an input without a word. That is kept if it can be sent back.
     """
     blocks = list(cast("list[Json]", message["content"] or []))
     calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]

@@ -1,7 +1,7 @@
-"""The seam to a model: one streamed request, and what can go wrong with it.
+"""What a model is: the protocol `Model`, a finished reply, and what can go wrong with a request.
 
-A model is anything with `stream` and `count_tokens`. `stream` yields pieces as they come and returns the finished
-reply as a dict in wire format; whatever is not a finished reply is an exception and leaves no trace.
+`stream` yields pieces as they come and returns the finished reply as a dict in wire format. Whatever is not a finished
+reply is an exception and leaves no trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 class FinishedReply:
     """A reply in wire format, and which of its calls (0 is the first) had an input that was not valid JSON.
 
-    They are known by their place: ids may be missing, or given twice. They are answered with an error.
+    These are named by their place, because ids may be missing or given twice.
     """
 
     message: Json
@@ -28,23 +28,27 @@ class FinishedReply:
 
 
 class Model(Protocol):
+    """Whatever answers requests."""
+
     @property
     def name(self) -> str:
-        """The model's id, under which its tokenizer's ratios are kept."""
+        """Return the model's id, under which its tokenizer's ratios are stored."""
         ...
 
-    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]: ...
+    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        """Send a request and yield its reply as it comes."""
+        ...
 
     def count_tokens(self, params: Json) -> int | None:
-        """What the provider counts for a request; None where it does not."""
+        """Return how many tokens the provider counts in a request, or None if it counts none."""
         ...
 
     def max_input_tokens(self) -> int | None:
-        """The window, from the provider's record of the model; None where there is none."""
+        """Return the window from the provider's record of the model, or None if there is no record."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds, such as connections."""
+        """Release what it holds, such as connections."""
         ...
 
 

@@ -1,17 +1,16 @@
 """`recall.digest: summarize`: a model writes the words that stand in the prompt for the steps that left it.
 
-One short request for each eviction, tried once, counted like any other. Whatever goes wrong is raised: the memory then
-keeps the digest that it built itself.
+One short request for each eviction, tried once, counted like any other. Every failure is raised: the memory then keeps
+the digest that it built itself.
 """
 
 from __future__ import annotations
 
 from agents.meter import Meter
-from agents.models.model import Model, ModelError
-from pager import tokens
-from pager.prompt.summary import SummaryRequest
+from agents.models.model import FinishedReply, Json, Model, ModelError
+from pager import SummaryRequest, count_tokens
 
-SECONDS = 60.0  # without a word from the model; then the built digest has to do
+READ_SECONDS = 60.0  # after so long without a word from the model the built digest stands
 THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its summary
 INSTRUCTIONS = """\
 You write the memory of a conversation between a person and an assistant. Its oldest steps leave the assistant's view;
@@ -21,30 +20,35 @@ in one paragraph, in the language of the conversation, and nothing else."""
 
 
 class Summarizer:
-    def __init__(self, model: Model, meter: Meter, most_tokens: int) -> None:
+    """Writes summaries with a model, of texts of at most `limit_tokens`."""
+
+    def __init__(self, model: Model, meter: Meter, limit_tokens: int) -> None:
         self._model = model
         self._meter = meter
-        self._most_tokens = most_tokens
+        self._limit_tokens = limit_tokens
 
     def __call__(self, ask: SummaryRequest) -> str:
-        told = f"{ask.earlier}\n\n{ask.leaving}".strip()
-        if tokens.exceeds(told, self._most_tokens):
+        """Return a summary. Raise ModelError if the text is too long or the summary was not finished."""
+        text = f"{ask.earlier}\n\n{ask.leaving}".strip()
+        if count_tokens(text) > self._limit_tokens:
             raise ModelError("what leaves is too long for one request.")
-        wanted = f"{told}\n\nSummarize all of this in at most {ask.limit_tokens} tokens."
-        pieces = self._model.stream(
+        request = f"{text}\n\nSummarize all of this in at most {ask.limit_tokens} tokens."
+        message = self._reply(
             {
                 "max_tokens": ask.limit_tokens + THINKING_TOKENS,
                 "system": INSTRUCTIONS,
-                "messages": [{"role": "user", "content": wanted}],
+                "messages": [{"role": "user", "content": request}],
             }
-        )
-        while True:
-            try:
-                next(pieces)
-            except StopIteration as end:
-                message = end.value.message
-                break
+        ).message
         self._meter.spend(message)
         if message["stop_reason"] not in ("end_turn", "stop_sequence"):
             raise ModelError(f"the summary was not finished: {message['stop_reason']}.")
         return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+    def _reply(self, params: Json) -> FinishedReply:
+        pieces = self._model.stream(params)
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as end:
+                return end.value

@@ -20,10 +20,11 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, Literal, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
@@ -64,36 +65,35 @@ class Tool:
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
-        """A tool from a function with type hints and a docstring."""
+        """Return a tool made from a function with type hints and a docstring. Raise ToolConfigError if it cannot be."""
         if not inspect.isroutine(function):
             raise ToolConfigError(f"{function!r} is no function; a tool is a function with type hints and a docstring.")
         name = name or function.__name__
         if not NAME.fullmatch(name):
             raise ToolConfigError(f"a tool cannot be called {name!r}: letters, digits, _ and -, at most 64.")
-        doc = read_docstring(inspect.getdoc(function) or "")
-        if not doc.description:
-            raise ToolConfigError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
-        arguments, schema = _arguments(function, name, doc.arguments)
+        is_method = inspect.ismethod(function)
+        description, arguments, schema = _describe(function.__func__ if is_method else function, name, is_method)
 
         def call(raw: Json) -> Any:
             checked = _check(arguments, raw, name)
             given = checked.model_fields_set
             return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
 
-        return cls(name, doc.description, schema, call, **options)
+        return cls(name, description, schema, call, **options)
 
     @property
     def definition(self) -> Json:
+        """Return the tool as a request names it."""
         if self.of_provider is not None:
             return dict(self.of_provider)
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
     def run(self, raw: Json) -> Output:
-        """Run in this thread, without a time limit."""
+        """Run a call in this thread, without a time limit."""
         return as_output(_finished(self.call(raw)))
 
     def run_limited(self, raw: Json) -> Output:
-        """Run with the tool's time limit. A thread that overruns is left behind and its result is not used."""
+        """Run a call within the tool's time limit. A thread that overruns is left behind and its result is not used."""
         done = threading.Event()
         box: list[Output | BaseException] = []
 
@@ -115,12 +115,18 @@ class Tool:
         if isinstance(box[0], Exception):
             raise box[0]
         if isinstance(box[0], BaseException):  # it ended itself, not the program around it
-            raise ToolCallError(f"{self.name} failed: {told(box[0])}")
+            raise ToolCallError(f"{self.name} failed: {describe_error(box[0])}")
         return box[0]
 
 
+def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
+    """Return the definitions of methods as tools, without an instance: a memory has to be opened with the definitions
+    of the tools that will move it."""
+    return [Tool.of(MethodType(getattr(kind, name), kind)).definition for name in names]
+
+
 def load(reference: str, folder: Path, **options: Any) -> Tool:
-    """The tool `package.module:function`, also from a module beside the YAML file."""
+    """Return the tool `package.module:function`, also from a module beside the YAML file."""
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:
         raise ToolConfigError(f"{reference!r} names no tool; write package.module:function.")
@@ -134,14 +140,14 @@ def load(reference: str, folder: Path, **options: Any) -> Tool:
         ) from error
     except Exception as error:
         raise ToolConfigError(f"the tool {reference!r} cannot be imported: {type(error).__name__}: {error}") from error
-    _refuse_another(module, module_name, folder)
+    _check_same_module(module, module_name, folder)
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ToolConfigError(f"{module_name} has no function {function_name!r}.")
     return Tool.of(function, **options)
 
 
-def _refuse_another(module: ModuleType, name: str, folder: Path) -> None:
+def _check_same_module(module: ModuleType, name: str, folder: Path) -> None:
     """Python knows a module by its name: of two beside two YAML files it would run the first one's code for both."""
     beside = folder / name.partition(".")[0]
     if not (beside.is_dir() or beside.with_suffix(".py").is_file()):
@@ -153,28 +159,32 @@ def _refuse_another(module: ModuleType, name: str, folder: Path) -> None:
         )
 
 
-def _arguments(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> tuple[type[BaseModel], Json]:
-    """What checks the arguments, and the schema in which the model is told of them."""
+@cache  # by the function: its methods on all instances are described alike
+def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple[str, type[BaseModel], Json]:  # noqa: FBT001 - for the cache
+    """Return a tool's description, what checks its arguments, and the schema in which the model is told of them."""
+    doc = read_docstring(inspect.getdoc(function) or "")
+    if not doc.description:
+        raise ToolConfigError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
     fields: dict[str, Any] = {}
     try:
         hints = get_type_hints(function, include_extras=True)
-        for parameter in inspect.signature(function).parameters.values():
+        for parameter in [*inspect.signature(function).parameters.values()][is_method:]:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise ToolConfigError(f"the tool {name!r} takes {parameter}; a model needs named arguments.")
             if parameter.name not in hints:
                 raise ToolConfigError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
             default = ... if parameter.default is parameter.empty else parameter.default
-            told: Json = {"description": described[parameter.name]} if parameter.name in described else {}
-            field = Field(default, alias=parameter.name, **told)
+            described: Json = {"description": doc.arguments[parameter.name]} if parameter.name in doc.arguments else {}
+            field = Field(default, alias=parameter.name, **described)
             fields[FIELD + parameter.name] = (hints[parameter.name], field)
         arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        return arguments, _plain_schema(arguments.model_json_schema())
+        return doc.description, arguments, _plain_schema(arguments.model_json_schema())
     except (NameError, TypeError, PydanticUserError) as error:
         raise ToolConfigError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
 
 
 def _plain_schema(schema: Any) -> Any:
-    """The schema without what only costs tokens: titles, null defaults, and a null beside the one type."""
+    """Return the schema without what only costs tokens: titles, null defaults, and a null beside the one type."""
     if isinstance(schema, list):
         return [_plain_schema(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, Mapping):
@@ -197,13 +207,13 @@ def _check(arguments: type[BaseModel], raw: Json, name: str) -> BaseModel:
         return arguments.model_validate(raw)
     except ValidationError as error:
         known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
-        wrong = "; ".join(_told(item, known) for item in error.errors())
+        wrong = "; ".join(_wrong_argument(item, known) for item in error.errors())
         raise RejectedError(
             f"{name} was not run, its arguments are wrong: {wrong}. Call it again with them right."
         ) from None
 
 
-def _told(item: ErrorDetails, known: str) -> str:
+def _wrong_argument(item: ErrorDetails, known: str) -> str:
     where = ".".join(map(str, item["loc"])) or "input"
     if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
         return f"{where}: there is no such argument, there are {known}"
@@ -218,8 +228,8 @@ async def _awaited(value: Any) -> Any:
     return await value
 
 
-def told(error: BaseException) -> str:
-    """An error of somebody else's code in a line; the code that words it may fail as well."""
+def describe_error(error: BaseException) -> str:
+    """Return an error of a tool's code as one line. The code that words it may fail as well."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - its name is all there is to say
@@ -227,7 +237,7 @@ def told(error: BaseException) -> str:
 
 
 def as_output(value: Any) -> Output:
-    """What the model is shown of a function's answer."""
+    """Return what the model is shown of a function's answer."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -9,33 +9,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agents.tools.functions import Output, Tool
-from pager import markup, tokens
-from pager.clock import Clock
-from pager.errors import RejectedError
-from pager.memory import Memory
-from pager.types import Block, Hit
+from agents.tools.functions import Json, Output, Tool, definitions_of
+from pager import Block, Clock, Hit, Memory, RejectedError, count_tokens
 
 NAMES = (
-    "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
-)  # fmt: skip
-MOST_HITS = 20
+    "core_append",
+    "core_replace",
+    "archive",
+    "search_archive",
+    "search_recall",
+    "page_in",
+    "page_out",
+    "forget",
+)
+MAX_HITS = 20
 ACTOR = "agent"
 
 
 class MemoryTools:
-    """Made before the memory, whose prompt begins with their definitions; `bind` joins the two."""
+    """The tools over one memory. Whatever they change is noted in the ledger as done by `actor`."""
 
-    _memory: Memory
-
-    def __init__(self, clock: Clock, *, actor: str = ACTOR) -> None:
+    def __init__(self, memory: Memory, clock: Clock, *, actor: str = ACTOR) -> None:
+        self._memory = memory
         self._clock = clock
         self._actor = actor
 
-    def bind(self, memory: Memory) -> None:
-        self._memory = memory
+    @classmethod
+    def definitions(cls) -> list[Json]:
+        """Return the definitions of the tools, with which their memory has to be opened."""
+        return definitions_of(cls, NAMES)
 
     def tools(self) -> list[Tool]:
+        """Return the tools."""
         return [Tool.of(getattr(self, name), memory=True, idempotent=True) for name in NAMES]
 
     def core_append(self, block: str, text: str) -> str:
@@ -56,15 +61,15 @@ class MemoryTools:
             valid_from: When it began to be true, if not now (2026-05-03).
         """
         fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
-        said = [f"Stored as {fact.id}."]
+        lines = [f"Stored as {fact.id}."]
         if fact.supersedes is not None:
-            said.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
+            lines.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
         if fact.valid_until is not None:
-            said.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
+            lines.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
         near = [f"{hit.page_id}: {hit.text}" for hit in self._memory.similar_facts(fact.id)]
         if near:
-            said.append("Close to it: " + " | ".join(near))
-        return self._bounded(said)
+            lines.append("Close to it: " + " | ".join(near))
+        return self._bounded(lines)
 
     def search_archive(
         self, query: str, tags: list[str] | None = None, as_of: str | None = None, after: str | None = None,
@@ -88,7 +93,7 @@ class MemoryTools:
         hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=self._actor)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."
-        return self._bounded([f"{hit.page_id} {markup.stamp(hit.at)} {hit.who}: {hit.text}" for hit in hits])
+        return self._bounded([f"{hit.page_id} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}" for hit in hits])
 
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> Output:
         """Read a page (f12, s45, x3) verbatim, from a character offset on.
@@ -114,8 +119,8 @@ class MemoryTools:
             return f"{page_id} is no longer pinned; it leaves your view at the next eviction."
         if block and text and not page_id:
             fact = self._memory.move_to_archive(block, text, key=key, tags=tags or (), actor=self._actor)
-            now = next(known for known in self._memory.core() if known.name == block)
-            return f"Moved to the archive as {fact.id}. {_block_now(now)}"
+            changed = next(other for other in self._memory.core() if other.name == block)
+            return f"Moved to the archive as {fact.id}. {_block_now(changed)}"
         raise RejectedError("page_out takes either page_id, or block and text.")
 
     def forget(self, page_id: str, reason: str) -> str:
@@ -132,16 +137,14 @@ class MemoryTools:
         return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
 
     def _bounded(self, lines: Sequence[str]) -> str:
-        """As many lines as a part may hold: what a memory tool answers is never spilled."""
+        """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
         left = self._memory.limits.max_part_tokens // 2
-        kept: list[str] = []
-        for line in lines:
-            left -= tokens.total(line) + 1
+        for number, line in enumerate(lines):
+            left -= count_tokens(line) + 1
             if left < 0:
-                kept.append(f"({len(lines) - len(kept)} more do not fit; ask more narrowly, or page_in by id.)")
-                break
-            kept.append(line)
-        return "\n".join(kept)
+                more = f"({len(lines) - number} more do not fit; ask more narrowly, or page_in by id.)"
+                return "\n".join([*lines[:number], more])
+        return "\n".join(lines)
 
 
 def _block_now(block: Block) -> str:
@@ -149,8 +152,8 @@ def _block_now(block: Block) -> str:
 
 
 def _within(limit: int) -> int:
-    if not 1 <= limit <= MOST_HITS:
-        raise RejectedError(f"limit is {limit}; it has to be between 1 and {MOST_HITS}.")
+    if not 1 <= limit <= MAX_HITS:
+        raise RejectedError(f"limit is {limit}; it has to be between 1 and {MAX_HITS}.")
     return limit
 
 

@@ -67,6 +67,7 @@ def count(text: str) -> Counts:
 
 
 def total(text: str) -> int:
+    """Return how many tokens tiktoken counts in a text."""
     return sum(len(_encode(text[start:end])) for start, end in _pieces(text))
 
 

@@ -4,9 +4,10 @@
     >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
     >>> Memory.open(directory, embedder=embedder)                                     # doctest: +SKIP
 
-`check` tells at once whether the name and its arguments are right. Making one calls the function's own constructor,
-which says what is missing (a package, a key) and may load weights. Secrets never reach the fingerprint. This file
-knows chromadb for its embedding functions, as pager.vectors.chroma.client does for the index; both import it when used.
+`ChromaEmbedder.check` tells at once whether the name and its arguments are right. Making one calls the function's own
+constructor, which says what is missing (a package, a key) and may load weights. Secrets never reach the fingerprint.
+This file knows chromadb for its embedding functions, as pager.vectors.chroma.client does for the index; both import it
+when used.
 """
 
 from __future__ import annotations
@@ -43,27 +44,6 @@ class EmbedderConfigError(RejectedError):
         self.argument = argument
 
 
-def is_secret(argument: str) -> bool:
-    """Whether an argument's value should be shown to nobody. The name of an environment variable may be."""
-    return bool(_SECRET.search(argument)) and not argument.endswith("_env_var")
-
-
-def check(name: str, config: Mapping[str, Any]) -> None:
-    """Raise EmbedderConfigError when Chroma has no such function, or when it takes other arguments."""
-    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-        raise EmbedderConfigError(f"the embedding function is {name!r:.100}; give its name, such as 'ollama'.")
-    parameters = inspect.signature(_function(name)).parameters.values()
-    named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
-    known = [each.name for each in named]
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    for argument in config if not takes_any else ():
-        if argument not in known:
-            raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_meant(argument, known)}", argument)
-    needed = [each.name for each in named if each.default is each.empty and each.name not in config]
-    if needed:
-        raise EmbedderConfigError(f"{name} needs more arguments: {', '.join(needed)}.")
-
-
 def _function(name: str) -> Callable[..., Any]:
     from chromadb.utils import embedding_functions
 
@@ -84,7 +64,7 @@ class ChromaEmbedder:
     def __init__(
         self, name: str, config: Mapping[str, Any] | None = None, *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        check(name, config or {})
+        self.check(name, config or {})
         self._name = name
         self._monotonic = monotonic
         self._lock, self._next = Lock(), Lock()
@@ -98,6 +78,27 @@ class ChromaEmbedder:
         except Exception as error:
             raise EmbedderUnavailableError(f"the embedder {name!r} cannot be used: {error}") from error
         self.fingerprint = f"chroma {name} {_identity(self._embed, config or {})}"
+
+    @staticmethod
+    def check(name: str, config: Mapping[str, Any]) -> None:
+        """Raise EmbedderConfigError if Chroma has no such function, or if it takes other arguments."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise EmbedderConfigError(f"the embedding function is {name!r:.100}; give its name, such as 'ollama'.")
+        parameters = inspect.signature(_function(name)).parameters.values()
+        named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+        known = [each.name for each in named]
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+        for argument in config if not takes_any else ():
+            if argument not in known:
+                raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_meant(argument, known)}", argument)
+        needed = [each.name for each in named if each.default is each.empty and each.name not in config]
+        if needed:
+            raise EmbedderConfigError(f"{name} needs more arguments: {', '.join(needed)}.")
+
+    @staticmethod
+    def is_secret(argument: str) -> bool:
+        """Return True if the value of an argument must not be shown. The name of an environment variable may be."""
+        return bool(_SECRET.search(argument)) and not argument.endswith("_env_var")
 
     @property
     def dimension(self) -> int:
@@ -177,7 +178,11 @@ def _identity(function: Any, config: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         members = cast("Mapping[str, Any]", value)
-        left_out = {name for name in members if is_secret(name) or name.endswith("_env_var") or name in _ABOUT_THE_CALL}
+        left_out = {
+            name
+            for name in members
+            if ChromaEmbedder.is_secret(name) or name.endswith("_env_var") or name in _ABOUT_THE_CALL
+        }
         return {name: _plain(item) for name, item in members.items() if name not in left_out and item is not None}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("Sequence[Any]", value)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.background import Background, Progress
+from agents.agent import BackgroundWork, Progress
 from agents.cli.terminal import WORTH_TELLING, Printer, embedding
 from pager import Memory, StorageError
 from pager.vectors.indexing import BATCH
@@ -38,7 +38,7 @@ def turns(count: int) -> list[dict[str, str]]:
 
 def test_it_embeds_all_that_waits_and_says_how_far_it_is(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        background = Background(memory)
+        background = BackgroundWork(memory)
         background.wake()
         assert (background.is_busy, background.progress) == (False, Progress(0, 0))
         memory.record_many(turns(100), embed=False)
@@ -52,7 +52,7 @@ def test_others_take_their_turns_while_the_embedder_works(tmp_path: Path) -> Non
     embedder = Slow()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.record_many(turns(40), embed=False)
-        background = Background(memory)
+        background = BackgroundWork(memory)
         background.wake()
         assert embedder.at_work.wait(30)
         memory.append_user("hello")
@@ -70,10 +70,10 @@ def test_closing_ends_it_after_the_batch_that_it_is_at(tmp_path: Path) -> None:
     embedder = Slow()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.record_many(turns(400), embed=False)
-        background = Background(memory)
+        background = BackgroundWork(memory)
         background.wake()
         assert embedder.at_work.wait(30)
-        background._ending.set()
+        background._closing.set()
         embedder.go_on.set()
         background.close()
         assert not background.is_busy
@@ -89,7 +89,7 @@ def test_a_full_disk_ends_it_and_the_next_turn_tries_again(
 ) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         memory.record_many(turns(40), embed=False)
-        background = Background(memory)
+        background = BackgroundWork(memory)
         with monkeypatch.context() as patched:
             patched.setattr(memory._store.said, "store_vectors", _full)
             background.wake()
@@ -116,7 +116,7 @@ def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> No
 
 def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: Stage) -> None:
     agent = stage.agent(embedder=Words())
-    state = agent.memory._directory / "chroma" / "state.json"
+    state = stage.directory / "chroma" / "state.json"
     for facts in (BATCH, 3 * BATCH):
         with agent.memory.transaction():
             for number in range(facts):
@@ -141,7 +141,7 @@ def test_the_terminal_shows_it_while_it_works(
     embedder = Slow()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.record_many(turns(WORTH_TELLING), embed=False)
-        background, printer = Background(memory), Printer(json_lines=json_lines)
+        background, printer = BackgroundWork(memory), Printer(json_lines=json_lines)
         printer.embedding(background)
         assert capsys.readouterr().err == ""
         background.wake()

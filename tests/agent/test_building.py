@@ -7,7 +7,6 @@ import pytest
 from agents import assembly as building
 from agents.config.agent_config import AgentConfig
 from agents.models.model import Model
-from tests.support.stage import Stage
 
 
 class Recorded:
@@ -28,7 +27,3 @@ def test_the_window_is_the_models_and_nobody_is_billed_for_a_million(known: int 
     model: Model = Recorded(known)  # type: ignore[assignment]
     assert building.window_limits(AgentConfig(name="a"), model, remarks).limit_tokens == window
     assert len(remarks) == told
-
-
-def test_the_record_comes_over_the_wire(stage: Stage) -> None:
-    assert stage.model().max_input_tokens() == 60_000

@@ -159,22 +159,16 @@ def test_a_lost_stream_leaves_nothing_and_is_asked_again(stage: Stage, fault: Sa
     assert agent.memory.check() == []
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_an_outage_is_waited_out_with_growing_pauses(stage: Stage, status: int) -> None:
+OUTAGES = [http_error(status) for status in (408, 409, 429, 500, 502, 503, 504, 529)]
+
+
+@pytest.mark.parametrize("faults", [*([each] * 5 for each in OUTAGES), LOST[:5]])
+def test_an_outage_is_waited_out_with_growing_pauses(stage: Stage, faults: list[Said]) -> None:
     waits: list[float] = []
     patience = Patience(1_000, first_pause_seconds=1, longest_pause_seconds=5, wait=waits.append)
-    agent = stage.says(*5 * [http_error(status)], "Back.").agent(patience=patience)
+    agent = stage.says(*faults, "Back.").agent(model=stage.model(read_seconds=0.2), patience=patience)
     assert agent.turn("go").text == "Back."
     assert waits == [1, 2, 4, 5, 5]
-
-
-def test_a_connection_that_is_lost_again_and_again_is_an_outage_too(stage: Stage) -> None:
-    waits: list[float] = []
-    agent = stage.says(*2 * [truncate(after=0.6), disconnect(after=0.6)], "Back.").agent(
-        patience=Patience(100, wait=waits.append)
-    )
-    assert agent.turn("go").text == "Back."
-    assert waits == [1, 2, 4, 8]
 
 
 def test_what_the_provider_asks_for_is_waited(stage: Stage) -> None:
@@ -252,11 +246,19 @@ def test_too_long_is_tried_again_with_a_bound(stage: Stage) -> None:
     assert agent.resume().text == "Fine again."
 
 
-def test_a_request_that_is_refused_is_not_sent_again(stage: Stage) -> None:
-    agent = stage.says(http_error(400, "thinking: no")).agent()
-    with pytest.raises(ModelError, match="thinking: no"):
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(400, "no such thing"), (401, "model.api_key"), (403, "may do"), (404, "model.id"), (422, "422")],
+)
+def test_a_request_that_is_refused_is_not_sent_again_and_says_where_to_look(
+    stage: Stage, status: int, hint: str
+) -> None:
+    agent = stage.says(http_error(status, "no such thing")).agent()
+    with pytest.raises(ModelError, match=hint) as error:
         agent.turn("go")
+    assert "{" not in str(error.value)
     assert stage.service.control("log", {})["asked"] == 1
+    assert agent.memory.turn_is_open
 
 
 class Babbling:
@@ -310,21 +312,6 @@ def test_a_stream_that_makes_no_sense_is_asked_again(stage: Stage) -> None:
     events = list(agent.stream("go"))
     assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [1.0]
     assert not any(isinstance(event, ToolStarted) for event in events)
-
-
-def test_a_provider_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once(stage: Stage) -> None:
-    agent = stage.says(http_error(429, retry_after=3_600)).agent(look, patience=Patience(total_seconds=30))
-    with pytest.raises(ModelUnavailableError, match="429"):
-        agent.turn("go")
-    assert agent.memory.turn_is_open
-
-
-@pytest.mark.parametrize(("status", "told"), [(401, "model.api_key"), (404, "model.id"), (403, "may do")])
-def test_what_the_provider_refuses_says_where_to_look(stage: Stage, status: int, told: str) -> None:
-    agent = stage.says(http_error(status, "no such thing")).agent(look)
-    with pytest.raises(ModelError, match=told) as error:
-        agent.turn("go")
-    assert "{" not in str(error.value)
 
 
 def test_without_a_key_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:

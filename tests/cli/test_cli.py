@@ -54,7 +54,7 @@ def here(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 def alice(here: Here) -> Memory:
     memory = Memory.open(here.home / "alice", embedder=None)
     memory.archive("prefers window seats")
-    memory.save_value(embedders.NOTE, "null")
+    memory.save_value(embedders.STORED_AS, "null")
     memory.close()
     return memory
 

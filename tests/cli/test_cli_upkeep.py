@@ -17,7 +17,6 @@ import pytest
 from agents.cli.main import run
 from agents.config import embedders, yaml_file
 from agents.config.agent_config import load
-from agents.config.nodes import plain
 from agents.config.schema import json_schema
 from agents.importing.copies import HEADER
 from pager import BlockSpec, Memory, MemoryReader
@@ -53,7 +52,7 @@ def alice(tmp_path: Path) -> Path:
         memory.record("user", "The secret word is zyzzogeton.", name="Alice")
         memory.archive("prefers window seats", key="seat")
         memory.archive("prefers aisle seats", key="seat")
-        memory.save_value(embedders.NOTE, "null")
+        memory.save_value(embedders.STORED_AS, "null")
     return directory
 
 
@@ -97,7 +96,7 @@ def test_check_finds_what_is_wrong_and_mends_it(command: Command, alice: Path) -
     assert command("check", "alice").out == "alice: everything holds.\n"
     assert command("check", "alice", "--json").json == []
     with Memory.open(alice, embedder=None) as memory:
-        memory.save_value(embedders.NOTE, None)  # as if it ran with the default embedder from now on
+        memory.save_value(embedders.STORED_AS, None)  # as if it ran with the default embedder from now on
     found = command("check", "alice")
     assert (found.code, found.out) == (1, "vectors: 2 facts have no vector and are found by words only\n")
     assert [problem["fixed"] for problem in command("check", "alice", "--json").json] == [False]
@@ -192,7 +191,7 @@ def test_render_shows_what_load_reads_without_secrets(command: Command, monkeypa
     rendered = command("render", "x.yaml").out
     Path("again.yaml").write_text(rendered, encoding="utf-8")
     assert load(Path("again.yaml"), {}).model.id == "large"
-    assert command("render", "x.yaml", "--json").json == plain(yaml_file.read(Path("again.yaml"), {}))
+    assert command("render", "x.yaml", "--json").json == yaml_file.read(Path("again.yaml"), {}).data
     assert "s3cret" not in rendered
 
 

@@ -108,5 +108,5 @@ def test_which_one_it_was_is_known_without_its_secrets(rehearsal: Rehearsal, tmp
         ("embedder: default", "str"),
     ):
         with Agent.load(agent_file(tmp_path, archival), home=tmp_path) as agent:
-            assert "s3cret" not in (agent.memory.load_value(embedders.NOTE) or "")
-        assert type(embedders.noted(tmp_path / "x")).__name__ == kind
+            assert "s3cret" not in (agent.memory.load_value(embedders.STORED_AS) or "")
+        assert type(embedders.stored(tmp_path / "x")).__name__ == kind

@@ -1,14 +1,13 @@
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.config import yaml_file
-from agents.config.nodes import ConfigError, Node, plain
+from agents.config.errors import ConfigError
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tricky = st.sampled_from(
@@ -45,15 +44,6 @@ def wrong(path: Path, environ: dict[str, str] | None = None) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def places(node: Node, path: str = "") -> dict[str, tuple[str | None, str]]:
-    found = {path: (str(node.key_place) if node.key_place else None, str(node.place))}
-    members = node.value if isinstance(node.value, dict) else {}
-    items = node.value if isinstance(node.value, list) else []
-    for key, below in [*members.items(), *enumerate(items)]:
-        found |= places(below, f"{path}/{key}")
-    return found
-
-
 def test_every_key_and_value_has_its_place(folder: Path) -> None:
     path = write(
         "a.yaml",
@@ -68,25 +58,28 @@ def test_every_key_and_value_has_its_place(folder: Path) -> None:
           lines
         """,
     )
-    tree = yaml_file.read(path, {})
-    assert plain(tree) == {
+    document = yaml_file.read(path, {})
+    assert document.data == {
         "name": "x",
         "core": {"blocks": {"human": {"value": "hi"}}},
         "tools": [{"use": "a:b"}],
         "text": "two\nlines\n",
     }
-    assert places(tree) == {
-        "": (None, "a.yaml:1:1"),
-        "/name": ("a.yaml:1:1", "a.yaml:1:7"),
-        "/core": ("a.yaml:2:1", "a.yaml:3:3"),
-        "/core/blocks": ("a.yaml:3:3", "a.yaml:3:11"),
-        "/core/blocks/human": ("a.yaml:3:12", "a.yaml:3:19"),
-        "/core/blocks/human/value": ("a.yaml:3:20", "a.yaml:3:27"),
-        "/tools": ("a.yaml:4:1", "a.yaml:5:3"),
-        "/tools/0": (None, "a.yaml:5:5"),
-        "/tools/0/use": ("a.yaml:5:5", "a.yaml:5:10"),
-        "/text": ("a.yaml:6:1", "a.yaml:6:7"),
+    places = {".".join(map(str, path)): (str(w.key)[7:], str(w.value)[7:]) for path, w in document.written.items()}
+    assert places == {
+        "": ("1:1", "1:1"),
+        "name": ("1:1", "1:7"),
+        "core": ("2:1", "3:3"),
+        "core.blocks": ("3:3", "3:11"),
+        "core.blocks.human": ("3:12", "3:19"),
+        "core.blocks.human.value": ("3:20", "3:27"),
+        "tools": ("4:1", "5:3"),
+        "tools.0": ("5:5", "5:5"),
+        "tools.0.use": ("5:5", "5:10"),
+        "text": ("6:1", "6:7"),
     }
+    assert document.at("tools", 0, "zzz", "y") == document.at("tools", 0)
+    assert document.at("zzz") == document.at()
 
 
 @pytest.mark.parametrize(
@@ -100,29 +93,29 @@ def test_every_key_and_value_has_its_place(folder: Path) -> None:
     ],
 )
 def test_scalars_are_those_of_the_core_schema(folder: Path, written: str, read: object) -> None:
-    value = plain(yaml_file.read(write("a.yaml", f"a: {written}\n"), {}))["a"]
+    value = yaml_file.read(write("a.yaml", f"a: {written}\n"), {}).data["a"]
     assert (value, type(value)) == (read, type(read))
 
 
 def test_an_alias_stands_for_what_it_names(folder: Path) -> None:
-    assert plain(yaml_file.read(write("a.yaml", "a: &x {b: 1}\nc: [*x, *x]\n"), {}))["c"] == [{"b": 1}, {"b": 1}]
+    assert yaml_file.read(write("a.yaml", "a: &x {b: 1}\nc: [*x, *x]\n"), {}).data["c"] == [{"b": 1}, {"b": 1}]
 
 
 def test_a_byte_order_mark_and_foreign_line_ends_are_fine(folder: Path) -> None:
-    tree = yaml_file.read(write("a.yaml", b"\xef\xbb\xbfa: 1\r\nb: 2\r\n"), {})
-    assert plain(tree) == {"a": 1, "b": 2}
-    assert str(tree.at(["b"]).place) == "a.yaml:2:4"
+    document = yaml_file.read(write("a.yaml", b"\xef\xbb\xbfa: 1\r\nb: 2\r\n"), {})
+    assert document.data == {"a": 1, "b": 2}
+    assert str(document.at("b").value) == "a.yaml:2:4"
 
 
-BRACKETS = "the brackets of a list or mapping opened before are not closed, or a ',' is missing."
+BRACKETS = "a list or mapping in brackets is not closed before this, or a ',' is missing."
 INDENT = "Check the indentation, the quotes and the brackets."
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "1:1: the file is empty; it needs at least 'name: ...'."),
-        ("# only this\n", "1:1: the file is empty; it needs at least 'name: ...'."),
+        ("", "1:1: the file is empty. It needs at least 'name: ...'."),
+        ("# only this\n", "1:1: the file is empty. It needs at least 'name: ...'."),
         ("- a\n", "1:1: an agent is a mapping: lines of 'key: value', the first one 'name: ...'."),
         ("hello\n", "1:1: an agent is a mapping: lines of 'key: value', the first one 'name: ...'."),
         ("a: 1\nb:\n\tc: 2\n", "3:1: there is a tab here; YAML is indented with spaces only. Replace it with spaces."),
@@ -132,28 +125,28 @@ INDENT = "Check the indentation, the quotes and the brackets."
         ("a:\n  b: 1\n c: 2\n", f"3:2: this does not fit the lines above. {INDENT}"),
         ("a: 1\n  b: 2\n", "2:4: ':' is not expected here. Check the indentation, or put the value in quotes."),
         ("a: 1\n- b\n", f"2:1: this does not fit the lines above. {INDENT}"),
-        ("a: 'x\nb: 1\n", "1:4: a quote that is opened here is never closed. Close it."),
+        ("a: 'x\nb: 1\n", "1:4: the quote that opens here is never closed. Close it."),
         ("a: [1, 2\nb: 1\n", f"2:2: {BRACKETS}"),
-        ("a: {b: ${X}}\n", '1:9: inside { } and [ ] an expansion stands in quotes: "${VAR}".'),
+        ("a: {b: ${X}}\n", '1:9: inside { } and [ ] a variable has to be in quotes: "${VAR}".'),
         ("a: @x\n", "1:4: no value can begin with this character. Put the value in quotes."),
         ("a: *x\n", "1:4: this alias (*) has no anchor (&) of that name before it."),
         ("a: 1\n---\nb: 2\n", "2:1: a second document begins here (---). One file describes one agent."),
-        ("a: &x [*x]\n", "1:4: this contains itself by an alias (*). Write it out."),
+        ("a: &x [*x]\n", "1:4: this contains itself through an alias (*). Write it out."),
         ("a: 1\nb: \x07\n", "2:4: YAML cannot hold this invisible character. Delete it."),
         (b"a: 1\nb: gr\xfcn\n", "2:6: this is not UTF-8. Save the file in the encoding UTF-8."),
         ("a: 1\n".encode("utf-16"), "1:1: this is not UTF-8. Save the file in the encoding UTF-8."),
-        ("a: 1\nb: 2\na: 3\n", "3:1: the key 'a' stands in this mapping already, in line 1. Remove one."),
-        ("a: {b: 1, b: 1}\n", "1:11: the key 'b' stands in this mapping already, in line 1. Remove one."),
-        ("12: a\n", '1:1: a key has to be text; put it in quotes: "12".'),
-        ("? [a]\n: b\n", "1:3: a key has to be text; give it a name."),
-        ("a: &x {b: 1}\nc: {<<: *x}\n", "2:5: merge keys (<<) are not read here; use extends."),
+        ("a: 1\nb: 2\na: 3\n", "3:1: the key 'a' is in this mapping already, in line 1. Remove one."),
+        ("a: {b: 1, b: 1}\n", "1:11: the key 'b' is in this mapping already, in line 1. Remove one."),
+        ("12: a\n", '1:1: a key has to be text. Put it in quotes: "12".'),
+        ("? [a]\n: b\n", "1:3: a key has to be text. Give it a name."),
+        ("a: &x {b: 1}\nc: {<<: *x}\n", "2:5: merge keys (<<) are not supported. Use extends."),
         ("a: !secret b\n", "1:4: the tag '!secret' has no meaning here. Remove it."),
         ("a: !!set {}\n", "1:4: the tag 'tag:yaml.org,2002:set' has no meaning here. Remove it."),
-        ("a: !!int x\n", "1:4: 'x' is no int, as its tag says."),
+        ("a: !!int x\n", "1:4: 'x' is not of the type int, which its tag names."),
         (f"a: {'1' * 5000}\n", "1:4: a number of 5000 digits is too long to be read."),
-        ('a: "x\\ud800"\n', "1:4: \\ud800 to \\udfff are no characters. Remove it."),
+        ('a: "x\\ud800"\n', "1:4: \\ud800 to \\udfff are not characters. Remove it."),
         ("extends: [b]\n", "1:10: extends names one file, such as 'extends: base.yaml'."),
-        ("a: 1\nextends: ${B}\n", "2:10: the environment variable B is not set; set it, or give a default: ${B:-...}."),
+        ("a: 1\nextends: ${B}\n", "2:10: the environment variable B is not set. Set it, or give a default: ${B:-...}."),
         ("a: 1\nextends: .\n", "2:10: . cannot be read (Is a directory). It has to be a readable file."),
     ],
 )  # fmt: skip
@@ -176,49 +169,50 @@ def test_all_duplicates_are_listed(folder: Path) -> None:
     path = write("a.yaml", "a: 1\na: 2\nextends: b.yaml\n")
     write("b.yaml", "c: {d: 1, d: 2}\n5: x\n")
     assert wrong(path) == [
-        "a.yaml:2:1: the key 'a' stands in this mapping already, in line 1. Remove one.",
-        "b.yaml:1:11: the key 'd' stands in this mapping already, in line 1. Remove one.",
-        'b.yaml:2:1: a key has to be text; put it in quotes: "5".',
+        "a.yaml:2:1: the key 'a' is in this mapping already, in line 1. Remove one.",
+        "b.yaml:1:11: the key 'd' is in this mapping already, in line 1. Remove one.",
+        'b.yaml:2:1: a key has to be text. Put it in quotes: "5".',
     ]
 
 
 def test_a_missing_file_is_named_and_a_near_one_proposed(folder: Path) -> None:
     write("configs/assistant.yaml", "name: x\n")
     assert wrong(Path("configs/assitant.yaml")) == [
-        "configs/assitant.yaml: there is no such file; did you mean 'configs/assistant.yaml'?"
+        "configs/assitant.yaml: there is no such file. Did you mean 'configs/assistant.yaml'?"
     ]
-    assert wrong(Path("nowhere/x.yaml")) == ["nowhere/x.yaml: there is no such file; Check the path."]
+    assert wrong(Path("nowhere/x.yaml")) == ["nowhere/x.yaml: there is no such file. Check the path."]
 
 
 def test_extends_lays_a_file_over_its_base_and_places_follow(folder: Path) -> None:
     path = write("sub/top.yaml", "extends: ../mid.yaml\nmodel: {id: top}\n")
     write("mid.yaml", "extends: ${WHERE:-far}/base.yaml\nmodel: {id: mid, thinking: off}\ntools: [a]\n")
     write("far/base.yaml", "name: base\nmodel: {cache_ttl: 1h}\ntools: [b, c]\n")
-    tree = yaml_file.read(path, {})
-    assert plain(tree) == {
+    document = yaml_file.read(path, {})
+    assert document.data == {
         "name": "base",
         "model": {"cache_ttl": "1h", "id": "top", "thinking": "off"},
         "tools": ["a"],
     }
-    assert {key: str(tree.at(key.split(".")).place) for key in ("name", "model.id", "model.thinking", "tools")} == {
+    places = {key: str(document.at(*key.split(".")).value) for key in ("name", "model.id", "model.thinking", "tools")}
+    assert places == {
         "name": "sub/../far/base.yaml:1:7",
         "model.id": "sub/top.yaml:2:13",
         "model.thinking": "sub/../mid.yaml:2:28",
         "tools": "sub/../mid.yaml:3:8",
     }
     write("elsewhere/base.yaml", "name: other\n")
-    assert plain(yaml_file.read(path, {"WHERE": "elsewhere"}))["name"] == "other"
+    assert yaml_file.read(path, {"WHERE": "elsewhere"}).data["name"] == "other"
 
 
 @pytest.mark.parametrize("nothing", ["", "~", '""', "${NONE:-}"])
 def test_extends_may_be_empty(folder: Path, nothing: str) -> None:
-    assert plain(yaml_file.read(write("a.yaml", f"a: 1\nextends: {nothing}\n"), {})) == {"a": 1}
+    assert yaml_file.read(write("a.yaml", f"a: 1\nextends: {nothing}\n"), {}).data == {"a": 1}
 
 
 def test_a_missing_base_is_an_error_where_it_is_named(folder: Path) -> None:
     write("base.yaml", "name: x\n")
     assert wrong(write("a.yaml", "a: 1\nextends: bas.yaml\n")) == [
-        "a.yaml:2:10: extends: there is no file bas.yaml; did you mean 'base.yaml'?"
+        "a.yaml:2:10: extends: there is no file bas.yaml. Did you mean 'base.yaml'?"
     ]
 
 
@@ -233,12 +227,43 @@ def test_a_circle_of_extends_is_named(folder: Path) -> None:
     assert wrong(write("self.yaml", "extends: self.yaml\n"))[0].startswith("self.yaml:1:10: extends goes in a circle")
 
 
+mappings = st.dictionaries(st.sampled_from("abc"), data, max_size=3)
+
+
+@given(mappings, mappings)
+@example({"a": 1, "b": {"c": [1, 2], "d": {"e": 1}}, "f": {"g": 1}}, {"b": {"c": [3], "d": {"x": 2}}, "f": 5, "j": 6})
+def test_a_base_is_joined_key_by_key_and_every_place_is_in_the_file_that_gave_the_value(
+    tmp_path_factory: pytest.TempPathFactory, base: dict, over: dict
+) -> None:
+    folder = tmp_path_factory.mktemp("both")
+    (folder / "base.yaml").write_text(yaml_file.dump(base), encoding="utf-8", newline="")
+    top = folder / "top.yaml"
+    top.write_text(yaml_file.dump({**over, "extends": "base.yaml"}), encoding="utf-8", newline="")
+
+    def rule(base: Any, over: Any) -> Any:
+        if not (isinstance(base, dict) and isinstance(over, dict)):
+            return over
+        keys = [*base, *(key for key in over if key not in base)]
+        return {key: rule(base.get(key), over[key]) if key in over else base[key] for key in keys}
+
+    def check(path: tuple[str, ...], value: Any, below: Any, above: Any) -> None:
+        for key, item in value.items() if isinstance(value, dict) else ():
+            in_over = isinstance(above, dict) and key in above
+            assert document.at(*path, key).value.file.name == ("top.yaml" if in_over else "base.yaml")
+            if in_over and isinstance(below, dict) and key in below:
+                check((*path, key), item, below[key], above[key])
+
+    document = yaml_file.read(top, {})
+    assert repr(document.data) == repr(rule(base, over))  # repr: the order of keys, and 1 is not True
+    check((), document.data, base, over)
+
+
 @given(st.dictionaries(texts.filter(lambda key: key != "extends"), data, min_size=1, max_size=4))
 @example({"a": "x\n  y\n\nz"})
 def test_what_is_dumped_reads_back_as_the_same(tmp_path_factory: pytest.TempPathFactory, members: dict) -> None:
     path = tmp_path_factory.mktemp("dump") / "a.yaml"
     path.write_text(yaml_file.dump(members), encoding="utf-8", newline="")
-    assert repr(plain(yaml_file.read(path, {}))) == repr(members)
+    assert repr(yaml_file.read(path, {}).data) == repr(members)
 
 
 @given(st.binary(max_size=60) | any_text.map(str.encode) | st.lists(tricky, max_size=8).map("\n".join).map(str.encode))
@@ -247,14 +272,9 @@ def test_any_file_is_read_or_refused_with_a_place(tmp_path_factory: pytest.TempP
     path.write_bytes(content)
     problems = ()
     try:
-        tree = yaml_file.read(path, {})
+        document = yaml_file.read(path, {})
     except ConfigError as error:
         problems = error.problems
     else:
-        assert isinstance(tree.value, dict)
+        assert isinstance(document.data, dict)
     assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in problems)
-
-
-def test_yaml_is_loaded_at_the_first_use() -> None:
-    code = "import sys, agents.config.yaml_file; sys.exit('yaml' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 
 from agents.agent import Agent
-from agents.config.nodes import ConfigError
+from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from agents.agent import Agent
-from agents.config.nodes import ConfigError
+from agents.config.errors import ConfigError
 from agents.mcp.client import Connection, Server, connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory

@@ -8,13 +8,12 @@ stage.requests[-1]                            # what was accepted
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from agents.agent import Agent
 from agents.assembly import Parts
-from agents.background import Background
 from agents.config.agent_config import AgentConfig
 from agents.events import Event, Stopped
 from agents.loop import Approve, Patience
@@ -48,9 +47,9 @@ def build(
 ) -> Agent:  # fmt: skip
     """As agents.assembly joins them, with tools that need no file."""
     clock = clock or HandClock()
-    of_memory, of_task = MemoryTools(clock), TaskTools()
     own = [each if isinstance(each, Tool) else Tool.of(each) for each in functions]
-    tools = [*of_memory.tools(), *own, *(of_task.tools() if task else ())]
+    definitions = [*MemoryTools.definitions(), *(tool.definition for tool in own)]
+    definitions += TaskTools.definitions() if task else []
     core = {"human": BlockSpec(limit_tokens=200), **({"plan": PLAN_BLOCK} if task else {})}
     with ExitStack() as opened:
         memory = opened.enter_context(
@@ -58,16 +57,14 @@ def build(
                 directory,
                 **{
                     "limits": Limits.for_window(window), "instructions": "Be brief.", "model": model.name,
-                    "tools": [tool.definition for tool in tools], "core": core, "embedder": None, "clock": clock,
+                    "tools": definitions, "core": core, "embedder": None, "clock": clock,
                     "count_tokens": model.count_tokens, **opening,
                 },
             )
         )  # fmt: skip
-        background = opened.enter_context(closing(Background(memory)))
-        of_memory.bind(memory)
-        of_task.bind(memory)
+        tools = [*MemoryTools(memory, clock).tools(), *own, *(TaskTools(memory).tools() if task else ())]
         meter = Meter(clock, limits or RunLimits(), PRICES)
-        parts = Parts(memory, model, tools, meter, opened.pop_all(), background)
+        parts = Parts(memory, model, tools, meter, opened.pop_all())
     return Agent(AgentConfig(name="agent"), parts, clock, approve, patience or Patience(wait=lambda _: None))
 
 

@@ -431,14 +431,11 @@ class Person:
         self.open()
 
     def open(self) -> None:
-        of_memory = MemoryTools(self.clock)
-        self.tools = {tool.name: tool for tool in of_memory.tools()}
-        definitions = [tool.definition for tool in self.tools.values()]
         self.memory = Memory.open(
             self.directory, core={"human": BlockSpec(description="who")}, limits=Limits.for_window(self.window),
-            instructions="Be brief.", embedder=None, clock=self.clock, tools=definitions, model="m",
+            instructions="Be brief.", embedder=None, clock=self.clock, tools=MemoryTools.definitions(), model="m",
         )  # fmt: skip
-        of_memory.bind(self.memory)
+        self.tools = {tool.name: tool for tool in MemoryTools(self.memory, self.clock).tools()}
 
     def restart(self) -> None:
         self.memory.close()

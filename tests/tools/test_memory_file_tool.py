@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agents.agent import Agent
-from agents.tools.memory_file_tool import MemoryFileTool
+from agents.tools.memory_file_tool import memory_file_tool
 from pager import Limits, Memory, markup
+from pager.memory_tool.files import DEFINITION
 from tests.standin import Reply, Standin, call
 from tests.support.stage import Stage, results, stage_in
 
@@ -79,11 +80,10 @@ def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage, tmp_path:
 @pytest.mark.parametrize("counts", [True, False])
 def test_the_window_holds_although_the_providers_definition_is_not_seen(tmp_path: Path, counts: bool) -> None:
     with stage_in(tmp_path, Standin(limit_tokens=9_000)) as stage:
-        tool = MemoryFileTool()
         limits = Limits.for_window(9_000, max_output_tokens=500)
         count = stage.model().count_tokens if counts else None
         with Memory.open(
-            tmp_path / "m", limits=limits, tools=[each.definition for each in tool.tools()], embedder=None, model="m",
+            tmp_path / "m", limits=limits, tools=[DEFINITION], embedder=None, model="m",
             count_tokens=count,
         ) as memory:  # fmt: skip
             for number in range(60):
@@ -94,6 +94,8 @@ def test_the_window_holds_although_the_providers_definition_is_not_seen(tmp_path
 
 
 def test_the_definition_stands_for_itself(tmp_path: Path) -> None:
-    (tool,) = MemoryFileTool().tools()
+    with Memory.open(tmp_path, tools=[DEFINITION], embedder=None) as memory:
+        tool = memory_file_tool(memory)
+    assert tool.definition == DEFINITION
     assert (tool.name, tool.memory, tool.idempotent) == ("memory", True, True)
     assert len(markup.HOW_MEMORY_FILES_WORK) < 1_400

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.memory_tools import MOST_HITS, MemoryTools
+from agents.tools.memory_tools import MAX_HITS, MemoryTools
 from pager import BlockSpec, Limits, Memory, NotFoundError, RejectedError
 from tests.support import HandClock
 
@@ -28,9 +28,7 @@ def memory(tmp_path: Path, clock: HandClock) -> Iterator[Memory]:
 
 @pytest.fixture
 def tools(memory: Memory, clock: HandClock) -> MemoryTools:
-    tools = MemoryTools(clock)
-    tools.bind(memory)
-    return tools
+    return MemoryTools(memory, clock)
 
 
 def test_archive_tells_the_id_and_what_it_supersedes(tools: MemoryTools, clock: HandClock) -> None:
@@ -94,7 +92,7 @@ def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> N
         (lambda tools: tools.core_append("rules", "x"), "read"),
         (lambda tools: tools.core_append("human", "word " * 80), "60"),
         (lambda tools: tools.core_replace("human", "nowhere", "x"), "nowhere"),
-        (lambda tools: tools.search_archive("x", limit=0), f"between 1 and {MOST_HITS}"),
+        (lambda tools: tools.search_archive("x", limit=0), f"between 1 and {MAX_HITS}"),
         (lambda tools: tools.search_recall("x", limit=99), "limit is 99"),
         (lambda tools: tools.search_recall("x", after="soon"), "soon"),
         (lambda tools: tools.page_out(), "page_out takes either page_id"),
@@ -118,5 +116,5 @@ def test_what_is_forgotten_no_longer_holds(tools: MemoryTools) -> None:
 def test_a_long_list_is_cut_and_says_so(tools: MemoryTools) -> None:
     for number in range(15):
         tools.archive(f"hat {number}: " + "a long story about it " * 40)
-    told = tools.search_archive("hat", limit=MOST_HITS)
+    told = tools.search_archive("hat", limit=MAX_HITS)
     assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly, or page_in by id.)")

@@ -12,7 +12,7 @@ import pytest
 from chromadb.utils import embedding_functions
 
 from pager import ChromaEmbedder, EmbedderUnavailableError, Memory, RejectedError
-from pager.vectors.chroma_embedder import EmbedderConfigError, check, is_secret
+from pager.vectors.chroma_embedder import EmbedderConfigError
 from tests.support import HandClock, Words
 
 LARGEST_CALL = 64
@@ -110,15 +110,15 @@ def shelf_at(address: str) -> ChromaEmbedder:
 
 
 def test_names_of_variables_are_no_secrets() -> None:
-    assert is_secret("api_key")
-    assert is_secret("default_headers")
-    assert not is_secret("api_key_env_var")
-    assert not is_secret("model_name")
+    assert ChromaEmbedder.is_secret("api_key")
+    assert ChromaEmbedder.is_secret("default_headers")
+    assert not ChromaEmbedder.is_secret("api_key_env_var")
+    assert not ChromaEmbedder.is_secret("model_name")
 
 
 def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
     with pytest.raises(EmbedderConfigError, match="no embedding function 'opnai'; did you mean 'openai'") as name:
-        check("opnai", {})
+        ChromaEmbedder.check("opnai", {})
     assert name.value.argument is None
     with pytest.raises(
         RejectedError, match="openai takes no argument 'modelname'; did you mean 'model_name'"
@@ -126,14 +126,14 @@ def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
         ChromaEmbedder("openai", {"modelname": "x"})
     assert argument.value.argument == "modelname"  # type: ignore[attr-defined]
     with pytest.raises(EmbedderConfigError, match="shelf needs more arguments: shelf"):
-        check("shelf", {})
+        ChromaEmbedder.check("shelf", {})
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"shelf"}))
 def test_every_function_of_chroma_can_be_asked_for(name: str) -> None:
     """What it then lacks here (a package, a key, an argument) it says; only what it is not is refused."""
     try:
-        check(name, {})
+        ChromaEmbedder.check(name, {})
     except EmbedderConfigError as refused:
         assert "needs more arguments" in str(refused)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.background import Background
+from agents.agent import BackgroundWork
 from pager import Memory, RejectedError, StorageError
 from pager.store import Store
 from pager.vectors.facts import STEP
@@ -180,7 +180,7 @@ def test_closing_an_agent_does_not_wait_for_it(tmp_path: Path) -> None:
     index = Slow(tmp_path)
     with memory_with(index, tmp_path) as memory:
         archive(memory, 1, BATCH)
-        background = Background(memory)
+        background = BackgroundWork(memory)
         background.wake()
         assert index.at_work.wait(30)
         background.close()

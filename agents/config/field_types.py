@@ -1,0 +1,81 @@
+"""The types of the values in a configuration.
+
+They are strict: a number is not read out of a text, unless the text is a variable (`${STEPS}`), which is always text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+
+from agents.config.variables import Expanded
+from pager.errors import RejectedError
+from pager.home import Home
+
+NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+BLOCK_NAME_PATTERN = "^[A-Za-z][A-Za-z0-9_-]{0,63}$"
+FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+URL_PATTERN = r"^https?://[^/\s]\S*$"
+
+
+def _check_name(text: str) -> str:
+    try:
+        Home(".").files(text)
+    except RejectedError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _check_version(number: int) -> int:
+    if number != 1:
+        raise ValueError(f"has to be 1, not {number}: this selfpager reads no other format.")
+    return number
+
+
+def _matching(pattern: str, advice: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text[:80]!r} is not allowed: {advice}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _from_variable(kind: type) -> BeforeValidator:
+    """Let a variable stand where a number or a truth value is wanted."""
+    adapter = TypeAdapter[Any](kind)
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, Expanded):
+            return value
+        try:
+            return adapter.validate_python(str(value))
+        except ValidationError:
+            return value  # the strict field says what is wrong
+
+    return BeforeValidator(read)
+
+
+def _pattern(pattern: str) -> Any:
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+Name = Annotated[str, AfterValidator(_check_name), _pattern(NAME_PATTERN)]
+BlockName = Annotated[
+    str,
+    _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64."),
+]
+Function = Annotated[
+    str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)
+]
+Url = Annotated[str, _matching(URL_PATTERN, "an address begins with http:// or https://."), _pattern(URL_PATTERN)]
+Text = Annotated[str, Field(min_length=1)]
+PositiveInt = Annotated[int, Field(gt=0), _from_variable(int)]
+Count = Annotated[int, Field(ge=0), _from_variable(int)]
+PositiveNumber = Annotated[float, Field(gt=0), _from_variable(float)]
+Price = Annotated[float, Field(ge=0), _from_variable(float)]
+Share = Annotated[float, Field(gt=0, le=1), _from_variable(float)]
+Version = Annotated[int, AfterValidator(_check_version), _from_variable(int), Field(json_schema_extra={"const": 1})]
+Flag = Annotated[bool, _from_variable(bool)]

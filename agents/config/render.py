@@ -1,0 +1,44 @@
+"""A configuration with every default filled in, as YAML that `load` reads again, or as JSON. Secrets are hidden."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from agents.config.agent_config import AgentConfig
+from agents.config.variables import escape
+from agents.config.yaml_file import dump
+from pager import ChromaEmbedder
+
+HIDDEN = "(hidden)"
+
+
+def render(config: AgentConfig) -> str:
+    """Return the configuration as YAML; a `${` in a text is escaped, so that reading expands nothing."""
+    return dump(_escape(_without_secrets(config)))
+
+
+def render_json(config: AgentConfig) -> str:
+    """Return the configuration as a line of JSON for programs, which expand nothing: `${` stays as it is."""
+    return json.dumps(_without_secrets(config), ensure_ascii=False) + "\n"
+
+
+def _without_secrets(config: AgentConfig) -> dict[str, Any]:
+    data = config.model_dump(mode="json", exclude_none=True)
+    if config.model.api_key:
+        data["model"]["api_key"] = HIDDEN
+    servers = [tool["mcp"] for tool in data["tools"] if "mcp" in tool]
+    for secrets in [server[key] for server in servers for key in ("env", "headers")]:
+        secrets.update(dict.fromkeys(secrets, HIDDEN))
+    if isinstance(data["archival"]["embedder"], dict):
+        arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
+        arguments.update({name: HIDDEN for name in arguments if ChromaEmbedder.is_secret(name)})
+    return data
+
+
+def _escape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _escape(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_escape(item) for item in cast("list[Any]", value)]
+    return escape(value) if isinstance(value, str) else value

@@ -1,0 +1,62 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agents.config.variables import Expanded, escape, expand
+
+pieces = st.sampled_from(["${", "$${", "}", "{", ":-", "A", "B", "${A}", "${B:-x}", "${Z}", "${Z:-}", "-", " ", "é"])
+texts = st.lists(pieces, max_size=8).map("".join) | st.text(max_size=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("${A}", "one"),
+        ("x${A}y${A}", "xoneyone"),
+        ("${EMPTY}", ""),
+        ("${EMPTY:-other}", "other"),  # as in the shell
+        ("${A:-other}", "one"),
+        ("${NONE:-other}", "other"),
+        ("${NONE:-}", ""),
+        ("${NONE:-a:-b $c}", "a:-b $c"),
+        ("${NONE:-two\nlines}", "two\nlines"),
+        ("${LIKE_ONE}", "${A}"),  # what comes out is not expanded again
+        ("$${A}", "${A}"),
+        ("$$${A}", "$${A}"),
+        ("$${A} ${A}", "${A} one"),
+        ("$A $ {A} $$ 5$", "$A $ {A} $$ 5$"),
+    ],
+)
+def test_expansions(text: str, expanded: str) -> None:
+    assert expand(text, {"A": "one", "EMPTY": "", "LIKE_ONE": "${A}"}) == (expanded, [])
+
+
+@pytest.mark.parametrize("text", ["${NONE}", "${NONE} ${NONE}"])
+def test_a_variable_that_is_not_set_is_named_once(text: str) -> None:
+    mistake = "the environment variable NONE is not set. Set it, or give a default: ${NONE:-...}."
+    assert expand(text, {}) == (text, [mistake])
+
+
+@pytest.mark.parametrize("text", ["${}", "${1A}", "${A", "${A:?no}", "${ A }", "${NONE:-${A}}"])
+def test_what_is_not_a_variable_is_told_the_forms(text: str) -> None:
+    forms = "Write ${VAR} or ${VAR:-default} (without braces in the default), or $${ for a plain ${."
+    assert expand(text, {"A": "one"}) == (text, [f"{text!r} is not a variable. {forms}"])
+
+
+@pytest.mark.parametrize("text", ["${A}", "${A:-x}"])
+def test_a_variable_that_is_not_utf_8_is_refused(text: str) -> None:
+    mistake = "the environment variable A is not valid UTF-8. Set it again."
+    assert expand(text, {"A": "gr\udcfcn"}) == (text, [mistake])
+
+
+def test_only_a_text_that_is_one_expansion_knows_its_source() -> None:
+    results = [expand(text, {"A": "7"})[0] for text in ["${A}", "${N:-5}", "$${A}", "${A} ", "${A}${A}", "A"]]
+    sources = [text.source if isinstance(text, Expanded) else None for text in results]
+    assert sources == ["${A}", "${N:-5}", None, None, None, None]
+
+
+@given(texts)
+@example("$${A}")
+@example("$$${")
+def test_what_is_escaped_comes_back(text: str) -> None:
+    assert expand(escape(text), {}) == (text, [])
