@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pager.conversation.replies import Carried
 from pager.prompt.state import PromptState
 from pager.store import Store
 from pager.store.rows import Step

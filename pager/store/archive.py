@@ -101,7 +101,7 @@ class ArchiveTable:
         return self._db.value("SELECT at FROM facts WHERE id = (SELECT max(id) FROM facts)")
 
     def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
-        """Return number, key and bytes of the facts that are true at a moment and whose key begins like this, by key."""
+        """Return number, key and bytes of the facts true at a moment whose key begins like this, by key."""
         sql = (
             "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
             f" WHERE f.key >= ?2 AND f.key < ?2 || char(0x10FFFF) AND {_TRUE_AT.format(at='?1')}"
