@@ -16,7 +16,7 @@ from pager.limits import Limits
 from pager.prompt.state import PromptState
 from pager.reader import MemoryReader
 from pager.store.rows import Asked, Part
-from pager.tokens import Counts
+from pager.types import Counts
 
 MOST_COLUMNS = 120
 

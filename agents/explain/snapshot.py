@@ -36,9 +36,8 @@ from pager.prompt import digest
 from pager.prompt.state import PromptState
 from pager.reader import MemoryReader
 from pager.store.rows import Step
-from pager.tokens import Counts
 from pager.tokens.counter import Counter
-from pager.types import Fact, FactUse, Json, Movement
+from pager.types import Counts, Fact, FactUse, Json, Movement
 
 FACTS = 5
 MOVEMENTS = 10

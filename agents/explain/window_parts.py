@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pager import blocks
 from pager.prompt.state import PromptState
 from pager.store.rows import Part
-from pager.tokens import Counts
 from pager.tokens.counter import Counter
+from pager.types import Counts
 
 # In the order of the prompt. What is left of usable is free.
 PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "turns")

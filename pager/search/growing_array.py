@@ -1,4 +1,4 @@
-"""Arrays that grow at their end, at a cost that goes with what is new and not with what is there."""
+"""An array that grows at its end at a cost that depends on what is new, not on what is there."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-class Growing:
-    """Rows of one kind. With `end` there is one more behind the last: what the index -1 finds."""
+class GrowingArray:
+    """Rows of one dtype. With `end`, one more element stands behind the last row: the one that index -1 finds."""
 
     def __init__(self, dtype: Any, *, width: tuple[int, ...] = (), end: float | None = None) -> None:
         import numpy as np
 
-        self._room: NDArray[Any] = np.empty((0, *width), dtype=dtype)
+        self._buffer: NDArray[Any] = np.empty((0, *width), dtype=dtype)
         self._end = end
         self._count = 0
         self.extend(np.empty((0, *width), dtype=dtype))
 
     def extend(self, rows: ArrayLike) -> None:
+        """Append rows. When the buffer is full it is copied into one of twice the size."""
         import numpy as np
 
-        fresh = np.asarray(rows, dtype=self._room.dtype)
+        fresh = np.asarray(rows, dtype=self._buffer.dtype)
         count = self._count + len(fresh)
         needed = count + (self._end is not None)
-        if needed > len(self._room):
-            room = np.empty((max(needed, 2 * len(self._room)), *self._room.shape[1:]), dtype=self._room.dtype)
-            room[: self._count] = self._room[: self._count]
-            self._room = room
-        self._room[self._count : count] = fresh
+        if needed > len(self._buffer):
+            buffer = np.empty((max(needed, 2 * len(self._buffer)), *self._buffer.shape[1:]), dtype=self._buffer.dtype)
+            buffer[: self._count] = self._buffer[: self._count]
+            self._buffer = buffer
+        self._buffer[self._count : count] = fresh
         self._count = count
         if self._end is not None:
-            self._room[count] = self._end
+            self._buffer[count] = self._end
 
     @property
     def rows(self) -> NDArray[Any]:
-        """All of them, as they are: what is written there is written here."""
-        return self._room[: self._count + (self._end is not None)]
+        """The rows (and `end`) as a view: what is written to it changes the array."""
+        return self._buffer[: self._count + (self._end is not None)]

@@ -1,12 +1,13 @@
-"""Which turns stand beside each other: every searchable part, its session, and what is known of it but its text.
+"""Which turns stand beside each other: a table of every searchable part, its session and its neighbours.
 
-What is said in a conversation is said across turns: the question names what the answer is about. So a part has its
+A conversation spreads what it says over several turns: the question names what the answer is about. So a part has
 neighbours, the parts before and after it in the same session. A session is what was said under one name (the
 conversation itself, what a program recorded for a `session`, what it recorded without). Where no name was given, a
-pause longer than `PAUSE` begins another one: what was said one day and what was said another are no neighbours.
+pause longer than `PAUSE` begins another session.
 
-It is made from the store, grows with it, and is made anew when something was undone or purged. Positions are the
-order in which the parts came; -1 is no part at all, and what leads to a part has a last element that stands for it.
+The table is read from the store, grows with it, and is read anew when something was undone or purged. A position is the
+place of a part in the order in which parts came; -1 is no part. Columns that are looked up by a neighbour's position
+have a last element that stands for -1.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pager.search.growing_array import Growing
+from pager.search.growing_array import GrowingArray
 from pager.store.rows import SaidMeta
 
 if TYPE_CHECKING:
@@ -22,157 +23,172 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Places = NDArray[np.int64]
+    Positions = NDArray[np.int64]
 
 PAUSE = 6 * 3600 * 1_000_000  # microseconds
-REACH = 4  # how many neighbours to each side lend their words
-DECAY = 0.75  # what a neighbour lends, for each step to it
+REACH = 4  # so many neighbours to each side lend their words
+DECAY = 0.75  # what a neighbour lends, for each step of distance
 BACKWARD = 0.9  # what is lent to turns before, against turns behind: an answer follows its question
-FULL = 10  # a longer neighbour, in words, lends so much less of each
-MANY = 16  # where more than one in so many is reached, looking at all is quicker than sorting
-Speaker = tuple[str, str | None]
+FULL_WORDS = 10  # a longer neighbour lends less of each word, in proportion
+SPARSE = 16  # if more than one part in so many is reached, looking at all of them is quicker than sorting
+Speaker = tuple[str, str | None]  # role and name
 
 
-class Sessions:
-    """Arrays by position. `lent` is how much a part lends of itself at no distance."""
+class TurnTable:
+    """Every searchable part, as columns by position."""
 
-    part: Places
-    step: Places
-    at: Places
-    speaker: Places
-    session: Places
-    before: Places
-    after: Places
-    length: Floats
-    lent: Floats
-    size: Floats  # its own length with what its neighbours lend it
-    around: Floats  # what they would lend it if each had one
+    part: Positions
+    step: Positions
+    at: Positions
+    speaker: Positions  # an index into `speakers`
+    session: Positions
+    before: Positions  # the neighbour before it
+    after: Positions
+    length: Floats  # in words
+    lends: Floats  # the share of its words that it lends to a neighbour, before `DECAY`
+    pooled_length: Floats  # its length with what its neighbours lend it
+    neighbourhood: Floats  # what its neighbours would lend it if each had a value of 1
 
     def __init__(self) -> None:
-        self.speakers: list[Speaker] = []  # role and name, in the order of their first words
-        self.first = self.last = 0  # the earliest and the latest moment
-        self.mean_size = 0.0
-        self._columns = {name: Growing("int64") for name in ("part", "step", "at", "speaker", "session")}
-        self._columns |= {name: Growing("int64", end=-1) for name in ("before", "after")}
-        self._columns |= {name: Growing("float64", end=0.0) for name in ("length", "lent", "size", "around")}
-        self._scratch = Growing("float64", end=0.0)  # zeros, but for a moment
-        self._latest: dict[tuple[bool, str | None], int] = {}  # of each name the position that came last
+        self.speakers: list[Speaker] = []  # in the order in which they first spoke
+        self.first_at: int = 0  # the earliest moment
+        self.last_at: int = 0  # the latest
+        self.mean_length = 0.0  # the mean of `pooled_length`
+        self._columns = {name: GrowingArray("int64") for name in ("part", "step", "at", "speaker", "session")}
+        self._columns |= {name: GrowingArray("int64", end=-1) for name in ("before", "after")}
+        floats = ("length", "lends", "pooled_length", "neighbourhood")
+        self._columns |= {name: GrowingArray("float64", end=0.0) for name in floats}
+        self._sums = GrowingArray("float64", end=0.0)  # zeros, except during `with_neighbours`
+        self._latest: dict[tuple[bool, str | None], int] = {}  # session name -> its last position
         self._speakers: dict[Speaker, int] = {}
-        self._count = 0
-        self._show()
+        self._session_count = 0
+        self._refresh_columns()
 
     def __len__(self) -> int:
         return len(self.part)
 
     @property
-    def newest(self) -> int:
+    def newest_part(self) -> int:
         """The part that came last; 0 for none."""
         return int(self.part[-1]) if len(self) else 0
 
-    def extend(self, told: Sequence[SaidMeta]) -> None:
-        """What was said since."""
+    def extend(self, rows: Sequence[SaidMeta]) -> None:
+        """Append parts that came since."""
         import numpy as np
 
-        if not told:
+        if not rows:
             return
         first = len(self)
-        before, session = self._placed(told, first)
-        at, length = [each.at for each in told], np.array([float(max(1, each.length)) for each in told])
+        before, session = self._link(rows, first)
+        at, length = [row.at for row in rows], np.array([float(max(1, row.length)) for row in rows])
         fresh: dict[str, Any] = {
-            "part": [each.part for each in told], "step": [each.step for each in told], "at": at, "session": session,
-            "speaker": [self._speakers.setdefault((each.role, each.name), len(self._speakers)) for each in told],
-            "before": before, "after": [-1] * len(told),
-            "length": length, "lent": np.minimum(1.0, FULL / length), "size": length, "around": np.zeros(len(told)),
-        }  # fmt: skip
+            "part": [row.part for row in rows],
+            "step": [row.step for row in rows],
+            "at": at,
+            "session": session,
+            "speaker": [self._speakers.setdefault((row.role, row.name), len(self._speakers)) for row in rows],
+            "before": before,
+            "after": [-1] * len(rows),
+            "length": length,
+            "lends": np.minimum(1.0, FULL_WORDS / length),
+            "pooled_length": length,
+            "neighbourhood": np.zeros(len(rows)),
+        }
         for name, column in self._columns.items():
             column.extend(fresh[name])
-        self._scratch.extend(np.zeros(len(told)))
-        self._show()
+        self._sums.extend(np.zeros(len(rows)))
+        self._refresh_columns()
         self.speakers = list(self._speakers)
-        self.first, self.last = min([*at, *([self.first] * bool(first))]), max([*at, *([self.last] * bool(first))])
-        known = np.flatnonzero(self.before[first:-1] >= 0) + first
-        self.after[self.before[known]] = known
-        self._measure(np.arange(first, len(self)))
+        self.first_at = min([*at, self.first_at]) if first else min(at)
+        self.last_at = max([*at, self.last_at]) if first else max(at)
+        linked = np.flatnonzero(self.before[first:-1] >= 0) + first
+        self.after[self.before[linked]] = linked
+        self._pool_lengths(np.arange(first, len(self)))
 
-    def _show(self) -> None:
+    def _refresh_columns(self) -> None:
         for name, column in self._columns.items():
             setattr(self, name, column.rows)
 
-    def _measure(self, fresh: Places) -> None:
-        """The sizes of new parts, and of those whose neighbours they are."""
+    def _link(self, rows: Sequence[SaidMeta], first: int) -> tuple[list[int], list[int]]:
+        """Return for each new part the position before it in its session, and its session."""
+        before: list[int] = []
+        session: list[int] = []
+        for position, row in enumerate(rows, start=first):
+            name = (row.kind == "record", row.session)
+            last = self._latest.get(name, -1)
+            at = -1 if last < 0 else int(self.at[last]) if last < first else rows[last - first].at
+            if last >= 0 and (row.session is not None or abs(row.at - at) <= PAUSE):
+                session.append(int(self.session[last]) if last < first else session[last - first])
+            else:
+                last = -1
+                session.append(self._session_count)
+                self._session_count += 1
+            before.append(last)
+            self._latest[name] = position
+        return before, session
+
+    def _pool_lengths(self, fresh: Positions) -> None:
+        """Set the pooled lengths of new parts, and of the parts that have them as neighbours."""
         import numpy as np
 
-        concerned = self._with_before(fresh)
-        reached, sizes = self.spread(lending := self._with_before(concerned), self.length[lending])
-        _, ones = self.spread(lending, np.ones(len(lending)))
-        old, places = int(fresh[0]), reached.searchsorted(concerned)
-        before = self.mean_size * old - float(self.size[concerned[concerned < old]].sum())
-        self.size[concerned], self.around[concerned] = sizes[places], ones[places] - 1
-        self.mean_size = (before + float(self.size[concerned].sum())) / len(self)
+        changed = self._and_before(fresh)
+        lenders = self._and_before(changed)
+        reached, lengths = self.with_neighbours(lenders, self.length[lenders])
+        _, ones = self.with_neighbours(lenders, np.ones(len(lenders)))
+        old, places = int(fresh[0]), reached.searchsorted(changed)
+        total = self.mean_length * old - float(self.pooled_length[changed[changed < old]].sum())
+        self.pooled_length[changed], self.neighbourhood[changed] = lengths[places], ones[places] - 1
+        self.mean_length = (total + float(self.pooled_length[changed].sum())) / len(self)
 
-    def _with_before(self, places: Places) -> Places:
-        """These and their neighbours before them, ascending."""
+    def _and_before(self, positions: Positions) -> Positions:
+        """Return these and their neighbours before them, ascending."""
         import numpy as np
 
-        found = [places]
+        found = [positions]
         for _ in range(REACH):
             found.append(self.before[found[-1]])
         return _distinct(np.concatenate(found))
 
-    def _placed(self, told: Sequence[SaidMeta], first: int) -> tuple[list[int], list[int]]:
-        """Of each part the position before it in its session, and the session."""
-        before: list[int] = []
-        session: list[int] = []
-        for place, each in enumerate(told, start=first):
-            name = (each.kind == "record", each.session)
-            last = self._latest.get(name, -1)
-            at = -1 if last < 0 else int(self.at[last]) if last < first else told[last - first].at
-            if last >= 0 and (each.session is not None or abs(each.at - at) <= PAUSE):
-                session.append(int(self.session[last]) if last < first else session[last - first])
-            else:
-                last = -1
-                session.append(self._count)
-                self._count += 1
-            before.append(last)
-            self._latest[name] = place
-        return before, session
-
-    def positions(self, parts: Places) -> Places:
-        """Where these parts are, -1 for one that is not here."""
+    def positions(self, parts: Positions) -> Positions:
+        """Return the positions of these parts, -1 for one that is not in the table."""
         import numpy as np
 
+        if not len(self):
+            return np.full(len(parts), -1)
         found = np.searchsorted(self.part, parts)
         found[found == len(self)] = -1
-        return np.where(self.part[found] == parts, found, -1) if len(self) else np.full(len(parts), -1)
+        return np.where(self.part[found] == parts, found, -1)
 
-    def spread(self, places: Places, values: Floats) -> tuple[Places, Floats]:
-        """The positions that get some of these values, ascending, and how much: each its own, and what its neighbours
-        lend it. No place may be named twice."""
+    def with_neighbours(self, positions: Positions, values: Floats) -> tuple[Positions, Floats]:
+        """Add to each value what neighbours lend; return the positions that get something, ascending, and how much.
+
+        No position may stand twice in `positions`.
+        """
         import numpy as np
 
-        found, lent = self._scratch.rows, values * self.lent[places]
-        found[places] = values
-        every = [places]
+        sums, lent = self._sums.rows, values * self.lends[positions]
+        sums[positions] = values
+        every = [positions]
         for link, worth in ((self.before, BACKWARD), (self.after, 1.0)):
-            reached = places
+            reached = positions
             for distance in range(1, REACH + 1):
                 reached = link[reached]
-                found[reached] += worth * DECAY**distance * lent
+                sums[reached] += worth * DECAY**distance * lent
                 every.append(reached)
-        found[-1] = 0.0
-        if len(every) * len(places) * MANY > len(self):
-            touched = np.flatnonzero(found != 0.0)  # of truth values, which takes a tenth of the time
+        sums[-1] = 0.0
+        if len(every) * len(positions) * SPARSE > len(self):
+            touched = np.flatnonzero(sums != 0.0)  # of truth values, which takes a tenth of the time
         else:
             touched = _distinct(np.concatenate(every))
-        given = found[touched]
-        found[touched] = 0.0
-        return touched, given
+        found = sums[touched]
+        sums[touched] = 0.0
+        return touched, found
 
 
-def _distinct(places: Places) -> Places:
-    """Each once, ascending, without the -1. `np.unique` asks a table for each, which takes ten times as long."""
+def _distinct(positions: Positions) -> Positions:
+    """Return each once, ascending, without -1. `np.unique` takes ten times as long: it asks a hash table for each."""
     import numpy as np
 
-    ordered = np.sort(places)
+    ordered = np.sort(positions)
     ordered = ordered[ordered.searchsorted(0) :]
     return ordered[np.diff(ordered, prepend=-1) > 0]

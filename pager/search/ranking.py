@@ -1,177 +1,180 @@
-"""How well each turn answers a question. Pure: arrays in, arrays out; every weight is here.
+"""How well each turn answers a question. Pure: arrays in, arrays out; every weight stands here.
 
-Words count as in BM25, with its usual constants. But a turn is taken for what it says together with its neighbours: its
-count of a word is its own and what they lend it (`pager.search.neighbours`), and so is its length. How rare a word is, its own
-turns say. Where other things speak for a turn, they count like a word that so many turns hold: the person of whom the
-question speaks is who said it, the time of which it speaks is when. Meaning is added with `MEANING` of the spread that
-words have in this search; a turn means what it says and, by `AROUND`, what its neighbours say.
+Words count as in BM25, with its usual constants. But a turn is read together with its neighbours: its count of a word
+is its own and what they lend it (`pager.search.neighbours`), and so is its length. How rare a word is, the turns' own
+words say. Other evidence counts like a word that as many turns hold: who spoke, if the question names them, and when,
+if the question names a time. Meaning is added with `MEANING` of the spread that the word scores have in this search; a
+turn means what it says and, by `AROUND`, what its neighbours say.
 
-The weights were chosen on one set of questions and judged on others: `make bench-retrieval` says on which.
+The weights were chosen on one set of questions and judged on others (`make bench-retrieval`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pager.search.neighbours import Sessions, Speaker
-from pager.search.words import folded
+from pager.search.neighbours import Speaker, TurnTable
+from pager.search.words import folded, rarity
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Places = NDArray[np.int64]
+    Positions = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b
 MEANING = 0.6
 AROUND = 0.5
-ALIKE = 1e-6  # a spread smaller than that is rounding
-_SPEAKS_OF = {"i": "user", "my": "user", "me": "user", "mine": "user", "you": "assistant", "your": "assistant"}
+NEGLIGIBLE = 1e-6  # a smaller spread is rounding
+_PRONOUNS = {"i": "user", "my": "user", "me": "user", "mine": "user", "you": "assistant", "your": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A word of the question: where it stands, and how often."""
+class _Term:
+    """A word of the question: the positions that hold it, and how often each does."""
 
     rarity: float
-    places: Places
+    positions: Positions
     counts: Floats
 
 
 @dataclass(slots=True)
 class Ranking:
-    """What speaks for each turn, by position. Only turns of the half-open span compete."""
+    """What speaks for each turn, by position. Only turns from `after` to before `before` (microseconds) compete."""
 
-    turns: Sessions
+    turns: TurnTable
     after: int | None = None
     before: int | None = None
-    within: Mask = field(init=False)
-    terms: list[Term] = field(default_factory=list[Term])
-    words: Floats = field(init=False)
+    competes: Mask = field(init=False)
+    terms: list[_Term] = field(default_factory=list[_Term])
+    words: Floats = field(init=False)  # with neighbours
     others: dict[str, Floats] = field(default_factory=dict[str, "Floats"])  # who, when, meaning
 
     def __post_init__(self) -> None:
         import numpy as np
 
-        self.within = np.ones(len(self.turns), dtype=np.bool_)
+        self.competes = np.ones(len(self.turns), dtype=np.bool_)
         if self.after is not None:
-            self.within &= self.turns.at >= self.after
+            self.competes &= self.turns.at >= self.after
         if self.before is not None:
-            self.within &= self.turns.at < self.before
+            self.competes &= self.turns.at < self.before
         self.words = np.zeros(len(self.turns))
 
-    # what speaks for a turn
+    # evidence
 
-    def add_word(self, parts: Places) -> None:
-        """A word of the question, by the parts that hold it, ascending, each as often as it does."""
+    def add_word(self, parts: Positions) -> None:
+        """Add a word of the question: the parts that hold it, ascending, each as often as it does."""
         import numpy as np
 
         starts = np.flatnonzero(np.diff(parts, prepend=0))  # ids begin with 1
-        held, counts = self.turns.positions(parts[starts]), np.diff(starts, append=len(parts)).astype(np.float64)
-        held, counts = held[held >= 0], counts[held >= 0]
-        if not len(held):
+        found = self.turns.positions(parts[starts])
+        counts = np.diff(starts, append=len(parts)).astype(np.float64)
+        found, counts = found[found >= 0], counts[found >= 0]
+        if not len(found):
             return
-        term = Term(rarity(len(held), len(self.turns)), held, counts)
+        term = _Term(rarity(len(found), len(self.turns)), found, counts)
         self.terms.append(term)
-        reached, given = self.turns.spread(held, counts)
-        self.words[reached] += given * (SATURATION + 1) / (given + self._norm(reached)) * term.rarity
+        reached, sums = self.turns.with_neighbours(found, counts)
+        self.words[reached] += sums * (SATURATION + 1) / (sums + self._norm(reached)) * term.rarity
 
-    def _norm(self, places: Any) -> Any:
-        return SATURATION * (1 - LENGTH + LENGTH * self.turns.size[places] / self.turns.mean_size)
+    def _norm(self, positions: Any) -> Any:
+        relative = self.turns.pooled_length[positions] / self.turns.mean_length
+        return SATURATION * (1 - LENGTH + LENGTH * relative)
 
     def add_speakers(self, question: str) -> None:
-        """Whoever the question names, or means by a pronoun, among those who speak in the same sessions."""
+        """Add whom the question names, or means by a pronoun, among those who speak in the same sessions."""
         import numpy as np
 
         turns, found, asked = self.turns, np.zeros(len(self.turns), dtype=np.float64), set(_words(question))
         for number, speaker in enumerate(turns.speakers):
-            if share := _named(speaker, asked):
+            if share := _named_share(speaker, asked):
                 own = turns.speaker == number
                 together = np.isin(turns.session, turns.session[own])
                 found[own] += share * rarity(int(own.sum()), int(together.sum()))
         self._add("who", found)
 
-    def add_spans(self, told: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
-        """The times of which the question speaks, half-open. What is only guessed counts no more than a word that
-        every other turn holds: it orders what is found, and brings up nothing."""
+    def add_spans(self, named: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
+        """Add the times that the question names, half-open, in microseconds.
+
+        A guessed one counts no more than a word that every other turn holds: it orders what is found by other evidence.
+        """
         import numpy as np
 
-        found, among = np.zeros(len(self.turns)), len(self.turns)
-        for spans, least in ((told, 0), (guessed, among // 2)):
-            inside = np.zeros(among, dtype=np.bool_)
+        found, count = np.zeros(len(self.turns)), len(self.turns)
+        for spans, least in ((named, 0), (guessed, count // 2)):
+            inside = np.zeros(count, dtype=np.bool_)
             for start, end in spans:
                 inside |= (self.turns.at >= start) & (self.turns.at < end)
-            if holding := int(inside.sum()):
-                found = np.maximum(found, np.where(inside, rarity(max(holding, least), among), 0.0))
+            if number := int(inside.sum()):
+                found = np.maximum(found, np.where(inside, rarity(max(number, least), count), 0.0))
         self._add("when", found)
 
-    def add_meaning(self, known: Places, cosines: Floats) -> None:
-        """How near turns are to the question, each with its neighbours; of one without a vector it says nothing, and
-        as a neighbour it is as near as the average."""
+    def add_meaning(self, positions: Positions, cosines: Floats) -> None:
+        """Add how near turns and their neighbours are to the question.
+
+        A turn without a vector gets nothing; as a neighbour it counts as near as the average.
+        """
         import numpy as np
 
         found, judged = np.zeros(len(self.turns)), np.zeros(len(self.turns), dtype=np.bool_)
-        judged[known] = self.within[known]
-        reached, near = self.turns.spread(known, cosines - cosines.mean())
-        found[reached] = near
-        found[known] -= (own := cosines - cosines.mean())
-        found *= AROUND / np.maximum(self.turns.around[:-1], ALIKE)
-        found[known] += own
-        if not judged.any() or (spread := float(found[judged].std())) < ALIKE:
+        judged[positions] = self.competes[positions]
+        own = cosines - cosines.mean()
+        reached, sums = self.turns.with_neighbours(positions, own)
+        found[reached] = sums
+        found[positions] -= own
+        found *= AROUND / np.maximum(self.turns.neighbourhood[:-1], NEGLIGIBLE)
+        found[positions] += own
+        if not judged.any() or (spread := float(found[judged].std())) < NEGLIGIBLE:
             return
-        of_words = float(self.words[self.within].std()) or 1.0
-        self._add("meaning", (found - found[judged].mean()) * judged * MEANING * of_words / spread)
+        word_spread = float(self.words[self.competes].std()) or 1.0
+        self._add("meaning", (found - found[judged].mean()) * judged * MEANING * word_spread / spread)
 
     def _add(self, name: str, values: Floats) -> None:
         if values.any():
             self.others[name] = values
 
-    # what comes of it
+    # results
 
     def best(self, limit: int) -> list[tuple[int, float]]:
-        """At least the `limit` best positions, if so many have anything to say for them, and their scores; of equal
-        ones the newest first."""
+        """Return the best positions with their scores, best first, of equal ones the newest first.
+
+        At least `limit` of them, if so many have anything to say for them, and all that equal the last.
+        """
         import numpy as np
 
         score = self.words + sum(self.others.values())
-        speaks = self.words > 0
+        is_found = self.words > 0
         for name in ("when", "meaning"):
             if name in self.others:
-                speaks |= self.others[name] > 0
-        found = np.flatnonzero(speaks & self.within)
+                is_found |= self.others[name] > 0
+        found = np.flatnonzero(is_found & self.competes)
         if len(found) > limit:
             least = np.partition(score[found], -limit)[-limit]
             found = found[score[found] >= least]
         order = np.lexsort((-found, -score[found]))
-        return [(int(place), float(score[place])) for place in found[order]]
+        return [(int(position), float(score[position])) for position in found[order]]
 
-    def parts(self, place: int) -> dict[str, float]:
-        """What a turn's score is made of. `words` are its own, `neighbours` what theirs add."""
-        own, norm = 0.0, float(self._norm(place))
+    def parts(self, position: int) -> dict[str, float]:
+        """Return what a turn's score adds up from: `words` are its own, `neighbours` what theirs add."""
+        own, norm = 0.0, float(self._norm(position))
         for term in self.terms:
-            at = int(term.places.searchsorted(place))
-            if at < len(term.places) and term.places[at] == place:
+            at = int(term.positions.searchsorted(position))
+            if at < len(term.positions) and term.positions[at] == position:
                 count = float(term.counts[at])
                 own += term.rarity * count * (SATURATION + 1) / (count + norm)
-        found = {"words": own, "neighbours": float(self.words[place]) - own}
-        found |= {name: float(values[place]) for name, values in self.others.items()}
-        return {name: value for name, value in found.items() if abs(value) > ALIKE}
+        found = {"words": own, "neighbours": float(self.words[position]) - own}
+        found |= {name: float(values[position]) for name, values in self.others.items()}
+        return {name: value for name, value in found.items() if abs(value) > NEGLIGIBLE}
 
 
-def rarity(holding: int, among: int) -> float:
-    """What it says that a turn is one of so many: much for few, next to nothing for all, never less than that."""
-    return math.log(1 + (among - holding + 0.5) / (holding + 0.5))
-
-
-def _named(speaker: Speaker, asked: set[str]) -> float:
-    """How much of a speaker's name is among the words of a question; all of it, if they speak of their role."""
+def _named_share(speaker: Speaker, asked: set[str]) -> float:
+    """Return which share of a speaker's name the question holds; 1 if it names their role."""
     role, name = speaker
-    if any(_SPEAKS_OF.get(word, word) in _words(role) for word in asked):
+    if any(_PRONOUNS.get(word, word) in _words(role) for word in asked):
         return 1.0
     of_name = _words(name or "")
     return sum(word in asked for word in of_name) / len(of_name) if of_name else 0.0

@@ -1,7 +1,7 @@
-"""Words of texts and questions: how the word index splits them, which of them say something, and where one stands.
+"""Words of texts and questions: how the word index splits them, which of them are telling, and how much.
 
-Texts are folded before they are indexed, and so are questions: one form for letters that look or mean the same, without
-accents and points; scripts that put no spaces between words in pieces of one and two letters; each emoji as a word.
+Texts are folded before they are indexed, and so are questions. Letters that look or mean the same get one form without
+accents and points. Scripts without spaces between words come in pieces of one and two letters. Each emoji is a word.
 
     >>> folded("Stra\u00dfe \uff21\uff22 \u6771\u4eac\u90fd"), words("Where is the STRASSE?")
     ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
@@ -10,11 +10,13 @@ accents and points; scripts that put no spaces between words in pieces of one an
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+from statistics import pstdev
 
 from pager.blocks import text_of
 from pager.store import Store
@@ -41,7 +43,8 @@ _STROKED = str.maketrans(
     {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
 )
 MOST_WORDS = 256  # a question may be a page long
-# Words that nearly every text holds: they cost time and say nothing, unless a question has no others.
+NEGLIGIBLE = 1e-4  # a smaller spread is rounding, or of words that half of the texts hold: BM25 gives those a millionth
+# Words that nearly every text holds. They cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -53,7 +56,7 @@ _COMMON = frozenset(
         """,
     )
 )
-# What people say without speaking of anything: no fact helps to answer it.
+# Words of small talk: no fact helps to answer it.
 _SMALL_TALK = frozenset(
     re.findall(
         r"\w+",
@@ -67,46 +70,45 @@ _SMALL_TALK = frozenset(
 
 
 def folded(text: str) -> str:
-    """The text as its words are indexed."""
+    """Return a text in the form in which its words are indexed."""
     if text.isascii():
         return text.lower()
     return _PICTURE.sub(lambda picture: f" picture{ord(picture[0])} ", _UNSPACED.sub(_in_pieces, _plain(text)))
 
 
 def _plain(text: str) -> str:
-    # Marks go before the case does: one of them has a letter for its lower case. What stays is joined again.
+    # Marks go before the case does: one of them has a letter for its lower case. What stays is composed again.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
 
 
 def _in_pieces(run: re.Match[str]) -> str:
-    """Each letter, and every two that stand beside each other. Without vowel signs: the index parts words at them."""
+    """Return each letter and each pair of neighbours, without vowel signs: the index splits words at them."""
     letters = [letter for letter in run[0] if not unicodedata.category(letter).startswith("M")]
     pairs = (one + other for one, other in pairwise(letters))
     return f" {' '.join([*letters, *pairs])} "
 
 
 def words(text: str) -> list[str]:
-    """The distinct words of a text, without the common ones where there are others."""
+    """Return the distinct words of a text, without the common ones if there are others."""
     found = list(dict.fromkeys(_WORD.findall(folded(text).replace("\0", " "))))
-    common = _written(_COMMON, text)
-    telling = [word for word in found if word not in common]
-    return (telling or found)[:MOST_WORDS]
+    common = _unmarked(_COMMON, text)
+    return ([word for word in found if word not in common] or found)[:MOST_WORDS]
 
 
 def telling_words(text: str) -> list[str]:
-    """The words that say what a message is about; none for a greeting."""
-    empty = _written(_COMMON | _SMALL_TALK, text)
+    """Return the words that say what a message is about; none for a greeting."""
+    empty = _unmarked(_COMMON | _SMALL_TALK, text)
     return [word for word in words(text) if word not in empty]
 
 
-def _written(known: frozenset[str], text: str) -> frozenset[str]:
-    """Those that the text holds with no mark on them: French tea, "th\u00e9", is no article."""
-    return known.intersection(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+def _unmarked(listed: frozenset[str], text: str) -> frozenset[str]:
+    """Return the listed words that a text holds without a mark on them: French "th\u00e9" (tea) is no article."""
+    return listed.intersection(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
-    """The piece of a long text around the first place where one of these words stands."""
+    """Return the piece of a long text around the first of these words."""
     if len(text) <= characters:
         return text
     start = max(0, _first_place(text, asked) - characters // 4)
@@ -115,7 +117,7 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
 
 
 def _first_place(text: str, asked: Sequence[str]) -> int:
-    """Where in the text the first of these words stands, which have the form that the index gives them."""
+    """Return where the first of these folded words stands in a text."""
     forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
     searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
     place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
@@ -124,12 +126,43 @@ def _first_place(text: str, asked: Sequence[str]) -> int:
     return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)
 
 
+# scores
+
+
+def rarity(count: int, total: int) -> float:
+    """Return the weight of a word that `count` of `total` texts hold (BM25's): high for few, near zero for all."""
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
+
+
+def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
+    """Add two scores, each in units of its own spread; best first, of equal ones the higher id.
+
+    A side that does not know an id gives it the least: of words nothing, of meaning what the farthest one has.
+    """
+    found = sorted({*by_words, *by_meaning}, reverse=True)
+    totals = dict.fromkeys(found, 0.0)
+    # A word that half of them hold has no rarity left; it counts by the share of those that do not hold it.
+    without = max(1 - len(by_words) / max(len(found), 1), NEGLIGIBLE)
+    farthest = min(by_meaning.values(), default=0.0)
+    for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
+        values = [scores.get(each, least) for each in found]
+        spread = pstdev(values) if len(values) > 1 else 0.0
+        weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
+        for each, value in zip(found, values, strict=True):
+            totals[each] += (value - least) * weight
+    return sorted(totals.items(), key=lambda each: -each[1])
+
+
+# the word index
+
+
 def index_text(text: str, name: str | None = None) -> str:
-    """What is indexed for a text: the name of who said it is one of its words."""
+    """Return what is indexed for a text. The name of the speaker is one of its words."""
     return folded(f"{name} {text}" if name else text)
 
 
 def rebuild_index(store: Store) -> None:
+    """Index the words of every fact and every searchable part again."""
     with store.transaction():
         store.maintenance.clear_words()
         for part, name, block in store.maintenance.said_for_words():

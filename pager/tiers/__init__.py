@@ -23,10 +23,10 @@ from pager.tokens.counter import Window
 from pager.types import Fact, read_page_id
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
 from pager.vectors.embedding import Embedding
-from pager.vectors.facts import Meaning
+from pager.vectors.facts import FactVectors
 from pager.vectors.index import VectorIndex
 from pager.vectors.indexing import Indexing, StoredVectors
-from pager.vectors.turns import SaidMeaning
+from pager.vectors.turns import TurnVectors
 
 EmbedderChoice = Embedder | Literal["default"] | None
 
@@ -55,7 +55,7 @@ class Tiers:
         """Join the tiers. A writer gives an index, or the directory for Chroma's. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
         facts = _meaning_of_facts(store, clock, embedder, index, index_directory)
-        turns = SaidMeaning(store, facts.embedding) if facts else None
+        turns = TurnVectors(store, facts.embedding) if facts else None
         return cls(
             store=store,
             core=Core(store, clock, window.limits.core_tokens),
@@ -68,7 +68,7 @@ class Tiers:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""
         self.recall.forget()
         if self.archive.meaning:
-            self.archive.meaning.forget()
+            self.archive.meaning.reset()
 
     def fact(self, page_id: str) -> Fact:
         kind, number = read_page_id(page_id)
@@ -85,7 +85,7 @@ def is_embedder(value: Any) -> bool:
 
 def _meaning_of_facts(
     store: Store, clock: Clock, choice: EmbedderChoice, index: VectorIndex | None, index_directory: Path | None
-) -> Meaning | None:
+) -> FactVectors | None:
     if choice is None:
         return None
     try:
@@ -102,4 +102,4 @@ def _meaning_of_facts(
         source = StoredVectors(lambda: Store(path, clock, read_only=True), embedder)
         index = ChromaIndex(index_directory, source)
     embedding = Embedding(store, store.ledger, embedder, clock)
-    return Meaning(store, embedding, Indexing(store, embedding, index) if index else None)
+    return FactVectors(store, embedding, Indexing(store, embedding, index) if index else None)

@@ -15,14 +15,13 @@ from pager.arguments import one_form, text_of_person, text_or_none, whole_number
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
-from pager.search.scores import fused
-from pager.search.words import excerpt, index_text, words
+from pager.search.words import excerpt, fuse, index_text, words
 from pager.store import Store
 from pager.store.rows import ALWAYS, Span
 from pager.tiers.pages import Pages
 from pager.types import Fact, Hit, number_of, read_page_id
-from pager.vectors.embedding import owe_vector
-from pager.vectors.facts import Meaning
+from pager.vectors.embedding import mark_unembedded
+from pager.vectors.facts import FactVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +53,7 @@ class _Filter(NamedTuple):
 class Archive:
     """Stores facts, ends them, and finds them."""
 
-    def __init__(self, store: Store, clock: Clock, pages: Pages, meaning: Meaning | None) -> None:
+    def __init__(self, store: Store, clock: Clock, pages: Pages, meaning: FactVectors | None) -> None:
         self._store = store
         self._clock = clock
         self._pages = pages
@@ -83,7 +82,7 @@ class Archive:
             if self.meaning and vector is not None:
                 self.meaning.store(number, vector)
             else:
-                owe_vector(self._store)
+                mark_unembedded(self._store)
             # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
             self._store.archive.index_words(number, index_text(text))
         return fact
@@ -223,7 +222,7 @@ class Archive:
         hits, missed = found[:limit], found[limit:]
         given = {"as_of": as_of, "after": after, "before": before}
         detail: dict[str, object] = {name: str(value) for name, value in given.items() if value is not None}
-        detail |= {"tags": list(tags), "without_meaning": self.meaning.embedding.missing if self.meaning else None}
+        detail |= {"tags": list(tags), "without_meaning": self.meaning.embedding.failure if self.meaning else None}
         with self._store.transaction(durable=False):
             self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
             self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
@@ -258,7 +257,7 @@ class Archive:
             return []  # an empty archive loads no embedder
         terms = words(query)
         by_words, by_meaning = self._candidates(query, terms, wanted, limit)
-        best = fused(by_words, by_meaning)[:limit]
+        best = fuse(by_words, by_meaning)[:limit]
         facts = self._store.archive.facts([number for number, _ in best])
         hits: list[Hit] = []
         for number, score in best:
@@ -275,26 +274,28 @@ class Archive:
         matched = self._store.archive.match(terms, max(WORD_CANDIDATES, most), *wanted) if terms else []
         by_words, first = dict(matched), [number for number, _ in matched[:most]]
         vector = None
-        if self.meaning is not None and query.strip() and self.meaning.embedding.settle_first():
+        if self.meaning is not None and query.strip() and self.meaning.embedding.prepare_search():
             vector = self.meaning.embedding.embed(query)
         if self.meaning is None or vector is None:
             return {number: by_words[number] for number in first}, {}
         near = [number for number, _ in self._by_meaning(self.meaning, vector, wanted, limit)]
-        by_meaning = dict(self.meaning.among([*near, *first], vector))  # all of them to the last digit
+        by_meaning = dict(self.meaning.cosines_of([*near, *first], vector))  # all of them to the last digit
         scored = {*first, *by_meaning}
         return {number: score for number, score in by_words.items() if number in scored}, by_meaning
 
-    def _by_meaning(self, meaning: Meaning, vector: Vectors, wanted: _Filter, limit: int) -> list[tuple[int, float]]:
+    def _by_meaning(
+        self, meaning: FactVectors, vector: Vectors, wanted: _Filter, limit: int
+    ) -> list[tuple[int, float]]:
         count = most = max(CANDIDATES, limit)
         narrow = wanted.is_narrow
         newest = self._store.archive.newest_of(wanted.tags, wanted.at, MAX_EXACT, wanted.stored) if narrow else []
-        exact = meaning.among(newest, vector)
+        exact = meaning.cosines_of(newest, vector)
         if narrow and len(newest) < MAX_EXACT:
             return exact[:most]
         # What so many facts fit is not rare, so a few times as many of the nearest hold the hits. Where they do not,
         # four times as many are fetched, up to all there are: none that is nearer than the last hit is missed.
         while True:
-            near = meaning.near(vector, count)
+            near = meaning.nearest(vector, count)
             valid = self._store.archive.true_at([number for number, _ in near], *wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 both = {**dict(exact), **{number: score for number, score in near if number in valid}}
@@ -307,7 +308,7 @@ class Archive:
         ids, vectors = self._store.archive.vectors([number])
         if self.meaning is None or not ids or limit < 1:
             return []
-        near = dict(self.meaning.near(vectors[0], 2 * limit + 1))
+        near = dict(self.meaning.nearest(vectors[0], 2 * limit + 1))
         close = {found: cosine for found, cosine in near.items() if found != number and cosine >= SIMILAR}
         valid = self._store.archive.true_at(list(close), to_micros(self.present()), ())
         facts = self._store.archive.facts(sorted(valid))

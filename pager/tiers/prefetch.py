@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pager import markup, tokens
 from pager.arguments import whole_number
 from pager.errors import RejectedError
-from pager.search.ranking import rarity
-from pager.search.words import excerpt, folded, telling_words, words
+from pager.search.words import excerpt, folded, rarity, telling_words, words
 from pager.store import Store
 from pager.tiers.archive import Archive
 from pager.types import Hit
@@ -76,7 +75,9 @@ def _relevant(hits: Sequence[Hit], message: str, telling: Sequence[str], store: 
     facts, holding = store.archive.count_searchable(), store.archive.count_holding(asked)
     weights = {term: rarity(holding[term], facts) for term in asked}
     total = sum(weights.values()) or 1.0
-    by_chance = archive.meaning.embedding.chance(message) if archive.meaning and "meaning" in hits[0].parts else None
+    by_chance = (
+        archive.meaning.embedding.chance_cosine(message) if archive.meaning and "meaning" in hits[0].parts else None
+    )
     relevant: list[Hit] = []
     for hit, terms in zip(hits, texts, strict=True):
         coverage = sum(weights.get(term, 0.0) for term in terms) / total

@@ -2,7 +2,7 @@
 words and its neighbours' words, by what it means, by who said it and when.
 
 Words alone find well; an embedder adds to it. The index of words holds every part, and what a search needs beside it
-(`Sessions`, the vectors) is read from the store once and then grows with it.
+(`TurnTable`, the vectors) is read from the store once and then grows with it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
 from pager.errors import RejectedError
 from pager.search import dates
-from pager.search.neighbours import Sessions
+from pager.search.neighbours import TurnTable
 from pager.search.ranking import Ranking
 from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import Said
 from pager.types import Hit, Json
-from pager.vectors.turns import SaidMeaning
+from pager.vectors.turns import TurnVectors
 
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
@@ -30,11 +30,11 @@ OLDEST_YEARS = 30  # "in May" means any May of the last so many years
 
 
 class Recall:
-    def __init__(self, store: Store, clock: Clock, meaning: SaidMeaning | None) -> None:
+    def __init__(self, store: Store, clock: Clock, meaning: TurnVectors | None) -> None:
         self._store = store
         self._clock = clock
         self.meaning = meaning
-        self._turns: Sessions | None = None
+        self._turns: TurnTable | None = None
         self._purges: str | None = None
         self._is_undoable = False  # what is known of the turns was read within a transaction that goes on
         store.when_rolled_back(self.forget_undone)
@@ -43,7 +43,7 @@ class Recall:
         """Something was cut off, purged or made anew: what is known of the turns is read again."""
         self._turns, self._is_undoable = None, False
         if self.meaning:
-            self.meaning.forget()
+            self.meaning.reset()
 
     def forget_undone(self) -> None:
         """A transaction was undone. What was read before it stands."""
@@ -94,7 +94,7 @@ class Recall:
         found = self.find(query, limit=limit + more, after=after, before=before)
         hits, missed = found[:limit], found[limit:]
         span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
-        if self.meaning and (why := self.meaning.embedding.missing):
+        if self.meaning and (why := self.meaning.embedding.failure):
             span["without_meaning"] = why
         with self._store.transaction(durable=False):
             self._store.ledger.write_search("recall", str(clean(query)), hits, actor, missed=missed, **span)
@@ -123,16 +123,16 @@ class Recall:
             newest.setdefault(said.step, said)
         return list(newest.values())[:limit]
 
-    def _known_turns(self) -> Sessions:
+    def _known_turns(self) -> TurnTable:
         """All turns, up to the newest."""
         purges = self._store.settings.get("purges")
         if self._turns is None or purges != self._purges:
             self.forget()
-            self._turns, self._purges = Sessions(), purges
+            self._turns, self._purges = TurnTable(), purges
         if self._store.in_transaction:
             self._is_undoable = True
             self._store.after_commit(self._know)
-        self._turns.extend(self._store.said.told(self._turns.newest))
+        self._turns.extend(self._store.said.told(self._turns.newest_part))
         return self._turns
 
     def _ranked(self, query: str, asked: list[str], ranking: Ranking) -> Ranking:
@@ -140,7 +140,7 @@ class Recall:
         self._add_words(ranking, asked)
         ranking.add_speakers(query)
         ranking.add_spans(self._named_times(query, ranking.turns), self._around_event(query, ranking.turns))
-        if self.meaning and (near := self.meaning.near(query, ranking.turns)):
+        if self.meaning and (near := self.meaning.nearness(query, ranking.turns)):
             ranking.add_meaning(*near)
         return ranking
 
@@ -148,17 +148,17 @@ class Recall:
         for term in self._store.said.terms([" ".join(asked)])[0]:
             ranking.add_word(self._store.said.places(term))
 
-    def _named_times(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
+    def _named_times(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
-        first = from_micros(turns.first, zone).year
-        newest = from_micros(turns.last, zone).date()
+        first = from_micros(turns.first_at, zone).year
+        newest = from_micros(turns.last_at, zone).date()
         last = max(today.year, newest.year)
         people = {word for _, name in turns.speakers for word in (name or "").lower().split()}
         spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest, people)
         told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
         return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
 
-    def _around_event(self, query: str, turns: Sessions) -> list[tuple[int, int]]:
+    def _around_event(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:
         """Before the move: before what speaks most clearly of a move."""
         asked = dates.event(query)
         if asked is None:
@@ -170,7 +170,7 @@ class Recall:
         if not found:
             return []
         at = int(turns.at[found[0][0]])
-        return [(turns.first, at) if side == "before" else (at, turns.last + 1)]
+        return [(turns.first_at, at) if side == "before" else (at, turns.last_at + 1)]
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), asked)

@@ -1,13 +1,13 @@
-"""How large a text is for a model whose tokenizer we do not have, learned from what its responses say.
+"""Estimates tokens for a model whose tokenizer is not at hand, from the usage that its responses report.
 
-tiktoken's counts, by kind of text, times one ratio per kind. The ratios start pessimistic (more than any tokenizer
-seen so far) and move to what responses show: a least-squares fit in which the start weighs like a few hundred
-tokens, so a kind that was never seen stays pessimistic. The margin grows with the shortfalls seen.
+An estimate is tiktoken's counts by kind of text, times one ratio per kind. The ratios start pessimistic (above every
+tokenizer seen so far) and move to what responses show. They are a least-squares fit in which the start weighs like a
+few hundred tokens, so a kind that was never seen stays pessimistic. The margin grows with the shortfalls seen.
 
     >>> counter = Counter()
     >>> counter.estimate(Counts(words=1000)).tokens
     1600
-    >>> told = [counter.learn(Counts(words=1000), 1200) for _ in range(20)]
+    >>> learned = [counter.learn(Counts(words=1000), 1200) for _ in range(20)]
     >>> 1195 <= counter.estimate(Counts(words=1000)).tokens <= 1230
     True
 """
@@ -34,7 +34,7 @@ START_WEIGHT = 5.0
 FORGET = 0.98
 MEDIA = KINDS - 1
 MOSTLY = 0.3  # from this share on a surprise is blamed on images and documents
-# What is known of an image's size holds; that others, which nobody saw, were smaller than thought says nothing of it.
+# An image counts by its known size. That other images were smaller than estimated must not shrink it.
 BOUNDS = ((0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.9, 4.0))
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
@@ -53,14 +53,14 @@ class Estimate(NamedTuple):
 
 
 class Counter:
-    """Ratios of one model. `state()` is what has to be kept; the same state gives the same estimates."""
+    """The ratios of one model. A counter made from `state()` gives the same estimates."""
 
     def __init__(self, state: str | None = None) -> None:
-        known: dict[str, Any] = json.loads(state) if state else {}
-        self._seen: int = known.get("seen", 0)
-        self._shortfalls: list[float] = known.get("shortfalls") or [0.05**2, 0.05**2]  # of text, of media
-        self._products: list[list[float]] = known.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
-        self._targets: list[float] = known.get("targets") or [0.0] * KINDS
+        loaded: dict[str, Any] = json.loads(state) if state else {}
+        self._seen: int = loaded.get("seen", 0)
+        self._shortfalls: list[float] = loaded.get("shortfalls") or [0.05**2, 0.05**2]  # of text, of media
+        self._products: list[list[float]] = loaded.get("products") or [[0.0] * KINDS for _ in range(KINDS)]
+        self._targets: list[float] = loaded.get("targets") or [0.0] * KINDS
         if {len(row) for row in (*self._products, self._products, self._targets)} != {KINDS}:
             raise StorageError("the learned ratios in pager.db have another shape. Restore a backup of its directory.")
         self.ratios: tuple[float, ...] = START
@@ -68,6 +68,7 @@ class Counter:
         self._fit()
 
     def state(self) -> str:
+        """Return what was learned, as JSON."""
         return json.dumps(
             {
                 "seen": self._seen,
@@ -79,11 +80,13 @@ class Counter:
 
     @property
     def learned(self) -> bool:
+        """True if any response was learned from."""
         return self._seen > 0
 
     def estimate(self, counts: Counts) -> Estimate:
+        """Return the tokens of these counts, and how many more there may be."""
         tokens = sum(map(mul, self.ratios, counts))
-        # Kinds that came together are not told apart yet: their sum is known, and each of them may be more.
+        # Of kinds that only came together the sum is known, but not the share of each: any of them may be more.
         unsure = math.sqrt(
             max(0.0, sum(x * sum(map(mul, row, counts)) for x, row in zip(counts, self._doubt, strict=True)))
         )
@@ -94,10 +97,11 @@ class Counter:
         return Estimate(math.ceil(tokens), math.ceil(margin))
 
     def tokens(self, counts: Counts) -> int:
+        """Return the tokens of these counts, without a margin."""
         return math.ceil(sum(map(mul, self.ratios, counts)))
 
     def learn(self, counts: Counts, true_tokens: int) -> bool:
-        """A response said that text of these counts was `true_tokens`; whether it is believed, and told anything."""
+        """Learn that text of these counts had `true_tokens`. Return False if that is implausible or says too little."""
         total = counts.total
         if total < LEAST_TELLING or not PLAUSIBLE[0] * total <= true_tokens <= PLAUSIBLE[1] * total:
             return False
@@ -117,13 +121,13 @@ class Counter:
         return True
 
     def _fit(self) -> None:
-        """Least squares, with the start as what was known before; it weighs less where the truth may be far away."""
+        """Fit the ratios by least squares. The start is the prior; where it may be far off, it weighs less."""
         prior = [START_WEIGHT / (spread * spread) for spread in SPREAD]
         matrix = [
             [value + (prior[i] if i == j else 0.0) for j, value in enumerate(row)]
             for i, row in enumerate(self._products)
         ]
-        right = [target + known * start for target, known, start in zip(self._targets, prior, START, strict=True)]
+        right = [target + weight * start for target, weight, start in zip(self._targets, prior, START, strict=True)]
         self.ratios = tuple(map(_within, _solve(matrix, right), BOUNDS))
         unit = [[START_WEIGHT if i == j else 0.0 for j in range(KINDS)] for i in range(KINDS)]
         self._doubt = [_solve(matrix, column) for column in unit]
@@ -134,7 +138,7 @@ def _within(ratio: float, bounds: tuple[float, float]) -> float:
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """A small symmetric positive definite system, by elimination; its diagonal is never near zero."""
+    """Solve a small symmetric positive definite system by elimination; its diagonal is never near zero."""
     size = len(right)
     matrix, right = [list(row) for row in matrix], list(right)
     for pivot in range(size):

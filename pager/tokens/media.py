@@ -1,6 +1,6 @@
-"""How many tokens an image or a document is likely to be. Pure; the counter's ratio for media corrects it.
+"""Estimates the tokens of images and documents. Pure; the counter's ratio for media corrects it.
 
-Images count by their size (a token for about 750 pixels), documents by their pages. What cannot be looked into
+Images count by their size (a token for about 750 pixels), documents by their pages. An image whose size cannot be read
 counts as a large one.
 """
 
@@ -18,12 +18,13 @@ PIXELS_PER_TOKEN = 750
 LARGE_IMAGE_TOKENS = 4784  # the most that any model so far makes of one image
 PAGE_TOKENS = 2500
 BYTES_PER_HIDDEN_PAGE = 20_000
-UNSEEN_DOCUMENT_PAGES = 2  # by address or file id: where the provider counts, it is asked
+UNSEEN_DOCUMENT_PAGES = 2  # of one that is named by its address or file id
 _PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def tokens(block: Json) -> int:
+    """Return the estimated tokens of an image or a document block."""
     source = cast(Json, block.get("source") or {})
     data = _bytes(source)
     if block.get("type") == "image":

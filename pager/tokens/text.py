@@ -1,10 +1,9 @@
-"""How many tokens a text has for tiktoken's o200k_base, by kind of text. The only module that knows tiktoken.
+"""Counts the tokens of a text for tiktoken's o200k_base, by kind of text. The only module that imports tiktoken.
 
-The table comes with the project and is loaded at the first count (a tenth of a second); there is no network.
-Any string is counted, as plain text: `<|endoftext|>` is seven tokens, a lone surrogate counts as the U+FFFD it
-will be sent as, ten million spaces are a number like any other. Long texts are encoded in pieces, cut where
-tiktoken cuts as well; only a run of 15,000 characters without a space is cut inside, where a count may be off by
-a token or so per cut.
+The table is part of the package and is loaded at the first count, in a tenth of a second. Any string is counted, as
+plain text: `<|endoftext|>` is seven tokens, and a lone surrogate counts as the U+FFFD that is sent for it. Long texts
+are encoded in pieces, cut where tiktoken cuts as well. Only a run of 15,000 characters without a space is cut inside;
+there a count may be off by about a token per cut.
 
     >>> count("Call 0800 123, please!")
     Counts(words=2, digits=3, other=0, code=4, media=0)
@@ -54,6 +53,7 @@ PATTERN = "|".join(
 
 
 def count(text: str) -> Counts:
+    """Return the tokens of a text by kind."""
     frequencies: Counter[int] = Counter()
     for start, end in _pieces(text):
         frequencies.update(_encode(text[start:end]))
@@ -67,12 +67,12 @@ def count(text: str) -> Counts:
 
 
 def total(text: str) -> int:
-    """Return how many tokens tiktoken counts in a text."""
+    """Return the number of tokens of a text."""
     return sum(len(_encode(text[start:end])) for start, end in _pieces(text))
 
 
 def exceeds(text: str, limit_tokens: int) -> bool:
-    """`total(text) > limit_tokens`, without reading on once that is sure."""
+    """Return `total(text) > limit_tokens`, reading no more of the text than that takes."""
     if len(text) > LONGEST_TOKEN_BYTES * limit_tokens:
         return limit_tokens < 0 or bool(text)
     if upper_bound(text) <= limit_tokens:
@@ -86,8 +86,10 @@ def exceeds(text: str, limit_tokens: int) -> bool:
 
 
 def head(text: str, limit_tokens: int) -> str:
-    """As many whole tokens from the beginning as the limit allows, or a few characters less where that would part
-    what belongs together (a letter and its accents, a composed emoji)."""
+    """Return as many whole tokens from the beginning as the limit allows.
+
+    A few characters less, where that would split a letter from its accents, or a composed emoji.
+    """
     if limit_tokens <= 0:
         return ""
     window = text[: LONGEST_TOKEN_BYTES * limit_tokens + 1]
@@ -102,7 +104,7 @@ def head(text: str, limit_tokens: int) -> str:
 
 
 def tail(text: str, limit_tokens: int) -> str:
-    """The same from the end."""
+    """Return as many whole tokens from the end as the limit allows; see `head`."""
     if limit_tokens <= 0:
         return ""
     if not exceeds(text, limit_tokens):
@@ -125,12 +127,12 @@ def tail(text: str, limit_tokens: int) -> str:
 
 
 def upper_bound(text: str) -> int:
-    """No tokenizer gives more: one token per byte of UTF-8. Loads nothing."""
+    """Return the number of UTF-8 bytes: no tokenizer gives more tokens. Loads nothing."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def byte_bound(text: str) -> int:
-    """More than any plausible tokenizer gives, and never less than `total`: a bound by kind of character.
+    """Return a bound by kind of character: more than any plausible tokenizer gives, never less than `total`.
 
     One token per byte; but a space directly before a letter belongs to its word, and the lower-case letters of a
     word count half, except a letter that stands alone and five consonants in a row, as in keys and hashes. English
@@ -156,7 +158,7 @@ _ODD_LETTERS = re.compile(rb"c{5,}|(?<![Uvc])[vc](?![vc])")
 
 
 def _fitting_head(piece: str, limit_tokens: int) -> int:
-    """How many characters of the piece, in whole tokens, fit."""
+    """Return how many characters from the beginning of the piece fit, in whole tokens."""
     tokens = _encode(piece)
     keep = limit_tokens
     while True:
@@ -172,7 +174,7 @@ def _fitting_head(piece: str, limit_tokens: int) -> int:
 
 
 def _fitting_tail(piece: str, limit_tokens: int) -> int:
-    """The same from the end: where in the piece the part that fits begins."""
+    """Return where in the piece the part begins that fits, in whole tokens, up to its end."""
     tokens = _encode(piece)
     keep = limit_tokens
     while True:
@@ -187,7 +189,7 @@ def _fitting_tail(piece: str, limit_tokens: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether a cut at this place would part what is read as one character."""
+    """Return True if a cut at this place would split what is read as one character."""
     if not 0 < at < len(text):
         return False
     before, after = text[at - 1], text[at]
@@ -202,8 +204,11 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where to cut a long text: a space behind something else always begins a new word of tiktoken's pattern, so
-    the pieces have exactly the tokens of the whole."""
+    """Yield the pieces of a text as (start, end).
+
+    They are cut at a space behind something else. There a new word of tiktoken's pattern begins, so the pieces have
+    exactly the tokens of the whole.
+    """
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         end = start + PIECE_CHARACTERS
@@ -216,7 +221,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_before(text: str, end: int) -> int:
-    """The same from the end: where the last piece before `end` begins."""
+    """Return where the last piece before `end` begins, in the same way."""
     start = end - PIECE_CHARACTERS
     if start <= 0:
         return 0

@@ -16,12 +16,12 @@ from pager.search import words
 from pager.store import Store
 from pager.types import Problem
 from pager.vectors.embedder import EmbedderUnavailableError
-from pager.vectors.embedding import owe_vector
-from pager.vectors.facts import Meaning
-from pager.vectors.turns import SaidMeaning
+from pager.vectors.embedding import mark_unembedded
+from pager.vectors.facts import FactVectors
+from pager.vectors.turns import TurnVectors
 
 
-def check(store: Store, meaning: Meaning | None, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
+def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
     damage = [Problem("pager.db", text) for text in store.maintenance.damage()]
     if damage:
         return damage  # what a damaged file says about anything else is worth nothing
@@ -67,7 +67,7 @@ def _last_request(store: Store) -> list[Problem]:
     return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
 
 
-def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
+def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
     wrong = [f"f{fact}" for fact in store.archive.wrong_vectors(meaning.dimension)]
     missing = len(store.archive.without_vector(1_000_000))
     found = [Problem("vectors", f"of another dimension: {', '.join(wrong[:5])}", fix)] if wrong else []
@@ -76,16 +76,16 @@ def _vectors(store: Store, meaning: Meaning, *, fix: bool) -> list[Problem]:
     if fix and found:
         for fact in store.archive.wrong_vectors(meaning.dimension):
             store.maintenance.drop_vector(fact)
-        owe_vector(store)
+        mark_unembedded(store)
         # Without an embedder they stay as they are, and the next check says so again.
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.catch_up(meaning, missing + len(wrong))
+            meaning.embedding.embed_pending(meaning, missing + len(wrong))
     return found
 
 
-def _said_vectors(store: Store, said: SaidMeaning | None, *, fix: bool) -> list[Problem]:
+def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
     """Turns that meaning would never find. Mended, they wait for a vector, as those do that have just left."""
-    wrong = said.wrong() if said else []
+    wrong = said.wrong_parts() if said else []
     missing = store.said.unowed()
     if fix:
         with store.transaction():

@@ -24,8 +24,8 @@ from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
 from pager.upkeep.eraser import PURGED, Eraser, made_of
 from pager.vectors.embedder import EmbedderUnavailableError
-from pager.vectors.embedding import AT_ONCE, owe_vector
-from pager.vectors.facts import Meaning
+from pager.vectors.embedding import AT_ONCE, mark_unembedded
+from pager.vectors.facts import FactVectors
 
 MOVED_FROM = "from the core block "  # as the ledger says it
 
@@ -64,7 +64,7 @@ def purge(
         for table, row in changed:
             if table == "facts":
                 store.maintenance.drop_vector(row)  # it was made from the text that is gone
-                owe_vector(store)
+                mark_unembedded(store)
             elif table == "parts":
                 store.said.renew_vector(row)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
@@ -240,7 +240,7 @@ def _line_without(line: re.Match[str], steps: set[int]) -> str:
     return line["head"] + PURGED if hit else line[0]
 
 
-def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None:
+def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> None:
     """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
     words.rebuild_index(store)
     store.maintenance.erase_freed()
@@ -248,7 +248,7 @@ def finish(store: Store, meaning: Meaning | None, index_directory: Path) -> None
         _remove(index_directory)  # a copy from a time with an embedder
     else:
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.catch_up(meaning, AT_ONCE)  # facts that quoted the text have another one now
+            meaning.embedding.embed_pending(meaning, AT_ONCE)  # facts that quoted the text have another one now
         meaning.clear("a purge")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()

@@ -13,30 +13,30 @@ from pager.call_lock import CallLock
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
 from pager.vectors.embedder import EmbedderUnavailableError
-from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch, Source
-from pager.vectors.facts import Meaning
+from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch, Embeddable
+from pager.vectors.facts import FactVectors
 from pager.vectors.index import Stop, never
-from pager.vectors.turns import SaidMeaning
+from pager.vectors.turns import TurnVectors
 
 
 class Backlog:
     """The pending vectors of one memory."""
 
-    def __init__(self, store: Store, calls: CallLock, facts: Meaning | None, turns: SaidMeaning | None) -> None:
+    def __init__(self, store: Store, calls: CallLock, facts: FactVectors | None, turns: TurnVectors | None) -> None:
         self._store = store
         self._calls = calls
         self._turns = turns
-        self._sources: list[Source] = [source for source in (facts, turns) if source is not None]
+        self._sources: list[Embeddable] = [source for source in (facts, turns) if source is not None]
         self._indexing = facts.indexing if facts else None
         self._recorded: list[int] = []  # committed steps that `embed_recorded` will embed
 
     def count(self) -> int:
         """Return the number of facts and turns without a vector. The lock must be held."""
         for source in self._sources:
-            if not source.embedding.is_settled:
+            if not source.embedding.vectors_match():
                 with self._store.transaction():
-                    source.embedding.settle()
-        return sum(source.waiting() for source in self._sources)
+                    source.embedding.check_embedder()
+        return sum(source.count_pending() for source in self._sources)
 
     def embed(self, limit: int, stop: Stop) -> int:
         """Embed up to `limit` of them, oldest first. Return how many; with none left, bring the index up to date."""
@@ -71,7 +71,7 @@ class Backlog:
                 return  # a transaction of this thread: others would have the lock
             steps, self._recorded = self._recorded, []
         for start in range(0, len(steps), LARGEST_BATCH):
-            if turns is None or turns.embedding.rests:
+            if turns is None or turns.embedding.is_paused:
                 return
             try:
                 with self._calls.lock, self._calls:
@@ -80,21 +80,21 @@ class Backlog:
                     return
             except StorageError as error:
                 with self._calls.lock, self._calls:
-                    turns.embedding.tell("embedder", f"vectors of turns wait: {error}")
+                    turns.embedding.log_once("embedder", f"vectors of turns wait: {error}")
                 return
 
-    def _embed(self, source: Source, batch: Batch) -> bool:
+    def _embed(self, source: Embeddable, batch: Batch) -> bool:
         """Embed a batch. Return False if the embedder failed. Only reading and storing takes the lock."""
         if not batch.texts:
             return True
         try:
-            rows = source.embedding.of(batch)
+            rows = source.embedding.embed_batch(batch)
         except EmbedderUnavailableError as error:
             with self._calls.lock, self._calls:
-                source.embedding.tell_failure(error)
+                source.embedding.log_failure(error)
             return False
         with self._calls.lock, self._calls:
-            source.keep(batch, rows)
+            source.store_batch(batch, rows)
         return True
 
     # the index
@@ -115,4 +115,4 @@ class Backlog:
                 return
             outcome = task.run()
             with self._calls.lock, self._calls:
-                goes_on = self._indexing.done(task, outcome)
+                goes_on = self._indexing.finish(task, outcome)

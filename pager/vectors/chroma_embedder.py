@@ -4,10 +4,9 @@
     >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
     >>> Memory.open(directory, embedder=embedder)                                     # doctest: +SKIP
 
-`ChromaEmbedder.check` tells at once whether the name and its arguments are right. Making one calls the function's own
-constructor, which says what is missing (a package, a key) and may load weights. Secrets never reach the fingerprint.
-This file knows chromadb for its embedding functions, as pager.vectors.chroma.client does for the index; both import it
-when used.
+`ChromaEmbedder.check` raises if the name or its arguments are wrong. Making one calls the function's own constructor, which
+raises if something is missing (a package, a key) and may load weights. The fingerprint has no secrets in it. chromadb
+is imported when an embedder is checked or made.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
-LEAST_AT_ONCE, MOST_AT_ONCE = 8, 64  # texts in a call: a provider that takes fewer than that is not known
-LONG_S = 0.5  # a call that takes longer holds up whoever waits for the next one: the next has half as many texts
-_ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # no matter to a vector
+LEAST_AT_ONCE, MOST_AT_ONCE = 8, 64  # texts in a call; every known provider takes 64
+LONG_S = 0.5  # after a call that takes longer the next has half as many texts: other threads wait for it
+_ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # they change no vector
 
 
 class EmbedderConfigError(RejectedError):
-    """No embedding function has that name, or it takes no such argument. `argument` is the one, if it is one."""
+    """No embedding function has that name, or it takes no such argument; then `argument` is its name."""
 
     def __init__(self, message: str, argument: str | None = None) -> None:
         super().__init__(message)
@@ -49,11 +48,11 @@ def _function(name: str) -> Callable[..., Any]:
 
     known: dict[str, Callable[..., Any]] = vars(embedding_functions)["known_embedding_functions"]  # typed in part
     if name not in known:
-        raise EmbedderConfigError(f"Chroma has no embedding function {name!r}{_meant(name, sorted(known))}")
+        raise EmbedderConfigError(f"Chroma has no embedding function {name!r}{_suggest(name, sorted(known))}")
     return known[name]
 
 
-def _meant(word: str, known: Sequence[str]) -> str:
+def _suggest(word: str, known: Sequence[str]) -> str:
     near = get_close_matches(word.lower(), known, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known) or 'none'}."
 
@@ -90,7 +89,7 @@ class ChromaEmbedder:
         takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
         for argument in config if not takes_any else ():
             if argument not in known:
-                raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_meant(argument, known)}", argument)
+                raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_suggest(argument, known)}", argument)
         needed = [each.name for each in named if each.default is each.empty and each.name not in config]
         if needed:
             raise EmbedderConfigError(f"{name} needs more arguments: {', '.join(needed)}.")
@@ -119,7 +118,7 @@ class ChromaEmbedder:
             ) from error
         self._check(rows, len(texts))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        # A text of which the function knows nothing is equally far from everything.
+        # A vector of zeros has no direction: it becomes one that is equally far from every axis.
         return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
 
     def _in_calls(self, texts: list[str]) -> list[NDArray[np.float32]]:
@@ -129,12 +128,14 @@ class ChromaEmbedder:
         while texts:
             size = self._at_once
             piece, texts = texts[:size], texts[size:]
-            rows.append(np.asarray(self._called(piece), dtype=np.float32))
+            rows.append(np.asarray(self._call(piece), dtype=np.float32))
         return rows
 
-    def _called(self, texts: list[str]) -> Any:
-        """One call at a time, for nothing is known about what the function does with two threads. Whoever waits for it
-        is next: what is embedded while nobody waits asks again behind them."""
+    def _call(self, texts: list[str]) -> Any:
+        """Call the function, one call at a time: it may not be made for two threads.
+
+        A thread that waits meanwhile is next, before the rest of a batch.
+        """
         with self._next:
             self._lock.acquire()
         try:
@@ -143,7 +144,7 @@ class ChromaEmbedder:
             took = self._monotonic() - began
         finally:
             self._lock.release()
-        if len(texts) == self._at_once:  # fewer say nothing of so many
+        if len(texts) == self._at_once:  # smaller calls say nothing about the size
             shrink, grow = took > LONG_S, took < LONG_S / 2
             size = self._at_once // 2 if shrink else self._at_once * 2 if grow else self._at_once
             self._at_once = min(MOST_AT_ONCE, max(LEAST_AT_ONCE, size))
@@ -162,16 +163,16 @@ class ChromaEmbedder:
 
 
 def _readable(text: str) -> str:
-    """Without lone surrogates, which no encoder takes, and never empty, which some services refuse."""
+    """Return a text without lone surrogates, which no encoder takes, and never empty, which some services refuse."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " "
 
 
 def _identity(function: Any, config: Mapping[str, Any]) -> str:
-    """What decides about the vectors: the function's own account with its defaults, or what it was given."""
+    """Return the settings that decide the vectors, as JSON: the function's own with its defaults, or `config`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        told = function.get_config()
-    settings = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else config)
+        reported = function.get_config()
+    settings = cast("Mapping[str, Any]", reported if isinstance(reported, Mapping) else config)
     return json.dumps(_plain(settings), sort_keys=True, ensure_ascii=False)
 
 

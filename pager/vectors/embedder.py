@@ -1,8 +1,8 @@
-"""What turns texts into vectors: the seam between archival search and a model.
+"""The protocol of an embedder: what turns texts into vectors.
 
-An embedder promises that the same text gives the same vector, up to float rounding, in whatever company it
-comes; that rows have unit length, so a dot product is the cosine; and that any string is accepted, an empty one
-too. It may be called from several threads. Making one is cheap: what is heavy is loaded at the first `embed`.
+The same text gives the same vector up to float rounding, whatever other texts are in the call. Rows have unit length,
+so a dot product is the cosine. Any string is accepted, also an empty one. Several threads may call it. Making one is
+cheap: what is heavy is loaded at the first `embed`.
 
     >>> embedder = default_embedder()
     >>> seat, question = embedder.embed(["prefers window seats", "where to sit?"])
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class EmbedderUnavailableError(PagerError):
-    """Something that the embedder needs is missing or damaged. Search by words works without it."""
+    """What the embedder needs is missing, damaged or does not answer. Search by words works without it."""
 
 
 class Embedder(Protocol):
     @property
     def fingerprint(self) -> str:
-        """Names the model, its weights and how they are used. Vectors of different fingerprints never meet."""
+        """The model, its weights and how they are used. Vectors of different fingerprints are never compared."""
         ...
 
     @property
@@ -41,6 +41,6 @@ class Embedder(Protocol):
 
 
 def default_embedder() -> Embedder:
-    """all-MiniLM-L6-v2, in pager.vectors.minilm. Raises EmbedderUnavailableError when a package is not installed."""
-    # By name: implementations stand above their seam, which therefore must not import them.
+    """Return all-MiniLM-L6-v2 of `pager.vectors.minilm`. Raises EmbedderUnavailableError if a package is missing."""
+    # By name: an implementation imports its protocol, so the protocol cannot import it.
     return cast("Embedder", import_module("pager.vectors.minilm").MiniLM())

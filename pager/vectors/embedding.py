@@ -1,21 +1,24 @@
-"""Texts into vectors for all that is searched by meaning, whatever the embedder does, and whichever it was before.
+"""Turns texts into vectors for everything that is searched by meaning, whatever the embedder does.
 
-Vectors of two embedders are worthless beside each other. When another one comes (by its fingerprint, or one of the
-same name that gives another number of numbers), what was stored is dropped, and waits until it is embedded anew
-(`Memory.embed_pending`); until then it is found by its words.
+Vectors of two embedders cannot be compared. When the embedder is another one than before (by its fingerprint, or by the
+length of its vectors), everything stored is dropped and embedded again (`Memory.embed_pending`); until then it is found
+by its words.
 
-An embedder is anybody's code: what goes wrong in it is told to the ledger, and search goes on without it. Somebody
-waits for a search and for what is stored, and a server that is gone may cost them its timeout: after a failure they do
-without for `REST`. Whoever embeds what waits asks it all the same, and what works again is asked again.
+An embedder is anybody's code. What goes wrong in it is written to the ledger, and search goes on without it. After a
+failure no search and no `archive` calls it for `PAUSE`, because a server that is gone may cost its timeout each time.
+Work in the background calls it all the same; as soon as it works again, everybody does.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pager.clock import Clock
@@ -23,7 +26,6 @@ from pager.errors import StorageError
 from pager.store import Store
 from pager.store.ledger import LedgerTable
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
-from pager.vectors.unrelated import sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,96 +33,114 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-NEARLY_UNIT = 1e-4  # how far from 1 the square of a length may be
-AT_ONCE = 32  # texts that are embedded between two looks at who else wants a turn: a fraction of a second
-REST = timedelta(seconds=60)  # how long nobody who waits asks an embedder that has failed
-LARGEST_BATCH = 256  # texts; among more of them there are more of one length, which go through a model together
-OWED = "vectors_owed"  # the key in the journal that says: some facts may have no vector yet
+NEARLY_UNIT = 1e-4  # how far from 1 the square of a vector's length may be
+AT_ONCE = 32  # texts that are embedded before others get the lock again: a fraction of a second
+PAUSE = timedelta(seconds=60)  # after a failure
+LARGEST_BATCH = 256  # texts; in larger batches more texts have the same length, which go through a model together
+UNEMBEDDED = "vectors_owed"  # the setting some facts may have no vector yet
+SENTENCES = Path(__file__).parent.parent / "data" / "unrelated_sentences.json"
 
 
-def owe_vector(store: Store) -> None:
-    """A fact is stored without one; it gets it as soon as an embedder works."""
-    if store.settings.get(OWED) is None:
-        store.settings.put(OWED, "1")
+def mark_unembedded(store: Store) -> None:
+    """Note that facts without a vector may exist; they get one when an embedder works."""
+    if store.settings.get(UNEMBEDDED) is None:
+        store.settings.put(UNEMBEDDED, "1")
 
 
 class Batch(NamedTuple):
-    """Texts that wait for a vector, by id. Worth nothing after a purge, which may have changed them, and when all that
-    is stored was dropped."""
+    """Texts that wait for a vector, by id. It is out of date after a purge, and after all vectors were dropped."""
 
     purges: str | None
-    dropped: int
+    drops: int
     texts: list[tuple[int, str]]
 
 
-class Source(Protocol):
-    """What is embedded: facts, turns."""
+class Embeddable(Protocol):
+    """Facts or turns, as what is embedded."""
 
     @property
     def embedding(self) -> Embedding: ...
 
     def next_batch(self, limit: int) -> Batch:
-        """The oldest that wait."""
+        """Return the oldest texts without a vector."""
         ...
 
-    def keep(self, batch: Batch, rows: Vectors) -> None: ...
-
-    def waiting(self) -> int:
-        """How many do."""
+    def store_batch(self, batch: Batch, rows: Vectors) -> None:
+        """Store the vectors of a batch, unless it is out of date."""
         ...
+
+    def count_pending(self) -> int:
+        """Return the number of texts without a vector."""
+        ...
+
+
+class _Stored(NamedTuple):
+    """Which vectors are committed: their embedder and their length; None where there are none."""
+
+    fingerprint: str | None
+    length: int | None
 
 
 class Embedding:
+    """An embedder together with what is stored of it."""
+
     def __init__(self, store: Store, ledger: LedgerTable, embedder: Embedder, clock: Clock) -> None:
         self._store = store
         self._ledger = ledger
         self._clock = clock
         self.embedder = embedder
-        self._is_known = False  # that what is committed was made by this one
-        self._told: set[str] = set()
-        self._failed: tuple[datetime, str] | None = None  # the last time: when, and why
-        self._chance: dict[Sequence[str], float] = {}  # by the texts of which it is
-        self.times_dropped = 0  # what is held of vectors from before is worthless
-        self._gives: int | None = None  # how many numbers it last gave for a text
-        self._gave: int | None = None  # and when what is committed was known to fit
+        self.drops = 0  # how often all stored vectors were dropped: what is in memory from before is worthless
+        self._stored: _Stored | None = None  # as it was last read outside of a transaction
+        self._revision = 0  # of the database then, for a reader
+        self._length: int | None = None  # of the vectors that the embedder gave last
+        self._failed: tuple[datetime, str] | None = None  # the last failure: when, and why
+        self._logged: set[str] = set()  # kinds of failures that are in the ledger already
+        self._chance: dict[Sequence[str], float] = {}  # by the sentences that it was measured with
+
+    # embedding
 
     def embed(self, text: str) -> Vectors | None:
-        """For somebody who waits: None from an embedder that fails, or that has just failed."""
-        if self.rests:
+        """Return the vector of a text; None while the embedder fails. Raises nothing."""
+        rows = self._embed_unless_paused([text])
+        return None if rows is None else rows[0]
+
+    def _embed_unless_paused(self, texts: Sequence[str]) -> Vectors | None:
+        if self.is_paused:
             return None
         try:
-            return self.rows([text])[0]
+            return self.embed_all(texts)
         except EmbedderUnavailableError as error:
-            self.tell_failure(error)
+            self.log_failure(error)
             return None
 
     @property
-    def rests(self) -> bool:
-        return self._failed is not None and timedelta(0) <= self._clock.now() - self._failed[0] < REST
+    def is_paused(self) -> bool:
+        """True for a while after a failure."""
+        return self._failed is not None and timedelta(0) <= self._clock.now() - self._failed[0] < PAUSE
 
     @property
-    def missing(self) -> str | None:
-        """Why nothing is found by meaning, as long as that is so."""
+    def failure(self) -> str | None:
+        """Why searches go without meaning now; None if they do not."""
         return self._failed[1] if self._failed else None
 
-    def rows(self, texts: Sequence[str]) -> Vectors:
-        """One for each text, of unit length."""
+    def embed_all(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector of unit length for each text. Raises EmbedderUnavailableError."""
         import numpy as np
 
         try:
-            rows, squares = self._asked(texts)
+            rows, squares = self._call_embedder(texts)
         except EmbedderUnavailableError as error:
             self._failed = self._clock.now(), str(error)
             raise
         if self._failed:
             self._failed = None
-            self.forget_told("embedder")
+            self.log_again("embedder")
         if (abs(squares - 1) < NEARLY_UNIT).all():
             return rows
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
-    def _asked(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
-        """What the embedder gives, and the squares of the lengths."""
+    def _call_embedder(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
+        """Return what the embedder gives, checked, and the squares of the lengths."""
         import numpy as np
 
         try:
@@ -133,118 +153,153 @@ class Embedding:
         squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
         if not np.isfinite(squares).all():
             raise EmbedderUnavailableError(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
-        self._gives = rows.shape[1]
+        self._length = rows.shape[1]
         return rows, squares
 
-    def chance(self, message: str) -> float | None:
-        """The cosine of two texts that have nothing to do with each other, in the script of a message; None while the
-        embedder fails."""
-        told = sentences(message)
-        if told not in self._chance:
-            if self.rests:
-                return None
-            try:
-                rows = self.rows(told)
-            except EmbedderUnavailableError as error:
-                self.tell_failure(error)
-                return None
-            self._chance[told] = float((rows @ rows.T).sum() - len(told)) / (len(told) * (len(told) - 1))
-        return self._chance[told]
+    def chance_cosine(self, message: str) -> float | None:
+        """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails.
 
-    def of(self, batch: Batch) -> Vectors:
-        """The slow part: it reads and writes nothing, so others may go on meanwhile."""
-        return self.rows([text for _, text in batch.texts])
+        An embedder that knows little of a language finds all its texts near each other.
+        """
+        texts = unrelated_sentences(message)
+        if texts not in self._chance:
+            rows = self._embed_unless_paused(texts)
+            if rows is None:
+                return None
+            self._chance[texts] = float((rows @ rows.T).sum() - len(texts)) / (len(texts) * (len(texts) - 1))
+        return self._chance[texts]
+
+    # batches
 
     def batch(self, texts: list[tuple[int, str]]) -> Batch:
-        return Batch(self._store.settings.get("purges"), self.times_dropped, texts)
+        """Return a batch of texts as they read now."""
+        return Batch(self._store.settings.get("purges"), self.drops, texts)
 
-    def may_keep(self, batch: Batch, rows: Vectors) -> bool:
-        """Whether these texts are still what they were, and their vectors of the kind that is stored."""
-        is_current = batch.purges == self._store.settings.get("purges") and batch.dropped == self.times_dropped
-        return is_current and self.fits(rows)
+    def embed_batch(self, batch: Batch) -> Vectors:
+        """Return the vectors of a batch. This is the slow part; it needs no lock."""
+        return self.embed_all([text for _, text in batch.texts])
 
-    def fits(self, rows: Vectors) -> bool:
-        """Whether it gives such vectors still: another thread may have met another model under the same name."""
-        return rows.shape[-1] == self._gives
+    def is_current(self, batch: Batch, rows: Vectors) -> bool:
+        """Return True if the texts of a batch still read the same, and its vectors fit what is stored."""
+        is_unchanged = batch.purges == self._store.settings.get("purges") and batch.drops == self.drops
+        return is_unchanged and self.has_current_length(rows)
 
-    def catch_up(self, source: Source, limit: int) -> int:
-        """Embed up to so many that wait; how many it was."""
+    def has_current_length(self, rows: Vectors) -> bool:
+        """Return True if the embedder still gives such vectors: a server may load another model between two calls."""
+        return rows.shape[-1] == self._length
+
+    def embed_pending(self, source: Embeddable, limit: int) -> int:
+        """Embed up to `limit` texts that have no vector; return how many it was. Raises EmbedderUnavailableError."""
         done = 0
         while done < limit and (batch := source.next_batch(min(LARGEST_BATCH, limit - done))).texts:
-            source.keep(batch, self.of(batch))
+            source.store_batch(batch, self.embed_batch(batch))
             done += len(batch.texts)
         return done
 
-    # which embedder it was
+    # which embedder made the stored vectors
 
-    def settle(self) -> None:
-        """In the caller's transaction: what is stored from here on is of this embedder, and so is what stays."""
-        if self._is_known and self._gives in (None, self._gave):
-            return
-        known = self._store.settings.get("embedder")
-        if known == self.embedder.fingerprint and self._fits:
-            self._store.after_commit(partial(self._know, self._gives))
-            return
-        if known is not None:
-            told = f"{known} -> {self.embedder.fingerprint}" + ("" if self._fits else f", now of {self._gives} numbers")
-            self._ledger.write("embedder", reason=f"{told}: all is embedded anew")
-            self._store.archive.drop_vectors()
-            self._store.said.drop_vectors()
-            self.times_dropped += 1
-        self._store.settings.put("embedder", self.embedder.fingerprint)
-        owe_vector(self._store)
-
-    def _know(self, judged: int | None) -> None:
-        self._is_known, self._gave = True, judged
-
-    @property
-    def _fits(self) -> bool:
-        """Whether what is stored has as many numbers: a server may have another model under the same name."""
-        return self._gives is None or self._stored in (None, self._gives)
-
-    @property
-    def _stored(self) -> int | None:
-        """How many numbers the vectors have that are stored."""
-        return self._store.archive.dimension() or self._store.said.dimension()
-
-    def settle_first(self) -> bool:
-        """For a search: `is_settled`, when the owner has settled what it may. In a transaction after that."""
-        if not self._store.read_only and not self.is_settled:
-            self._store.after_commit(self._settle)
-        return self.is_settled
-
-    def _settle(self) -> None:
-        with self._store.transaction():
-            self.settle()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether what is stored can be compared with what this embedder makes. A reader is told if it cannot."""
-        known = self._store.settings.get("embedder")
-        if known in (None, self.embedder.fingerprint) and self._fits:
+    def vectors_match(self) -> bool:
+        """Return True if what is stored can be compared with this embedder's vectors; a reader raises if it cannot."""
+        stored = self._load_stored()
+        if stored.fingerprint in (None, self.embedder.fingerprint) and self._fits(stored):
             return True
         if self._store.read_only:
-            of = "" if self._fits else f" of {self._stored} numbers, not {self._gives}"
-            raise EmbedderUnavailableError(f"the vectors were made by {known}{of}; read them with the same embedder.")
+            length = "" if self._fits(stored) else f" of {stored.length} numbers, not {self._length}"
+            raise EmbedderUnavailableError(
+                f"the vectors were made by {stored.fingerprint}{length}; read them with the same embedder."
+            )
         return False
 
-    # what went wrong
+    def prepare_search(self) -> bool:
+        """Return `vectors_match()`. The writer drops what another embedder made; in a transaction after its commit."""
+        if self.vectors_match():
+            return True
+        self._store.after_commit(self._check_committed)
+        return self.vectors_match()
 
-    def tell_failure(self, error: EmbedderUnavailableError) -> None:
-        told = str(error).rstrip(".")
-        self.tell("embedder", f"{told}; words answer meanwhile, and it is asked again after {REST.seconds} seconds")
+    def _check_committed(self) -> None:
+        with self._store.transaction():
+            self.check_embedder()
 
-    def tell(self, event: str, text: str) -> None:
-        """Once for each kind of failure in this process, until it is over."""
-        if event not in self._told:
-            self._told.add(event)
-            self.note(event, text)
+    def check_embedder(self) -> None:
+        """Drop what another embedder made, in the caller's transaction. Call it before a vector is stored."""
+        stored, length = self._load_stored(), self._length
+        is_known = stored.length is not None or length is None
+        if stored.fingerprint == self.embedder.fingerprint and self._fits(stored) and is_known:
+            return
+        self._stored = None
+        self._store.after_commit(self._load_after_commit)
+        if stored.fingerprint == self.embedder.fingerprint and self._fits(stored):
+            return  # these are the first vectors
+        if stored.fingerprint is not None:
+            change = f"{stored.fingerprint} -> {self.embedder.fingerprint}"
+            change += "" if self._fits(stored) else f", now of {length} numbers"
+            self._ledger.write("embedder", reason=f"{change}: all is embedded anew")
+            self._store.archive.drop_vectors()
+            self._store.said.drop_vectors()
+            self.drops += 1
+        self._store.settings.put("embedder", self.embedder.fingerprint)
+        mark_unembedded(self._store)
 
-    def note(self, event: str, text: str) -> None:
-        """For the ledger, as long as the disk takes it: what was asked for was done, or goes on without."""
+    def _fits(self, stored: _Stored) -> bool:
+        return self._length is None or stored.length in (None, self._length)
+
+    def _load_stored(self) -> _Stored:
+        """Read it once: only the writer changes it. A reader looks whether anything was committed since."""
+        revision = self._store.revision() if self._store.read_only else 0
+        if self._stored is not None and revision == self._revision:
+            return self._stored
+        length = self._store.archive.dimension() or self._store.said.dimension()
+        stored = _Stored(self._store.settings.get("embedder"), length)
+        if not self._store.in_transaction:  # or it may be rolled back
+            self._stored, self._revision = stored, revision
+        return stored
+
+    def _load_after_commit(self) -> None:
+        self._load_stored()
+
+    # the ledger
+
+    def log_failure(self, error: EmbedderUnavailableError) -> None:
+        """Write a failure of the embedder to the ledger, once until it is over."""
+        why = str(error).rstrip(".")
+        self.log_once("embedder", f"{why}; words answer meanwhile, and it is asked again after {PAUSE.seconds} seconds")
+
+    def log_once(self, event: str, text: str) -> None:
+        """Write a kind of failure to the ledger, unless it is there and `log_again` was not called since."""
+        if event not in self._logged:
+            self._logged.add(event)
+            self.log(event, text)
+
+    def log(self, event: str, text: str) -> None:
+        """Write to the ledger. If the disk refuses it, nothing is raised: the caller's work is done, or goes on."""
         with suppress(StorageError):
             self._ledger.write(event, reason=text)
 
-    def forget_told(self, *events: str) -> None:
-        """Tell of these failures anew; without any, of all."""
-        self._told.difference_update(events or tuple(self._told))
+    def log_again(self, *events: str) -> None:
+        """Let `log_once` write these kinds of failures again, or all of them."""
+        self._logged.difference_update(events or tuple(self._logged))
+
+
+def unrelated_sentences(message: str) -> tuple[str, ...]:
+    """Return sentences that have nothing to do with each other, in the script that most letters of a message are of.
+
+    Kana among Chinese characters make a message Japanese.
+
+        >>> unrelated_sentences("What do I like?")[5]
+        'Whales breathe air.'
+    """
+    (_, default), *others = _load_sentences()
+    letters = sum(map(str.isalpha, message))
+    found = {texts: len(script.findall(message)) for script, texts in others}
+    kana, chinese = (texts for _, texts in others[-2:])
+    if found[kana]:
+        found[kana] += found.pop(chinese)
+    texts = max(found, key=found.__getitem__)
+    return texts if 0 < letters <= 2 * found[texts] else default
+
+
+@cache
+def _load_sentences() -> list[tuple[re.Pattern[str], tuple[str, ...]]]:
+    rows = json.loads(SENTENCES.read_text(encoding="utf-8"))
+    return [(re.compile(f"[{row['letters'] or 'a-z'}]"), tuple(row["sentences"])) for row in rows]

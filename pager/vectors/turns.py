@@ -1,8 +1,7 @@
-"""What turns mean: their vectors in SQLite, a byte a number, and all of them in memory while they are searched.
+"""Vectors of turns: stored in SQLite with one byte for each number, and held in memory while they are searched.
 
-Turns get their vectors when they have been recorded or have left the prompt; until then they wait in `said_owed`. So
-nothing is lost when the process dies. A search embeds its question and nothing else, and uses what is there. Every turn
-is compared with the question: 100,000 of them take 40 MB and a hundredth of a second.
+A turn gets its vector when it has been recorded, or when it has left the prompt. Until then it waits in the table
+`said_owed`, so nothing is lost when the process dies. A search embeds its question and nothing else.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pager.blocks import text_of
-from pager.search.growing_array import Growing
-from pager.search.neighbours import Sessions
+from pager.search.growing_array import GrowingArray
+from pager.search.neighbours import TurnTable
 from pager.store import Store
 from pager.store.rows import Said
 from pager.vectors.embedding import LARGEST_BATCH, Batch, Embedding
-from pager.vectors.int8_matrix import Packed, in_bytes
+from pager.vectors.int8_matrix import Int8Matrix, quantize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,118 +23,123 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-HEAD = 4  # bytes before the numbers: the float32 that all of them are multiplied with
+SCALE_BYTES = 4  # before the numbers stands the float32 by which all of them are multiplied
 
 
-class Known:
-    """Vectors in memory, by the part that each is of."""
+class PartVectors:
+    """Vectors in memory with the parts that they belong to."""
 
     def __init__(self, dimension: int) -> None:
-        self.packed = Packed(dimension)
-        self._turns: Sessions | None = None
-        self._places = Growing("int64")
+        self.matrix = Int8Matrix(dimension)
+        self._turns: TurnTable | None = None
+        self._positions = GrowingArray("int64")
 
-    def places(self, turns: Sessions) -> NDArray[np.int64]:
-        """The position of each among the turns, -1 for one that was said since they were read. Looked up once."""
+    def positions(self, turns: TurnTable) -> NDArray[np.int64]:
+        """Return the position of each part among the turns; -1 for a part that came after they were read."""
         import numpy as np
 
         if turns is not self._turns:
-            self._turns, self._places = turns, Growing("int64")
-        known = self._places.rows
-        fresh = turns.positions(self.packed.ids[len(known) :])
+            self._turns, self._positions = turns, GrowingArray("int64")
+        found = self._positions.rows
+        fresh = turns.positions(self.matrix.ids[len(found) :])
         if (fresh < 0).any():
-            return np.concatenate([known, fresh])
-        self._places.extend(fresh)
-        return self._places.rows
+            return np.concatenate([found, fresh])
+        self._positions.extend(fresh)
+        return self._positions.rows
 
 
-class SaidMeaning:
+class TurnVectors:
+    """Stores the vectors of turns and finds turns by them. A failure of the embedder raises nothing."""
+
     def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store = store
         self.embedding = embedding
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Something was undone or purged: what is known of the vectors is read anew."""
+    def reset(self) -> None:
+        """Drop what is in memory: something was undone or purged."""
         self._row = 0
-        self._dropped = self.embedding.times_dropped
-        self._known: Known | None = None
+        self._drops = self.embedding.drops
+        self._vectors: PartVectors | None = None
 
     # writing
 
     def next_batch(self, limit: int) -> Batch:
+        """Return the oldest turns without a vector."""
         return self._batch(self._store.said.owed(limit))
 
     def batch_of(self, steps: Sequence[int]) -> Batch:
-        """What of these steps waits: at most `LARGEST_BATCH` of them."""
+        """Return what of these steps has no vector; at most `LARGEST_BATCH` of them are looked at."""
         return self._batch(self._store.said.owed_by(steps[:LARGEST_BATCH]))
 
-    def _batch(self, waiting: Sequence[Said]) -> Batch:
+    def _batch(self, parts: Sequence[Said]) -> Batch:
         with self._store.transaction():
-            self.embedding.settle()
-        return self.embedding.batch([(said.part, meant(said)) for said in waiting])
+            self.embedding.check_embedder()
+        return self.embedding.batch([(part.part, text_to_embed(part)) for part in parts])
 
-    def keep(self, batch: Batch, rows: Vectors) -> None:
-        # Lost with the power they would be made anew.
+    def store_batch(self, batch: Batch, rows: Vectors) -> None:
+        """Store the vectors of a batch, unless it is out of date."""
+        # After a power cut they would be made again.
         with self._store.transaction(durable=False):
-            if self.embedding.may_keep(batch, rows):
-                self.embedding.settle()
+            if self.embedding.is_current(batch, rows):
+                self.embedding.check_embedder()
                 ids = [part for part, _ in batch.texts]
-                self._store.said.store_vectors(list(zip(ids, packed(rows), strict=True)))
+                self._store.said.store_vectors(list(zip(ids, pack(rows), strict=True)))
 
-    def waiting(self) -> int:
+    def count_pending(self) -> int:
+        """Return the number of turns without a vector."""
         return self._store.said.count_owed(1 << 62)
 
-    def wrong(self) -> list[int]:
-        """Parts whose vector is not one of this embedder."""
-        return self._store.said.wrong_vectors(HEAD + self.embedding.embedder.dimension)
+    def wrong_parts(self) -> list[int]:
+        """Return the parts whose vector has not the length of this embedder's."""
+        return self._store.said.wrong_vectors(SCALE_BYTES + self.embedding.embedder.dimension)
 
     # reading
 
-    def near(self, question: str, turns: Sessions) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """The positions of turns that have a vector, and how near each is to the question."""
+    def nearness(self, question: str, turns: TurnTable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return the positions of all turns that have a vector, and their cosines with the question."""
         import numpy as np
 
-        if not self.embedding.settle_first():
+        if not self.embedding.prepare_search():
             return None
-        held = self._held()
-        if held is None or (vector := self.embedding.embed(question)) is None:
+        vectors = self._load()
+        if vectors is None or (vector := self.embedding.embed(question)) is None:
             return None
-        if not self.embedding.is_settled:
+        if not self.embedding.vectors_match():
             return None
-        places, cosines = held.places(turns), held.packed.cosines(vector)
-        known = places >= 0
-        return places[known], cosines[known].astype(np.float64)
+        positions, cosines = vectors.positions(turns), vectors.matrix.cosines(vector)
+        is_turn = positions >= 0
+        return positions[is_turn], cosines[is_turn].astype(np.float64)
 
-    def _held(self) -> Known | None:
-        """All vectors, up to what was stored since the last look; None if there are none."""
+    def _load(self) -> PartVectors | None:
+        """Return all vectors, after reading those that were stored since the last time; None if there are none."""
         import numpy as np
 
-        if self._dropped != self.embedding.times_dropped:
-            self.forget()
+        if self._drops != self.embedding.drops:
+            self.reset()
         fresh = self._store.said.vectors(self._row)
         if not fresh:
-            return self._known
+            return self._vectors
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
-        # Not asked of the embedder: one may have to embed a text to know it.
-        self._known = held = self._known or Known(raw.shape[1] - HEAD)
-        scale = np.ascontiguousarray(raw[:, :HEAD]).view(np.float32)[:, 0]
-        held.packed.extend([part for _, part, _ in fresh], scale, raw[:, HEAD:].view(np.int8))
-        return held
+        # The dimension is not asked of the embedder: one of Chroma's would embed a text to know it.
+        self._vectors = vectors = self._vectors or PartVectors(raw.shape[1] - SCALE_BYTES)
+        scales = np.ascontiguousarray(raw[:, :SCALE_BYTES]).view(np.float32)[:, 0]
+        vectors.matrix.extend([part for _, part, _ in fresh], scales, raw[:, SCALE_BYTES:].view(np.int8))
+        return vectors
 
 
-def meant(said: Said) -> str:
-    """What of a turn is embedded: with the name of who said it, for questions name people."""
-    text = text_of(said.block)
-    return f"{said.name}: {text}" if said.name else text
+def text_to_embed(part: Said) -> str:
+    """Return what is embedded of a part: its text behind the name of the speaker, because questions name people."""
+    text = text_of(part.block)
+    return f"{part.name}: {text}" if part.name else text
 
 
-def packed(rows: Vectors) -> list[bytes]:
-    """A quarter of the size."""
+def pack(rows: Vectors) -> list[bytes]:
+    """Return vectors as they are stored, in a quarter of their size."""
     import numpy as np
 
-    scale, numbers = in_bytes(rows)
+    scales, numbers = quantize(rows)
     return [
-        head.tobytes() + body.tobytes() for head, body in zip(scale, numbers.astype(np.int8), strict=True)
+        scale.tobytes() + row.tobytes() for scale, row in zip(scales, numbers.astype(np.int8), strict=True)
     ]  # fmt: skip

@@ -11,8 +11,7 @@ from typing import Any
 
 from pager.store import Store
 from pager.store.rows import Epoch
-from pager.tokens import Counts
-from pager.types import Json
+from pager.types import Counts, Json
 from tests.support import HandClock
 
 KINDS: dict[str, Callable[[Path, bool], Store]] = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pager.errors import StorageError
 from pager.store import Store
-from pager.tokens import Counts
+from pager.types import Counts
 from tests.contract.stores import Place, say, text
 
 # --- transactions

@@ -18,8 +18,7 @@ from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
 from pager.store.rows import Answered, Pin
-from pager.tokens import Counts
-from pager.types import Movement, Residency, Usage
+from pager.types import Counts, Movement, Residency, Usage
 from tests.contract.stores import Place, epoch, found, keep, say, text
 from tests.contract.vector_sources import unit_vectors
 

@@ -136,20 +136,6 @@ def test_an_empty_source_makes_an_empty_index(make: Make) -> None:
     assert index.query(unit_vectors(1)[0], 5) == []
 
 
-def test_opening_takes_over_what_the_source_has(make: Make) -> None:
-    source = MemorySource.of(50)
-    index = make(source)
-    assert index.through() == 0  # not open
-    index.open()
-    assert index.through() == 50
-    assert_finds_all(index, source)
-
-
-def test_opening_again_repeats_the_report(make: Make) -> None:
-    index = make(MemorySource.of(3))
-    assert index.open() is index.open()
-
-
 def test_nothing_but_opening_opens_it(make: Make) -> None:
     source = MemorySource.of(20)
     index, vector = make(source), unit_vectors(1)
@@ -185,7 +171,7 @@ def test_what_takes_long_can_be_stopped_and_begun_again(make: Make) -> None:
 def test_extend_takes_what_is_new_up_to_a_limit(make: Make) -> None:
     source = MemorySource.of(10)
     index = make(source)
-    index.open()
+    assert index.open() is index.open()
     source.grow(30)
     assert index.extend(limit=0) == 0
     assert (index.extend(limit=12), index.through()) == (12, 22)
@@ -195,33 +181,12 @@ def test_extend_takes_what_is_new_up_to_a_limit(make: Make) -> None:
     assert_finds_all(index, source)
 
 
-def test_ids_may_have_gaps(make: Make) -> None:
-    source = MemorySource()
-    index = make(source)
-    index.open()
-    rows = unit_vectors(4)
-    source.vectors |= {3: rows[0], 700: rows[1], 2**40: rows[2]}
-    assert (index.extend(), index.through()) == (3, 2**40)
-    assert_finds_all(index, source)
-
-
 def test_the_nearest_come_first_and_no_more_than_asked_for(make: Make) -> None:
     source = MemorySource.of(200)
     index, vector = opened(make(source)), unit_vectors(1)[0]
     for vector in unit_vectors(10, seed=5):
         assert [each for each, _ in index.query(vector, 5)] == [each for each, _ in source.nearest(vector, 5)]
     assert index.query(vector, 0) == []
-
-
-def test_a_vector_that_came_late_is_found(make: Make) -> None:
-    source = MemorySource.of(10)
-    late = source.vectors.pop(4)
-    index = make(source)
-    index.open()
-    source.vectors[4] = late
-    index.upsert([4], np.stack([late]))
-    assert index.query(late, 1) == [(4, pytest.approx(1.0, abs=1e-5))]
-    assert_finds_all(index, source)
 
 
 def test_upsert_leaves_what_is_new_to_extend(make: Make) -> None:
@@ -241,20 +206,6 @@ def test_vectors_of_another_shape_are_refused(make: Make) -> None:
         index.query(unit_vectors(1, 8)[0], 3)
     with pytest.raises(ValueError, match=r"\(1, 16\)"):
         index.upsert([1, 2], unit_vectors(1))
-
-
-def test_compaction_changes_no_answer(make: Make) -> None:
-    source = MemorySource.of(30)
-    index = make(source)
-    index.open()
-    source.grow(30)
-    index.extend()
-    index.compact()
-    assert (index.pending_replay(), index.through()) == (0, 60)
-    assert_finds_all(index, source)
-    source.grow(5)
-    assert (index.extend(), index.pending_replay()) == (5, 5)
-    assert_finds_all(index, source)
 
 
 def test_cleared_it_is_built_anew_without_what_the_source_has_lost(make: Make) -> None:
@@ -309,19 +260,19 @@ def test_what_the_source_lost_or_gained_meanwhile_is_noticed(make: Make) -> None
         later.close()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int) -> None:
     dice, source = random.Random(seed), MemorySource.of(seed * 3)
     index = opened(make(source))
 
     def come_late() -> None:
-        missing = [each for each in range(1, index.through()) if each not in source.vectors]
+        missing = [each for each in range(1, min(index.through(), 99)) if each not in source.vectors]
         if missing:
             source.vectors[missing[0]] = unit_vectors(1, seed=missing[0])[0]
             index.upsert(missing[:1], np.stack([source.vectors[missing[0]]]))
 
     def skip_ids() -> None:
-        source.vectors[source.last_id() + 3] = unit_vectors(1, seed=source.last_id())[0]
+        source.vectors[source.last_id() + dice.choice([3, 3, 2**33])] = unit_vectors(1, seed=source.last_id())[0]
 
     def compact() -> None:
         index.compact()

@@ -145,7 +145,7 @@ def look_for_all(directory: str, newest: int) -> None:
         lost = [
             fact.id
             for fact in facts[:newest]
-            if number_of(fact.id) not in dict(meaning.near(vector(meaning, fact.text), CANDIDATES))
+            if number_of(fact.id) not in dict(meaning.nearest(vector(meaning, fact.text), CANDIDATES))
         ]
         say("facts", len(facts), lost)
         assert [fact.text for fact in reversed(facts)] == [fact_text(number) for number in range(1, len(facts) + 1)]

@@ -17,7 +17,7 @@ from pager.vectors.indexing import BATCH
 from tests.crash.children import Nursery
 from tests.crash.roles import fact_text as text
 from tests.support.clock import HandClock
-from tests.support.embedders import Broken, Words, vector
+from tests.support.embedders import Words, vector
 
 pytestmark = pytest.mark.slow
 
@@ -37,15 +37,14 @@ def open_memory(directory: Path, **changes: Any) -> Memory:
 
 
 def archive(memory: Memory, first: int, last: int) -> None:
-    """Without a look at its neighbours each: that would take the index along."""
     with memory.transaction():
         for number in range(first, last + 1):
             memory.archive(text(number))
 
 
-def undone(memory: Memory, neighbours: int) -> None:
+def undone(memory: Memory) -> None:
     with suppress(ZeroDivisionError), memory.transaction():
-        memory.archive("never was", neighbours=neighbours)
+        memory.similar_facts(memory.archive("never was").id)  # this could take it into the index
         raise ZeroDivisionError
 
 
@@ -55,13 +54,13 @@ def lost(memory: Memory, facts: int) -> list[str]:
         pass
     nearest = memory._tiers.archive.meaning
     assert nearest is not None
-    return [f"f{each}" for each in range(1, facts + 1) if nearest.near(vector(nearest, text(each)), 1)[0][0] != each]
+    return [f"f{each}" for each in range(1, facts + 1) if nearest.nearest(vector(nearest, text(each)), 1)[0][0] != each]
 
 
 def twice(memory: Memory) -> list[int]:
     nearest = memory._tiers.archive.meaning
     assert nearest is not None
-    found = [number for number, _ in nearest.near(vector(nearest, "fact"), 10 * FACTS)]
+    found = [number for number, _ in nearest.nearest(vector(nearest, "fact"), 10 * FACTS)]
     return [number for number in set(found) if found.count(number) > 1]
 
 
@@ -123,7 +122,7 @@ def test_a_harmed_index_costs_no_fact(directory: Path, harm: Callable[[Path], No
         assert lost(memory, FACTS + 5) == []
 
 
-@pytest.mark.parametrize("first", ["a search", "a fact", "a fact in a transaction", "closing again"])
+@pytest.mark.parametrize("first", ["a fact in a transaction", "closing again"])
 def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
     """Whatever is done first with it: the old vectors are worthless, and are made again."""
     other = Words("words-2", dimension=24)
@@ -131,7 +130,7 @@ def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
     with open_memory(directory, embedder=other) as memory:
         if first.startswith("a fact"):
             facts += 1
-            archive(memory, facts, facts) if "transaction" in first else memory.archive(text(facts))
+            archive(memory, facts, facts)
         if first != "closing again":
             assert lost(memory, facts) == []
     with open_memory(directory, embedder=other) as memory:
@@ -140,22 +139,11 @@ def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
         assert memory.check() == []
 
 
-def test_another_embedder_with_more_facts_than_one_search_embeds(tmp_path: Path) -> None:
-    facts = 1_100
-    with open_memory(tmp_path / "agent") as memory:
-        archive(memory, 1, facts)
-    with open_memory(tmp_path / "agent", embedder=Words("words-2")) as memory:
-        memory.search_archive("anything")
-    with open_memory(tmp_path / "agent", embedder=Words("words-2")) as memory:
-        memory.search_archive("anything")
-        assert lost(memory, facts) == []
-
-
 def test_what_was_rolled_back_leaves_nothing_in_the_index(tmp_path: Path) -> None:
     """The id of a fact that never was belongs to the next one."""
     with open_memory(tmp_path / "agent") as memory:
         archive(memory, 1, BATCH - 1)
-        undone(memory, neighbours=3)  # a look at its neighbours could take it into the index
+        undone(memory)
         archive(memory, BATCH, BATCH)
         assert lost(memory, BATCH) == []
         assert twice(memory) == []
@@ -190,44 +178,3 @@ def test_killed_at_any_moment_while_the_index_is_at_work(tmp_path: Path) -> None
             assert report[1] in (told, told + 1), "all that was told, and at most the one that was not told yet"
             facts = report[1]
     assert heard > 10 * KILLS, "they died before they did anything"
-
-
-def test_what_an_inner_call_rolled_back_is_not_found(tmp_path: Path) -> None:
-    with open_memory(tmp_path / "agent") as memory:
-        memory.archive(text(1))
-        with memory.transaction():
-            memory.archive(text(2))
-            undone(memory)
-        memory.archive(text(3))
-        assert {hit.text for hit in memory.search_archive("never was")} == {text(1), text(2), text(3)}
-        assert lost(memory, 3) == []
-        assert twice(memory) == []
-
-
-def test_facts_without_a_vector_get_one(tmp_path: Path) -> None:
-    """Stored while the embedder was away, or by somebody who had none."""
-    embedder = Broken()
-    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
-        archive(memory, 1, 2)
-    with open_memory(tmp_path / "agent", embedder=None) as memory:
-        archive(memory, 3, 4)
-    embedder.broken = False
-    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
-        memory.search_archive("anything")
-        assert lost(memory, 4) == []
-    with open_memory(tmp_path / "agent", embedder=None) as memory:
-        archive(memory, 5, 6)
-    with open_memory(tmp_path / "agent", embedder=embedder) as memory:
-        assert lost(memory, 6) == []
-        assert memory.check() == []
-
-
-def test_a_fact_of_a_transaction_is_found_once(tmp_path: Path) -> None:
-    with open_memory(tmp_path / "agent") as memory:
-        with memory.transaction():
-            memory.archive(text(1))
-            neighbours = memory.archive(text(1) + " too").neighbours
-        assert [hit.page_id for hit in neighbours] == ["f1"]
-        assert twice(memory) == []
-        memory.archive(text(3))
-        assert twice(memory) == []

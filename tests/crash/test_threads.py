@@ -241,7 +241,7 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         facts = memory.inspect.newest_facts(10_000)
         assert len(facts) == THREADS * each
         assert [
-            fact.id for fact in facts if nearest.near(vector(nearest, fact.text), 1)[0][0] != number_of(fact.id)
+            fact.id for fact in facts if nearest.nearest(vector(nearest, fact.text), 1)[0][0] != number_of(fact.id)
         ] == []
         assert memory.check() == []
 

@@ -84,11 +84,11 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 
 def test_a_clean_index_is_reused_without_a_probe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pager.vectors.chroma.probe.probe", lambda *_: pytest.fail("probed"))
-    assert bring_up(root, source()) == OpenReport("reused", "closed cleanly")
-
-
-def test_an_index_that_was_not_closed_is_probed_and_reused(root: Path) -> None:
+    copy = root.parent / "copy"
+    shutil.copytree(root, copy, copy_function=shutil.copyfile)  # without its times
+    with monkeypatch.context() as patch:
+        patch.setattr("pager.vectors.chroma.probe.probe", lambda *_: pytest.fail("probed"))
+        assert bring_up(copy, source()) == OpenReport("reused", "closed cleanly")
     mark_as_open(root)
     assert bring_up(root, source()) == OpenReport("reused", "not closed cleanly, probed")
 
@@ -105,20 +105,18 @@ def test_the_live_generation_is_never_flushed(tmp_path: Path) -> None:
         index.extend()
         index.close()
         index.open()
-        assert IndexDirectory(tmp_path).altered(_state(tmp_path)) is None
-    assert _log_entries(tmp_path) >= 3_000
+        state = IndexDirectory(tmp_path).load()
+        assert state is not None
+        assert IndexDirectory(tmp_path).altered(state) is None
+    assert log_entries(tmp_path) >= 3_000
     index.compact()
-    assert _log_entries(tmp_path) <= 1  # Chroma keeps the last one
+    assert log_entries(tmp_path) <= 1  # Chroma keeps the last one
     assert index.pending_replay() == 0
     assert_complete(index, vectors)
     index.close()
 
 
-def _state(root: Path) -> Any:
-    return IndexDirectory(root).load()
-
-
-def _log_entries(root: Path) -> int:
+def log_entries(root: Path) -> int:
     with closing(sqlite3.connect(live(root) / "chroma.sqlite3")) as database:
         return database.execute("SELECT count(*) FROM embeddings_queue").fetchone()[0]
 
@@ -137,18 +135,11 @@ def test_cleared_it_keeps_no_byte_of_what_is_gone(root: Path) -> None:
     index.close()
     assert not any(part in file.read_bytes() for file in _files(root) for part in purged)
     assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
+    assert [path.stat().st_mode & 0o777 for path in (root, live(root))] == [0o700, 0o700]
 
 
 def _files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
-
-
-def test_only_the_owner_may_look(root: Path) -> None:
-    index = ChromaIndex(root.parent / "new", source())
-    index.open()
-    index.close()
-    directories = [root.parent / "new", live(root.parent / "new")]
-    assert [path.stat().st_mode & 0o777 for path in directories] == [0o700, 0o700]
 
 
 # --- torn files
@@ -215,16 +206,15 @@ def test_an_index_that_never_was_compacted_may_be_torn_too(
     assert taken_over(tmp_path, 160).outcome == ("rebuilt" if clean else "reused")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"live": "g1"}', b"\xff\x00"])
-def test_a_torn_state_is_no_state(root: Path, content: bytes) -> None:
-    (root / "state.json").write_bytes(content)
-    assert bring_up(root, source()) == OpenReport("rebuilt", "no index yet, or no readable state")
-
-
-@pytest.mark.parametrize("change", [{"live": "../g1"}, {"live": "g99"}, {"through": "9"}, {"format": 2}, {"x": 1}])
-def test_a_state_that_makes_no_sense_is_no_state(root: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [b"", b"{", b"[]", b"null", b'{"live": "g1"}', b"\xff\x00", {"live": "../g1"}, {"live": "g99"}, {"through": "9"},
+     {"format": 2}, {"x": 1}],
+)  # fmt: skip
+def test_a_state_that_makes_no_sense_is_no_state(root: Path, change: bytes | dict[str, Any]) -> None:
     state = json.loads((root / "state.json").read_text())
-    (root / "state.json").write_text(json.dumps(state | change))
+    content = change if isinstance(change, bytes) else json.dumps(state | change).encode()
+    (root / "state.json").write_bytes(content)
     assert bring_up(root, source()).outcome == "rebuilt"
 
 
@@ -233,21 +223,6 @@ def test_a_directory_that_is_gone_is_made_again(root: Path) -> None:
     assert bring_up(root, source()) == OpenReport("rebuilt", "the index is missing")
     shutil.rmtree(root)
     assert bring_up(root, source()).outcome == "rebuilt"
-
-
-def test_a_directory_of_another_embedder_is_replaced(root: Path) -> None:
-    other = MemorySource.of(50, 24, seed=9)
-    other.fingerprint = "model-b"
-    report = bring_up(root, other)
-    assert (report.outcome, report.quarantine) == ("rebuilt", None)
-    assert "model-a" in report.reason
-    assert "model-b" in report.reason
-
-
-def test_a_copy_of_a_closed_index_is_as_good(root: Path) -> None:
-    copy = root.parent / "copy"
-    shutil.copytree(root, copy, copy_function=shutil.copyfile)  # without its times
-    assert bring_up(copy, source()) == OpenReport("reused", "closed cleanly")
 
 
 def test_one_broken_index_is_kept_and_no_more(root: Path) -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pager.prompt import render as window
 from pager.store.rows import Epoch, Part, Step
-from pager.tokens import Counts
-from pager.types import Json
+from pager.types import Counts, Json
 from tests.standin import Reply, call, thinking
 from tests.support import Talk
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.neighbours import Sessions
+from pager.search.neighbours import TurnTable
 from pager.search.ranking import LENGTH, SATURATION, Ranking, rarity
-from tests.search.test_sessions import sessions, told
+from tests.search.test_neighbours import sessions, told
 
 
-def ranking(turns: Sessions) -> Ranking:
+def ranking(turns: TurnTable) -> Ranking:
     return Ranking(turns)
 
 
@@ -23,7 +23,7 @@ def parts_of(rank: Ranking) -> list[dict[str, float]]:
     return [rank.parts(place) for place in range(len(rank.turns))]
 
 
-def apart(count: int, **changes: Any) -> Sessions:
+def apart(count: int, **changes: Any) -> TurnTable:
     """Turns without neighbours."""
     return sessions(*(told(n + 1, session=str(n), **changes) for n in range(count)))
 

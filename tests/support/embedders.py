@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import EmbedderUnavailableError
-from pager.vectors.facts import Meaning
+from pager.vectors.facts import FactVectors
 
 
 class Words:
@@ -73,7 +73,7 @@ class Careless(Words):
         return self._change(super().embed(texts))
 
 
-def vector(meaning: Meaning, text: str) -> NDArray[np.float32]:
+def vector(meaning: FactVectors, text: str) -> NDArray[np.float32]:
     """What a text means, from an embedder that works."""
     found = meaning.embedding.embed(text)
     assert found is not None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, tokens
 from pager.vectors.embedder import EmbedderUnavailableError
-from pager.vectors.unrelated import LATIN, sentences
+from pager.vectors.embedding import unrelated_sentences
 from tests.support import Broken, HandClock, Words
 
 FACTS = [
@@ -116,7 +116,7 @@ def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.archive("prefers window seats")
         assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
-        assert [text for text in embedder.asked if text in LATIN] == list(LATIN)
+        assert [text for text in embedder.asked if text in unrelated_sentences("")] == [*unrelated_sentences("")]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,10 @@ def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(
         assert chosen(memory, question)[:1] == facts[:1]
 
 
-def test_sentences_are_of_the_script_of_most_letters() -> None:
-    assert sentences("") == sentences("42!") == sentences("What is \u0442\u0430 called?") == LATIN
-    assert sentences("\u4eca\u65e5\u306f") != sentences("\u4eca\u65e5") != LATIN
+def test_unrelated_sentences_are_of_the_script_of_most_letters() -> None:
+    latin = unrelated_sentences("")
+    assert latin == unrelated_sentences("42!") == unrelated_sentences("What is \u0442\u0430 called?")
+    assert len({latin, unrelated_sentences("\u4eca\u65e5\u306f"), unrelated_sentences("\u4eca\u65e5")}) == 3
 
 
 def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_path: Path) -> None:

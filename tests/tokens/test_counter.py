@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.tokens import Counts
 from pager.tokens.counter import PESSIMISTIC, START, Counter
+from pager.types import Counts
 
 KINDS = Counts._fields
 RATIOS = st.lists(st.floats(1.0, 1.6), min_size=5, max_size=5) | st.sampled_from(
@@ -115,11 +115,6 @@ def test_the_same_state_gives_the_same_estimates_and_learns_on_alike(seed: int) 
         for each in (counter, again):
             each.learn(counts, counts.total)
     assert again.state() == counter.state()
-
-
-def test_nothing_is_nothing() -> None:
-    assert Counter().estimate(Counts()) == (0, 0)
-    assert Counter(None).state() == Counter("").state()
 
 
 @given(counts=st.builds(Counts, *[st.integers(0, 10_000)] * 5), true=st.integers(0, 200_000), times=st.integers(1, 30))

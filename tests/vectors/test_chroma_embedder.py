@@ -77,18 +77,6 @@ def test_any_text_is_accepted() -> None:
     assert shelf().embed([]).shape == (0, 16)
 
 
-def test_many_texts_go_in_calls_that_any_provider_takes() -> None:
-    texts = [f"text {number}" for number in range(2 * LARGEST_CALL + 1)]
-    embedder = shelf()
-    rows = embedder.embed(texts)
-    assert rows.shape == (len(texts), 16)
-    assert np.allclose(rows[-1], embedder.embed(texts[-1:])[0])
-
-
-def test_the_dimension_is_known_before_anything_is_embedded() -> None:
-    assert shelf(size=16).dimension == 16
-
-
 def test_a_fingerprint_names_function_and_config_and_no_secret() -> None:
     told = shelf(api_key="s3cret").fingerprint
     assert "shelf" in told
@@ -96,24 +84,13 @@ def test_a_fingerprint_names_function_and_config_and_no_secret() -> None:
     assert "s3cret" not in told
     assert told == shelf(api_key="another").fingerprint
     assert told != shelf(size=32).fingerprint
-    assert told != ChromaEmbedder("shelf", {"shelf": "lower"}).fingerprint
-
-
-def test_a_login_in_an_address_is_a_secret_too() -> None:
-    fingerprint = shelf_at("http://me:s3cret@host:1/v1?key=s3cret").fingerprint
-    assert "s3cret" not in fingerprint
-    assert "http://host:1/v1" in fingerprint
-
-
-def shelf_at(address: str) -> ChromaEmbedder:
-    return ChromaEmbedder("shelf", {"shelf": address})
-
-
-def test_names_of_variables_are_no_secrets() -> None:
-    assert ChromaEmbedder.is_secret("api_key")
-    assert ChromaEmbedder.is_secret("default_headers")
-    assert not ChromaEmbedder.is_secret("api_key_env_var")
-    assert not ChromaEmbedder.is_secret("model_name")
+    at_server = ChromaEmbedder("shelf", {"shelf": "http://me:s3cret@host:1/v1?key=s3cret"}).fingerprint
+    assert told != at_server
+    assert "s3cret" not in at_server
+    assert "http://host:1/v1" in at_server
+    assert [ChromaEmbedder.is_secret(name) for name in ("api_key", "default_headers", "api_key_env_var", "model_name")] == [
+        True, True, False, False,
+    ]  # fmt: skip
 
 
 def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
@@ -127,6 +104,9 @@ def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
     assert argument.value.argument == "modelname"  # type: ignore[attr-defined]
     with pytest.raises(EmbedderConfigError, match="shelf needs more arguments: shelf"):
         ChromaEmbedder.check("shelf", {})
+    for name_of_none in (None, 5, ["ollama"]):
+        with pytest.raises(RejectedError, match="give its name"):
+            ChromaEmbedder(name_of_none)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"shelf"}))
@@ -147,17 +127,10 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ChromaEmbedder("huggingface")
 
 
-def test_a_failure_at_work_is_one_of_an_embedder() -> None:
+def test_a_failure_is_one_of_an_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbedderUnavailableError, match="'shelf' failed: ConnectionError: no route"):
         shelf(fails=True).embed(["a"])
-
-
-def test_a_function_that_answers_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Odd(Shelf):
-        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002
-            return [np.full(4, np.nan, np.float32)] * len(input)
-
-    monkeypatch.setitem(NAMES, "shelf", Odd)
+    monkeypatch.setattr(Shelf, "__call__", lambda _, texts: [np.full(4, np.nan, np.float32)] * len(texts))
     with pytest.raises(EmbedderUnavailableError, match="answered with numbers of shape"):
         shelf().embed(["a"])
 
@@ -184,12 +157,6 @@ def test_a_memory_finds_with_it_over_restarts_and_embeds_anew_with_another(tmp_p
 def test_importing_it_loads_no_chroma() -> None:
     code = "import sys, pager.vectors.chroma_embedder; print('chromadb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-@pytest.mark.parametrize("name", [None, 5, ["ollama"]])
-def test_a_name_that_is_none_is_refused(name: Any) -> None:
-    with pytest.raises(RejectedError, match="give its name"):
-        ChromaEmbedder(name)
 
 
 def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agents.agent import BackgroundWork
 from pager import Memory, RejectedError, StorageError
 from pager.store import Store
-from pager.vectors.facts import STEP
+from pager.vectors.facts import TAIL_STEPS
 from pager.vectors.index import IndexUnavailableError, OpenReport, Stop, Stopped, never
 from pager.vectors.indexing import BATCH, Indexing, StoredVectors
 from tests.contract.test_vector_index import PlainIndex
@@ -93,8 +93,8 @@ def lost(memory: Memory, numbers: Sequence[int]) -> list[int]:
     """Facts that are not found by their meaning alone, and first."""
     meaning = memory._tiers.archive.meaning
     assert meaning is not None
-    asked = meaning.embedding.rows([f"topic{number}" for number in numbers])
-    near = {number: meaning.near(row, 2) for number, row in zip(numbers, asked, strict=True)}
+    asked = meaning.embedding.embed_all([f"topic{number}" for number in numbers])
+    near = {number: meaning.nearest(row, 2) for number, row in zip(numbers, asked, strict=True)}
     return [number for number, hits in near.items() if hits[0][0] != number or hits[1][1] > 0.99]
 
 
@@ -111,7 +111,7 @@ def test_a_search_neither_opens_nor_builds_nor_extends_it(tmp_path: Path) -> Non
         archive(memory, 1, 3 * BATCH)
         assert lost(memory, range(1, 3 * BATCH + 1, 50)) == []
         assert memory.search_archive("topic7")[0].page_id == "f7"
-        assert memory.archive("topic7 topic7 topic7 again").neighbours[0].page_id == "f7"
+        assert memory.similar_facts(memory.archive("topic7 topic7 topic7 again").id)[0].page_id == "f7"
         assert index.asked == []
         assert memory.index_is_behind
         memory.embed_pending()
@@ -158,7 +158,7 @@ def test_a_vector_that_comes_while_it_is_built_is_not_missed(tmp_path: Path) -> 
         embedder.broken = True
         archive(memory, 5, 5)
         embedder.broken = False
-        memory._tiers.archive.meaning.embedding.rows(["it works again"])  # type: ignore[union-attr]
+        memory._tiers.archive.meaning.embedding.embed_all(["it works again"])  # type: ignore[union-attr]
         archive(memory, 6, BATCH)
         meaning = memory._tiers.archive.meaning
         assert meaning is not None
@@ -169,11 +169,11 @@ def test_a_vector_that_comes_while_it_is_built_is_not_missed(tmp_path: Path) -> 
         outcome = task.run()
         batch = meaning.next_batch(10)
         assert [number for number, _ in batch.texts] == [5]
-        meaning.keep(batch, meaning.embedding.of(batch))
-        assert indexing.done(task, outcome)
+        meaning.store_batch(batch, meaning.embedding.embed_batch(batch))
+        assert indexing.finish(task, outcome)
         assert lost(memory, [4, 5, 6]) == []
         memory.embed_pending()
-        assert 5 in dict(index.query(meaning.embedding.rows(["topic5"])[0], 3))
+        assert 5 in dict(index.query(meaning.embedding.embed_all(["topic5"])[0], 3))
 
 
 def test_closing_an_agent_does_not_wait_for_it(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(tmp_path: Path) -
         meaning = memory._tiers.archive.meaning
         assert meaning is not None
         assert index.through() == BATCH + 1
-        assert 5 not in dict(meaning.near(meaning.embedding.rows(["topic5"])[0], 2 * BATCH))
+        assert 5 not in dict(meaning.nearest(meaning.embedding.embed_all(["topic5"])[0], 2 * BATCH))
         assert lost(memory, [4, 6]) == []
 
 
@@ -219,12 +219,12 @@ def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
         archive(memory, 1, 1)
         embedder.broken = False
         assert memory._tiers.archive.meaning is not None
-        memory._tiers.archive.meaning.embedding.rows(["it works again"])
+        memory._tiers.archive.meaning.embedding.embed_all(["it works again"])
         archive(memory, 2, BATCH + 1)
-        memory._bring_up(never)
+        memory._backlog.update_index(never)
         assert index.through() == BATCH + 1
         with monkeypatch.context() as patch:
-            patch.setattr("pager.vectors.facts.Meaning._late", interrupted)
+            patch.setattr("pager.vectors.facts.FactVectors._add_late", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 memory.embed_pending()
         memory.search_archive("topic1")
@@ -246,10 +246,10 @@ def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
             memory.embed_pending()
             assert lost(memory, [1, first, first + BATCH // 2 - 1]) == []
             assert memory._tiers.archive.meaning is not None
-            held = memory._tiers.archive.meaning._tail._held
+            held = memory._tiers.archive.meaning._tail._matrix
             compared.append(len(held.ids) if held else 0)
         assert compared[:3] == [128, 256, 384]  # all of them
-        assert all(400 <= held < 400 + 400 // STEP for held in compared[3:])
+        assert all(400 <= held < 400 + 400 // TAIL_STEPS for held in compared[3:])
         assert index.asked.count("query") > 0
 
 
@@ -257,13 +257,13 @@ def test_an_outcome_from_before_a_purge_counts_for_nothing(tmp_path: Path) -> No
     index = Watched(tmp_path)
     with memory_with(index, tmp_path) as memory:
         archive(memory, 1, BATCH + 1)
-        indexing = memory._indexing
+        indexing = memory._backlog._indexing
         assert indexing is not None
         task = indexing.next_task(never)
         assert task is not None
         outcome = task.run()
         memory.purge("f5")
-        indexing.done(task, outcome)
+        indexing.finish(task, outcome)
         assert (indexing.is_open, index.through()) == (False, 0)
         assert memory.index_is_behind
 

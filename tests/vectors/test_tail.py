@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pager.store import Store
-from pager.vectors.tail import Tail
+from pager.vectors.facts import Tail
 from tests.contract.vector_sources import unit_vectors
 from tests.support import HandClock
 
@@ -45,10 +45,10 @@ def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]],
                 case "late" if missing:
                     fact = missing.pop(number % len(missing))
                     store.archive.store_vector(fact, ROWS[fact])
-                    tail.late([fact], ROWS[fact : fact + 1])
+                    tail.add_late([fact], ROWS[fact : fact + 1])
                 case "follow":
                     through = min(number, last)
-                    tail.follow(through)
+                    tail.update(through)
                 case "undo":
                     try:
                         with store.transaction():
@@ -58,11 +58,11 @@ def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]],
                             check(store, tail, limit, through)
                             raise ZeroDivisionError
                     except ZeroDivisionError:
-                        tail.follow(through)
+                        tail.update(through)
                         check(store, tail, limit, through)
                 case _:
-                    tail.forget()
-        tail.follow(through)
+                    tail.reset()
+        tail.update(through)
         check(store, tail, limit, through)
         check(store, tail, limit, 0)  # the index has just broken
         store.close()
@@ -71,7 +71,7 @@ def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]],
 def check(store: Store, tail: Tail, limit: int, through: int) -> None:
     """Together with an index that holds everything up to `through`."""
     truth = {fact: float(row @ ASKED) for fact, row in zip(*store.archive.vectors_after(0, -1), strict=True)}
-    beyond = tail.near(ASKED, limit, through)
+    beyond = tail.nearest(ASKED, limit, through)
     assert len({fact for fact, _ in beyond}) == len(beyond)
     assert all(cosine == pytest.approx(truth[fact], abs=ROUNDED) for fact, cosine in beyond)
     found = dict(beyond) | nearest({fact: truth[fact] for fact in truth if fact <= through}, limit)

@@ -1,8 +1,7 @@
-"""A new generation of the vector index: flushed and closed, and not live yet. `pager.vectors.chroma.index` says why it is so.
+"""Builds a generation of the vector index: flushed and closed, not live yet. `pager.vectors.chroma.index` says why.
 
-While Chroma writes it keeps Python's lock, so every thread of the process stands still. A large generation is therefore
-written by a child process, which is fed through a pipe, gives way to whoever else wants the processor, and ends with
-its parent:
+Chroma holds Python's global lock while it writes, so every thread of the process stops. A large generation is therefore
+written by a child process, which reads the vectors from a pipe, has a low priority, and ends with its parent:
 
     python -m pager.vectors.chroma.build DIRECTORY DIMENSION < VECTORS
 """
@@ -19,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
-from pager.vectors.chroma.child_process import command, last_words
+from pager.vectors.chroma.child_process import command, describe_end
 from pager.vectors.chroma.client import DATABASE_FILE, Collection
 from pager.vectors.chroma.files import IndexDirectory
 from pager.vectors.index import IndexUnavailableError, Stop, Stopped, VectorSource
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     Batches = Iterable[tuple[list[int], Vectors]]
 
 BATCH = 2_048  # larger: fewer flushes. Smaller: less memory, and a quicker stop
-FEW = 500  # so many are written before a child would have loaded Chroma
+FEW = 500  # vectors: they are written here before a child process would have loaded Chroma
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Build:
 
 
 def build(files: IndexDirectory, source: VectorSource, stop: Stop, few: int = FEW) -> Build:
-    """With every vector that the source has now. So many are written by this process itself."""
+    """Write every vector that the source has now; up to `few` in this process, more in a child process."""
     through = source.last_id()
     name = files.new_generation()
     directory = files.path(name)
@@ -63,7 +62,7 @@ def build(files: IndexDirectory, source: VectorSource, stop: Stop, few: int = FE
 
 def _until(through: int, source: VectorSource, stop: Stop) -> Iterator[tuple[list[int], Vectors]]:
     for ids, vectors in source.batches(0, BATCH):
-        _go_on(stop)
+        _raise_if(stop)
         rows = sum(each <= through for each in ids)
         if rows:
             yield ids[:rows], vectors[:rows]
@@ -71,7 +70,7 @@ def _until(through: int, source: VectorSource, stop: Stop) -> Iterator[tuple[lis
             return
 
 
-def _go_on(stop: Stop) -> None:
+def _raise_if(stop: Stop) -> None:
     if stop():
         raise Stopped("the index was not built to its end")
 
@@ -88,31 +87,32 @@ def _fill(directory: Path, batches: Batches) -> int:
     return count
 
 
-# --- in a process of its own
+# in a child process
 
 
 def _fill_in_child(directory: Path, dimension: int, batches: Batches, stop: Stop) -> int:
     count = 0
-    with TemporaryFile() as told:
+    with TemporaryFile() as output:
         arguments = command(__name__, directory, dimension)
-        # Of a session of its own: a Ctrl-C at the terminal is for this process.
-        child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=told, stderr=told, start_new_session=True)
+        # In a session of its own: a Ctrl-C at the terminal is for this process.
+        child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
         assert child.stdin is not None
         try:
-            # A pipe that breaks says that the child is dead; of what, it says itself.
+            # A broken pipe means that the child has ended; its output says why.
             with suppress(BrokenPipeError), child.stdin as pipe:
                 for ids, vectors in batches:
                     _send(pipe, ids, vectors)
                     count += len(ids)
                 _send(pipe, [], None)
             while not _has_ended(child):
-                _go_on(stop)
+                _raise_if(stop)
         except BaseException:
             child.kill()
             child.wait()
             raise
         if child.returncode != 0:
-            raise IndexUnavailableError(f"writing it ended a child process with {child.returncode}: {last_words(told)}")
+            output.seek(0)
+            raise IndexUnavailableError(f"writing it {describe_end(child.returncode, output.read())}")
     return count
 
 
@@ -123,7 +123,7 @@ def _has_ended(child: subprocess.Popen[bytes]) -> bool:
 
 
 def _send(pipe: IO[bytes], ids: list[int], vectors: Vectors | None) -> None:
-    """How many, their ids, their vectors; none at all is the end."""
+    """Send a count, so many ids, and their vectors; a count of 0 is the end."""
     import numpy as np
 
     pipe.write(np.asarray([len(ids), *ids], dtype="int64").tobytes())
@@ -148,6 +148,7 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 
 def main() -> None:
+    """Write the vectors on standard input into a new generation."""
     if hasattr(os, "nice"):
         os.nice(10)
     directory, dimension = Path(sys.argv[1]), int(sys.argv[2])

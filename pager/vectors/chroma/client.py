@@ -1,7 +1,7 @@
-"""One Chroma collection in one directory: the only file that knows Chroma's index, and the one that tames it.
+"""One Chroma collection in one directory. The only file that calls Chroma's index.
 
-Every failure of chromadb, its Rust panics included, leaves here as IndexUnavailableError. chromadb is imported
-when the first directory is opened, not before: that takes a second.
+Every failure of chromadb, its Rust panics included, is raised as IndexUnavailableError. chromadb is imported when the
+first directory is opened, because that takes a second.
 
     collection = Collection.create(directory)    # flushes with every upsert
     collection.upsert([1, 2], vectors)
@@ -29,7 +29,7 @@ DATABASE_FILE = "chroma.sqlite3"
 FLUSH_ALWAYS = 1
 FLUSH_NEVER = 1_000_000
 _NAME = "vectors"
-_EF_SEARCH = 200  # how far a query looks around; twice the default, for 0.1 ms
+_EF_SEARCH = 200  # candidates of a query; twice the default, for 0.1 ms
 _MAX_UPSERT = 5_000  # Chroma refuses more than 5,461 at once
 
 
@@ -42,7 +42,7 @@ class Collection:
 
     @classmethod
     def create(cls, directory: Path) -> Collection:
-        """A new one, flushed with every upsert: only in an empty directory that nobody else reads."""
+        """Make a collection that is flushed with every upsert. The directory must be empty, and nobody may read it."""
         hnsw = {"space": "cosine", "ef_search": _EF_SEARCH, "sync_threshold": FLUSH_ALWAYS}
         with _foreign("create"):
             client = _connect(directory)
@@ -55,24 +55,26 @@ class Collection:
 
     @classmethod
     def open(cls, directory: Path) -> Collection:
-        """The one that is there. A damaged directory may end the process: see pager.vectors.chroma.probe."""
+        """Open the collection of a directory. A damaged one may end the process: see pager.vectors.chroma.probe."""
         with _foreign("open"):
             client = _connect(directory)
             with _closing_on_failure(client):
                 return cls(client, client.get_collection(_NAME, embedding_function=None))
 
     def close(self) -> None:
+        """Release its files."""
         with _foreign("close"):
             self._client.close()
 
     def upsert(self, ids: Sequence[int], vectors: Vectors) -> None:
+        """Write vectors, replacing those with the same ids."""
         with _foreign("write to"):
             for start in range(0, len(ids), _MAX_UPSERT):
                 some = slice(start, start + _MAX_UPSERT)
                 self._collection.upsert(ids=[str(each) for each in ids[some]], embeddings=vectors[some])
 
     def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """(id, cosine similarity), best first."""
+        """Return (id, cosine similarity), best first."""
         with _foreign("search"):
             found: Any = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=limit, include=["distances"]
@@ -81,17 +83,18 @@ class Collection:
             return [(int(each), 1.0 - distance) for each, distance in zip(ids, distances, strict=True)]
 
     def count(self) -> int:
-        """How many ids it has. The first call after opening replays the log and purges its flushed part."""
+        """Return the number of ids. The first call after opening replays the log and purges its flushed part."""
         with _foreign("count"):
             return self._collection.count()
 
     def sync_threshold(self) -> int:
+        """Return the number of entries after which Chroma flushes."""
         with _foreign("read the settings of"):
             settings: Any = self._collection.configuration_json
             return int(settings["hnsw"]["sync_threshold"])
 
     def never_flush(self) -> None:
-        """Stores the setting. It holds from the next opening on; this one goes on as it was opened."""
+        """Store this setting. It holds from the next opening on."""
         with _foreign("change"), warnings.catch_warnings():
             # It warns that the collection has no embedding function of its own.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -104,7 +107,7 @@ def _connect(directory: Path) -> Client:
     import chromadb
     from chromadb.config import Settings
 
-    # Said in full, because what is not said comes from the user's environment.
+    # All of them, because what is left out comes from environment variables.
     settings = Settings(
         anonymized_telemetry=False,
         allow_reset=False,

@@ -1,17 +1,17 @@
-"""The files of the Chroma index: which directory is live, and whether its bytes are what we wrote.
+"""The files of the Chroma index: which generation is live, and whether its bytes are those that were written.
 
     DIRECTORY/state.json        what is live and how far it goes; replacing it is what commits a swap
     DIRECTORY/g<n>/             one generation: a directory of Chroma's own, written by one build
-    DIRECTORY/quarantine-<n>/   the last generation that was found broken, kept for a look at it
+    DIRECTORY/quarantine-<n>/   the last generation that was found broken, for a person to look at
 
-Every generation has a name of its own, so a swap renames nothing that may be open, and a dead process leaves
-either the old generation live or the new one. Everything that state.json does not name is rubbish.
+Every generation has a name of its own, so a swap renames nothing that may be open, and a process that dies leaves
+either the old generation live or the new one. Everything that state.json does not name can be deleted.
 
-Chroma's native code trusts its files blindly (a flipped bit can end the process), so their digests are kept in
-the state and checked before anything is opened: those of the files that a build flushed, which are never written
-again, always; those of all files when the index was closed cleanly.
+Chroma's native code does not validate its files (a flipped bit can end the process). So the state has their digests,
+which are checked before anything is opened: those of the files that a build flushed always, because they are never
+written again; those of all files if the index was closed cleanly.
 
-Nothing here knows chromadb. Functions raise OSError and nothing else.
+Functions raise OSError and nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUARANTINE = re.compile(r"quarantine-([1-9]\d*)")
 
 @dataclass(slots=True)
 class State:
-    """What state.json says. A state that cannot be read counts as none."""
+    """The content of state.json. A state that cannot be read counts as none."""
 
     live: str  # the generation that counts
     fingerprint: str  # of the source when it was built
@@ -40,14 +40,14 @@ class State:
     through: int  # every vector of the source with an id <= this is in it ...
     writing_through: int = 0  # ... or <= this, when the process died between Chroma's commit and ours; else 0
     replay: int = 0  # entries in Chroma's log that were not flushed
-    clean: bool = False  # nobody has it open, and it was closed in peace
+    clean: bool = False  # it was closed without an error, and nobody has opened it since
     flushed: dict[str, str] = field(default_factory=dict[str, str])  # file -> digest, from the build
     closed: dict[str, str] = field(default_factory=dict[str, str])  # file -> digest, the others, at a clean close
     format: int = FORMAT
 
 
 class IndexDirectory:
-    """The files of one index. Its one commit is `commit`."""
+    """The files of one index. What is live changes in `commit` alone."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -56,11 +56,11 @@ class IndexDirectory:
     def path(self, name: str) -> Path:
         return self.root / name
 
-    # --- the state
+    # the state
 
     def load(self) -> State | None:
-        """The committed state, or None when there is none, or none that makes sense."""
-        self._clear_the_place()
+        """Return the committed state; None if there is none, or none that makes sense."""
+        self._remove_other_kinds()
         try:
             read = json.loads(self._state.read_bytes())
             state = State(**read)
@@ -74,16 +74,15 @@ class IndexDirectory:
             return None
         return state
 
-    def _clear_the_place(self) -> None:
-        """What stands where ours should be, and is of another kind, is worthless: the index is made from pager.db."""
+    def _remove_other_kinds(self) -> None:
+        """Remove a file where the directory should be, or a directory where the state should be."""
         if not self.root.is_dir():
             self.root.unlink(missing_ok=True)
         elif self._state.is_dir():
             shutil.rmtree(self._state)
 
     def commit(self, state: State, *, durable: bool) -> None:
-        """Replaces state.json. `durable` survives a power cut; without it only the death of the process,
-        which is enough where a state that is too old costs no more than a rebuild."""
+        """Replace state.json. Without `durable` a power cut may bring the older state back, which costs a rebuild."""
         self._make(self.root)
         aside = self._state.with_suffix(".new")
         with aside.open("w", encoding="utf-8") as file:
@@ -95,10 +94,10 @@ class IndexDirectory:
         if durable:
             _sync_directory(self.root)
 
-    # --- generations
+    # generations
 
     def new_generation(self) -> str:
-        """An empty directory that nothing else reads, under a name that was not used before."""
+        """Make an empty directory under a name that was not used before; return the name."""
         self._make(self.root)
         taken = [0, *self._numbers(GENERATION), *self._numbers(QUARANTINE)]
         name = f"g{max(taken) + 1}"
@@ -106,6 +105,7 @@ class IndexDirectory:
         return name
 
     def discard(self, name: str) -> None:
+        """Remove a generation or a quarantine."""
         path = self.path(name)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -113,13 +113,13 @@ class IndexDirectory:
             path.unlink(missing_ok=True)
 
     def sweep(self, *, live: str) -> None:
-        """Removes what a swap or a dead process left behind."""
+        """Remove every generation but the live one."""
         for name in self._names(GENERATION):
             if name != live:
                 self.discard(name)
 
     def clear(self, *, keep: str | None = None) -> None:
-        """Removes the state, then every generation, and every quarantine but `keep`."""
+        """Remove the state, then every generation, and every quarantine but `keep`."""
         self._state.with_suffix(".new").unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
         for name in [*self._names(GENERATION), *self._names(QUARANTINE)]:
@@ -127,7 +127,7 @@ class IndexDirectory:
                 self.discard(name)
 
     def quarantine(self, name: str) -> str | None:
-        """Puts a broken generation aside. What else is in quarantine goes: one is enough to look at."""
+        """Put a broken generation aside, in place of an older one; return its new name."""
         if not self.path(name).is_dir():
             return None
         for older in self._names(QUARANTINE):
@@ -136,19 +136,19 @@ class IndexDirectory:
         self.path(name).rename(self.path(kept))
         return kept
 
-    # --- what the files look like
+    # bytes
 
     def largest(self, name: str) -> tuple[str, int]:
-        """The largest file of a generation: its name and its apparent size in bytes."""
+        """Return the name and the apparent size in bytes of the largest file of a generation."""
         sizes = {file: path.stat().st_size for file, path in self._files(name).items()}
         return max(sizes.items(), key=lambda item: item[1], default=("", 0))
 
     def digests(self, name: str, *, besides: Collection[str]) -> dict[str, str]:
-        """Of every file of a generation but those."""
+        """Return the digest of every file of a generation but `besides`."""
         return {file: digest(path) for file, path in self._files(name).items() if file not in besides}
 
     def sync(self, name: str) -> None:
-        """Makes a finished generation survive a power cut."""
+        """Flush a finished generation to the disk."""
         folders = {self.path(name), self.root}
         for path in self._files(name).values():
             folders.add(path.parent)
@@ -158,15 +158,13 @@ class IndexDirectory:
             _sync_directory(folder)
 
     def altered(self, state: State) -> str | None:
-        """A file that is gone, new or has other bytes than when it was last safe to say."""
+        """Return a file that is gone, new, or has other bytes than its digest says; None if there is none."""
         files = self._files(state.live)
         expected = state.flushed | state.closed if state.clean else state.flushed
         for file, wanted in expected.items():
             if file not in files or digest(files[file]) != wanted:
                 return file
         return next((file for file in files if file not in expected), None) if state.clean else None
-
-    # --- inside
 
     def _files(self, name: str) -> dict[str, Path]:
         root = self.path(name)
@@ -186,13 +184,13 @@ class IndexDirectory:
 
 
 def digest(path: Path) -> str:
-    """Of a whole file; 17 MB take 12 ms."""
+    """Return the digest of a file; 17 MB take 12 ms."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _sync_directory(path: Path) -> None:
-    """Makes names durable. Windows has no such thing, and needs none."""
+    """Flush the names in a directory to the disk. Windows has no such call, and needs none."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)

@@ -1,6 +1,6 @@
 """The vector index on Chroma: one directory per agent, one collection, vectors passed in, cosine space.
 
-What was measured on chromadb 1.5.9 decides the shape of this file:
+The shape of this file follows from measurements on chromadb 1.5.9:
 
 - Its HNSW flush is not atomic: a process killed in the middle leaves files that raise, grow to terabytes, or
   end every process that reads them. So the live generation never flushes (`sync_threshold` out of reach);
@@ -11,10 +11,10 @@ What was measured on chromadb 1.5.9 decides the shape of this file:
 - A Rust panic arrives as a BaseException, a torn file as a signal. The first becomes IndexUnavailableError;
   against the second, all bytes are compared with those at the last clean close, and a directory that was not
   closed cleanly is first opened in a child process.
-- It keeps Python's lock while it writes: 1 ms for each vector. So more than a few are written by a child process.
+- It holds Python's global lock while it writes, 1 ms for each vector. So a child process writes more than a few.
 - `batch_size` and `num_threads` are ignored. Its graph comes apart among duplicates and look-alikes: beside 600
-  repeats of three texts none of six others was among the 64 nearest to itself. So it is asked only for what is too
-  much to be compared (`pager.vectors.facts`).
+  repeats of three texts none of six others was among the 64 nearest to itself. So it is asked only for facts that are
+  too many to be compared (`pager.vectors.facts`).
 
     index = ChromaIndex(directory, source)
     report = index.open()          # for the ledger; nothing else opens it
@@ -63,7 +63,7 @@ class ChromaIndex:
         self._few = few
         self._retry_after_s = retry_after_s
         self._monotonic = monotonic
-        # Always taken in this order: whatever builds holds the first for seconds, a query needs the second.
+        # Always taken in this order: a build holds the first for seconds, a query needs the second.
         self._building = threading.RLock()
         self._lock = threading.RLock()
         self._collection: Collection | None = None  # None: not open
@@ -73,7 +73,7 @@ class ChromaIndex:
         self._breakdowns = 0  # failures in use since the last rebuild
         self._late: list[tuple[list[int], Vectors]] | None = None  # upserts while a compaction is building
 
-    # --- opening and closing
+    # opening and closing
 
     def open(self, stop: Stop = never) -> OpenReport:
         if self._collection is not None and self._report is not None:
@@ -98,7 +98,7 @@ class ChromaIndex:
             if self._collection is None or self._state is None:
                 self._failure = None
                 return
-            # Trouble here leaves the index marked as open, and the next opening looks more closely.
+            # A failure here leaves the index marked as open, and the next opening probes it.
             with suppress(IndexUnavailableError), _unavailable("close the index"):
                 self._collection.close()
                 state = self._state
@@ -113,7 +113,7 @@ class ChromaIndex:
                 self._files.clear()
             self._failure = None
 
-    # --- reading and writing
+    # reading and writing
 
     def through(self) -> int:
         with self._lock:
@@ -131,7 +131,7 @@ class ChromaIndex:
                 ids, vectors = next(iter(self._source.batches(state.through, size)), _NO_BATCH)
                 if not ids or vectors is None:
                     break
-                # Announced first: after a kill the count says whether Chroma's commit came before it or not.
+                # Written first: after a kill the count says whether Chroma's commit came before it or not.
                 self._commit(writing_through=ids[-1])
                 collection.upsert(ids, vectors)
                 self._commit(through=ids[-1], writing_through=0, replay=state.replay + len(ids))
@@ -155,11 +155,13 @@ class ChromaIndex:
         with self._using() as (collection, _):
             return collection.query(vector, limit) if limit > 0 else []
 
-    # --- the next opening
+    # compaction
 
     def compact(self, stop: Stop = never) -> None:
-        """Takes 1.3 s for 10,000 vectors of dimension 384, 6 s for 40,000, and as much disk again until the
-        swap, in a process of its own. Worth it when `pending_replay()` has reached a few thousand."""
+        """Write all vectors into a new, flushed generation, in a child process.
+
+        This takes 1.3 s for 10,000 vectors of dimension 384, 6 s for 40,000, and as much disk again until the swap.
+        """
         with self._building:
             with self._using():
                 self._late = []
@@ -174,7 +176,7 @@ class ChromaIndex:
             finally:
                 self._late = None
 
-    # --- inside: opening
+    # opening
 
     def _open(self, stop: Stop) -> OpenReport:
         self._drop()
@@ -197,7 +199,7 @@ class ChromaIndex:
     def _reuse(self, state: State, stop: Stop) -> OpenReport:
         how = "closed cleanly" if state.clean else "not closed cleanly, probed"
         self._state = state
-        # First of all, and even in a power cut: opening alone changes Chroma's files.
+        # Before anything else, and durably: opening alone changes Chroma's files.
         self._commit(clean=False, durable=True)
         self._collection = Collection.open(self._files.path(state.live))
         count = self._collection.count()
@@ -226,7 +228,7 @@ class ChromaIndex:
         if self._monotonic() - at < self._retry_after_s:
             raise IndexUnavailableError(f"{why}; the next attempt comes within {self._retry_after_s:.0f} s")
 
-    # --- inside: building
+    # building
 
     def _swap_in(self, built: Build) -> None:
         collection = Collection.open(self._files.path(built.name))
@@ -255,12 +257,11 @@ class ChromaIndex:
                 old.close()
         self._files.sweep(live=built.name)
 
-    # --- inside: using
+    # using
 
     @contextmanager
     def _using(self) -> Generator[tuple[Collection, State]]:
-        """The open collection, for this thread alone. After a failure it is closed, and the next opening looks at it
-        first."""
+        """Yield the open collection, for this thread alone. A failure closes it; the next opening checks it."""
         with self._lock:
             if self._collection is None or self._state is None:
                 raise IndexUnavailableError("the index is not open")
@@ -288,7 +289,7 @@ class ChromaIndex:
 
 @contextmanager
 def _unavailable(doing: str) -> Generator[None]:
-    """The disk's errors, too, are something to fall back from. (Chroma's are IndexUnavailableError already.)"""
+    """Raise the disk's errors as IndexUnavailableError; Chroma's are that already."""
     try:
         yield
     except OSError as error:

@@ -1,11 +1,11 @@
-"""May this directory be opened? Answered without opening it in this process, which a broken one could end.
+"""Finds out whether an index directory may be opened. A broken one could end the process that opens it.
 
-`useless` and `damage` look at the files; `probe` reads from them in a child process:
+`useless` and `damage` look at the files; `probe` opens them in a child process:
 
     python -m pager.vectors.chroma.probe DIRECTORY DIMENSION
 
-prints how many vectors the directory holds and exits 0. Anything else (another exit code, a signal, no answer
-in time) means no.
+prints the number of vectors in the directory and exits with 0. Another exit code, a signal or no answer in time means
+that it must not be opened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pager.vectors.chroma.child_process import command as child_command
+from pager.vectors.chroma.child_process import command, describe_end
 from pager.vectors.chroma.files import IndexDirectory, State
 from pager.vectors.index import IndexUnavailableError, VectorSource
 
@@ -23,15 +23,15 @@ REACH = 1_000  # neighbours asked for, so that the search walks through much of 
 
 
 def useless(files: IndexDirectory, state: State | None, source: VectorSource) -> str:
-    """Why there is nothing to look at, or an empty string."""
+    """Return why the directory is of no use, whatever its bytes are; an empty string if it may be."""
     if state is None:
         return "no index yet, or no readable state"
     if not files.path(state.live).is_dir():
         return "the index is missing"
     if (state.fingerprint, state.dimension) != (source.fingerprint, source.dimension):
         return f"the vectors are now {source.fingerprint}, the index had {state.fingerprint}"
-    # Several times what the largest file can have come to, duplicates in the log included. Torn flushes leave
-    # sparse files of terabytes, which nobody wants in quarantine either: a copy of one fills the disk.
+    # Several times what the largest file can be, duplicates in the log included. Torn flushes leave sparse files of
+    # terabytes, which must not stay in quarantine either: a copy of one fills the disk.
     plausible_bytes = 256_000_000 + 20 * source.count(source.last_id()) * (4 * source.dimension + 512)
     name, size_bytes = files.largest(state.live)
     if size_bytes > plausible_bytes:
@@ -40,7 +40,7 @@ def useless(files: IndexDirectory, state: State | None, source: VectorSource) ->
 
 
 def damage(files: IndexDirectory, state: State) -> str:
-    """What would make opening dangerous, or an empty string."""
+    """Return why opening it would be dangerous; an empty string if it is not."""
     altered = files.altered(state)
     if altered:
         return f"{altered} is not as it was written"
@@ -54,11 +54,14 @@ def damage(files: IndexDirectory, state: State) -> str:
 
 
 def probe(directory: Path, dimension: int, *, timeout_s: float = TIMEOUT_S) -> int:
-    """How many vectors a child process finds in the directory; IndexUnavailableError if it finds trouble."""
-    command = child_command(__name__, directory, dimension)
+    """Return the number of vectors that a child process finds. Raises IndexUnavailableError if it fails."""
     try:
         child = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, check=False, start_new_session=True
+            command(__name__, directory, dimension),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            start_new_session=True,
         )
         if child.returncode == 0:
             return int(child.stdout.split()[-1])
@@ -66,11 +69,11 @@ def probe(directory: Path, dimension: int, *, timeout_s: float = TIMEOUT_S) -> i
         raise IndexUnavailableError(f"reading it in a child process took over {timeout_s:.0f} s") from None
     except (OSError, ValueError, IndexError) as error:
         raise IndexUnavailableError(f"reading it in a child process was not possible: {error}") from error
-    last_words = child.stderr.strip().splitlines()[-1:] or ["no message"]
-    raise IndexUnavailableError(f"reading it ended a child process with {child.returncode}: {last_words[0][:500]}")
+    raise IndexUnavailableError(f"reading it {describe_end(child.returncode, child.stderr)}")
 
 
 def main() -> None:
+    """Open the directory, search it, and print the number of its vectors."""
     import numpy as np
 
     from pager.vectors.chroma.client import Collection

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pager import EmbedderUnavailableError, Memory, MemoryReader, StorageError
-from pager.search.neighbours import Sessions
-from pager.vectors.embedding import REST
-from pager.vectors.turns import Known, packed
-from tests.search.test_sessions import told
+from pager.search.neighbours import TurnTable
+from pager.vectors.embedding import PAUSE
+from pager.vectors.turns import PartVectors, pack
+from tests.search.test_neighbours import told
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
 from tests.support.secret import SECRET, assert_gone, marks_in
@@ -23,16 +23,6 @@ from tests.tiers.test_recall import found
 from tests.tiers.test_recall_ranking import tell
 
 # finding
-
-
-def test_meaning_is_added_as_soon_as_turns_are_recorded(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        steps = tell(memory, *(("Ana", f"topic{number} and nothing else") for number in range(100)))
-        assert memory.count_unembedded() == 0
-        hit = memory.search_recall("Ana: topic7 and nothing else", limit=1)[0]
-        assert hit.page_id == steps[7]
-        assert hit.parts["meaning"] > 0
-        assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
 
 
 def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
@@ -50,15 +40,15 @@ def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> Non
 
 
 def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
-    known, turns = Known(1), Sessions()
+    known, turns = PartVectors(1), TurnTable()
     turns.extend([told(1), told(2)])
-    known.packed.extend([2, 1, 3], np.ones(3, dtype=np.float32), np.ones((3, 1)))
-    assert known.places(turns).tolist() == [1, 0, -1]
+    known.matrix.extend([2, 1, 3], np.ones(3, dtype=np.float32), np.ones((3, 1)))
+    assert known.positions(turns).tolist() == [1, 0, -1]
     turns.extend([told(3)])
-    assert known.places(turns).tolist() == [1, 0, 2]
-    others = Sessions()
+    assert known.positions(turns).tolist() == [1, 0, 2]
+    others = TurnTable()
     others.extend([told(0), told(1), told(2), told(3)])
-    assert known.places(others).tolist() == [2, 1, 3]
+    assert known.positions(others).tolist() == [2, 1, 3]
 
 
 def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
@@ -75,24 +65,48 @@ def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
         assert memory.count_unembedded() == 9
 
 
-def test_a_search_asks_nothing_else_of_an_embedder(tmp_path: Path) -> None:
-    """Not even its dimension: one of Chroma's embeds a text to know it."""
-
+def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path: Path) -> None:
     class Unmeasured(Words):
+        """One of Chroma's embeds a text to know its dimension."""
+
         @property
         def dimension(self) -> int:
-            self.asked.append("dimension")
-            return 32
+            return pytest.fail("asked for its dimension")
 
         @dimension.setter
         def dimension(self, _: int) -> None: ...
 
-    with Memory.open(tmp_path, embedder=Unmeasured(), clock=HandClock()) as memory:
+    embedder = Unmeasured()
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.record_many([{"role": "user", "text": "topic"}], embed=False)
-        embedder = memory._tiers.archive.meaning.embedding.embedder if memory._tiers.archive.meaning else None
-        assert isinstance(embedder, Unmeasured)
-        memory.search_recall("topic")
+        assert found(memory, "topic") == ["s1"]
         assert embedder.asked == []
+
+
+def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
+    """None before, the first one, and another one; words find meanwhile."""
+    turns = [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(40)]
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.record_many(turns)
+        assert memory.count_unembedded() == memory.embed_pending() == 0
+    for embedder in (Words("one", 16), Words("two", 24)):
+        with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+            hit = memory.search_recall("topic39", limit=1)[0]
+            assert (hit.page_id, set(hit.parts)) == ("s40", {"words"})
+            assert memory.count_unembedded() == 40
+            assert (memory.embed_pending(limit=5), memory.embed_pending(limit=500)) == (5, 35)
+            assert memory.embed_pending() == memory.count_unembedded() == 0
+            hit = memory.search_recall("topic39", limit=1)[0]
+            assert (hit.page_id, set(hit.parts)) == ("s40", {"words", "meaning"})
+            assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
+            assert memory.check() == []
+    with MemoryReader.open(tmp_path, embedder=Words("two", 24), clock=HandClock()) as reading:
+        assert reading.search_recall("topic9")[0].parts["meaning"] > 0
+    with (
+        MemoryReader.open(tmp_path, embedder=Words("one", 16), clock=HandClock()) as reading,
+        pytest.raises(EmbedderUnavailableError, match="made by two"),
+    ):
+        reading.search_recall("topic9")
 
 
 def test_what_a_transaction_records_is_embedded_together_after_it(tmp_path: Path) -> None:
@@ -149,19 +163,6 @@ def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
         assert memory.embed_pending() == 1
 
 
-def test_what_is_left_for_later_is_found_by_its_words_meanwhile(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many([{"role": "user", "text": f"topic{n}", "session": str(n)} for n in range(99)], embed=False)
-        assert (embedder.asked, memory.count_unembedded()) == ([], 99)
-        hit = memory.search_recall("topic98", limit=1)[0]
-        assert (hit.text, set(hit.parts)) == ("topic98", {"words"})
-        assert memory.embed_pending(limit=5) == 5
-        assert memory.embed_pending(limit=500) == 99 - 5
-        assert memory.embed_pending() == memory.count_unembedded() == 0
-        assert memory.search_recall("topic98", limit=1)[0].parts.keys() == {"words", "meaning"}
-
-
 def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, window=6_000, embedder=embedder)
@@ -184,25 +185,6 @@ def test_a_turn_that_the_model_refused_is_embedded_too(tmp_path: Path) -> None:
     talk.ask("something terrible", Reply.refusal())
     assert talk.memory.check() == []
     assert talk.memory.embed_pending() > 0
-
-
-def test_another_embedder_embeds_all_turns_anew_and_searches_go_on(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words("one", 16), clock=HandClock()) as memory:
-        tell(memory, *(("Ana", f"topic{number}") for number in range(100)))
-    with Memory.open(tmp_path, embedder=Words("two", 24), clock=HandClock()) as memory:
-        assert memory.count_unembedded() == 100
-        assert found(memory, "topic99")[0] == "s100"
-        while memory.embed_pending():
-            pass
-        assert memory.search_recall("topic99")[0].parts["meaning"] > 0
-        assert memory.check() == []
-    with MemoryReader.open(tmp_path, embedder=Words("two", 24), clock=HandClock()) as reading:
-        assert reading.search_recall("topic99")[0].parts["meaning"] > 0
-    with (
-        MemoryReader.open(tmp_path, embedder=Words("one", 16), clock=HandClock()) as reading,
-        pytest.raises(EmbedderUnavailableError, match="made by two"),
-    ):
-        reading.search_recall("topic99")
 
 
 def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_path: Path) -> None:
@@ -230,22 +212,13 @@ def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_pa
         searched = memory.ledger(events=["search"])
         assert all("weights are missing" in row.detail["without_meaning"] for row in searched)
         assert memory.embed_pending() == 0  # asks it all the same
-        clock.set(clock.now() + REST)
+        clock.set(clock.now() + PAUSE)
         assert found(memory, "topic7") == found(memory, "topic7") == ["s9"]
         assert embedder.calls == 1 + 1 + 2 + 1
         embedder.broken = False
         assert memory.embed_pending(limit=500) == 40
         assert memory.search_recall("topic7")[0].parts["meaning"] > 0
         assert "without_meaning" not in memory.ledger(events=["search"])[-1].detail
-
-
-def test_without_an_embedder_turns_wait_for_the_day_when_there_is_one(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        tell(memory, *(("Ana", f"topic{number}") for number in range(5)))
-        assert memory.count_unembedded() == memory.embed_pending() == 0
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        assert memory.embed_pending() == 5
-        assert memory.search_recall("topic3")[0].parts["meaning"] > 0
 
 
 def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(tmp_path: Path) -> None:
@@ -307,7 +280,7 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
     copy = talk.memory.record("user", f"and again: {SECRET}", name="Ana")
     others = tell(talk.memory, *(("Ana", f"topic{number}") for number in range(5)))
     assert talk.memory.search_recall("vault")[0].page_id in (step, copy)
-    vector, quoting = packed(embedder.embed([f"Ana: {SECRET}", f"Ana: and again: {SECRET}"]))
+    vector, quoting = pack(embedder.embed([f"Ana: {SECRET}", f"Ana: and again: {SECRET}"]))
     assert marks_in(tmp_path, vector)
     assert marks_in(tmp_path, quoting)
     talk.memory.purge(step)
@@ -327,9 +300,9 @@ def test_a_batch_that_was_read_before_a_purge_is_thrown_away(tmp_path: Path) -> 
         meaning = memory._tiers.recall.meaning
         assert meaning is not None
         batch = meaning.next_batch(9)
-        rows = meaning.embedding.of(batch)
+        rows = meaning.embedding.embed_batch(batch)
         memory.purge(step)
-        meaning.keep(batch, rows)
+        meaning.store_batch(batch, rows)
         assert memory._store.said.vectors(0) == []
         assert memory.embed_pending() == 1
 

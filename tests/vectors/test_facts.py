@@ -1,4 +1,4 @@
-"""Meaning: facts found by their vectors, whatever the embedder and the index do."""
+"""FactVectors: facts found by their vectors, whatever the embedder and the index do."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from pager import EmbedderUnavailableError, Memory, MemoryReader, RejectedError
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
-from pager.tiers.archive import MAX_EXACT, _Wanted
-from pager.vectors.embedding import REST
+from pager.tiers.archive import MAX_EXACT, _Filter
+from pager.vectors.embedding import PAUSE
 from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
 
 
@@ -63,25 +63,14 @@ def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -
         assert len(memory.search_archive("quartz", tags=["all"], limit=MAX_EXACT + 9)) == MAX_EXACT + 1
 
 
-def test_a_fact_is_found_at_once_whatever_the_index_holds(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        for number in range(600):
-            fact = memory.archive(f"topic{number}")
-            if number % 97 == 0 or number > 590:
-                assert memory.search_archive(f"topic{number}", limit=1)[0].parts["meaning"] > 0.99
-                assert memory.search_archive(f"topic{number}", limit=1)[0].page_id == fact.id
-        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
-
-
 def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         memory.archive("likes a window seat", key="seat")
         memory.archive("likes the window seat", key="seat")
         memory.archive("has two cats")
         fact = memory.archive("likes window seats a lot: a window seat")
-        assert ids(fact.neighbours) == ["f2"]
-        assert memory.archive("likes the window seat").neighbours == ()
-        assert len(memory.archive("likes the window seat", neighbours=2).neighbours) == 2
+        assert ids(memory.similar_facts(fact.id)) == ["f2"]
+        assert len(memory.similar_facts(memory.archive("likes the window seat").id, limit=2)) == 2
 
 
 def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
@@ -133,16 +122,6 @@ def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -
         assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
 
 
-def test_an_embedder_that_fails_in_the_middle_loses_no_fact(tmp_path: Path) -> None:
-    embedder = Broken()
-    embedder.broken = False
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("a window seat")
-        embedder.broken = True
-        memory.archive("a seat at the aisle", key="aisle")
-        assert set(ids(memory.search_archive("seat"))) == {"f1", "f2"}
-
-
 def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
     clock = HandClock()
     with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
@@ -164,75 +143,9 @@ def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
         assert not memory.check()
 
 
-@pytest.mark.parametrize("facts", [10, 300])
-def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path, facts: int) -> None:
-    clock = HandClock()
-    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
-        with memory.transaction():
-            for number in range(facts):
-                memory.archive(f"topic{number}")
-        memory.record("user", "topic3 it was")
-        memory.search_archive("topic3")
-    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
-        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
-        assert memory.search_recall("topic3")[0].page_id == "s1"
-        assert memory.archive("topic3 again").neighbours == ()
-        assert "now of 24 numbers" in memory.ledger(events=["embedder"])[0].reason
-        assert memory.count_unembedded() == facts + 1
-        assert memory.embed_pending(limit=1000) == facts + 1
-        assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.99
-        assert memory.search_recall("topic3")[0].page_id == "s1"
-        assert not memory.check()
-
-
-@pytest.mark.parametrize("facts", [10, 300])
-def test_another_model_while_it_is_open(tmp_path: Path, facts: int) -> None:
-    with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
-        with memory.transaction():
-            for number in range(facts):
-                memory.archive(f"topic{number}")
-        memory.record_many([{"role": "user", "text": f"topic{number} it was"} for number in range(9)])
-        assert memory.search_recall("topic3")[0].page_id == "s4"
-        assert memory.search_archive("topic3")[0].page_id == "f4"
-        embedder.dimension = 24
-        assert memory.search_recall("topic3")[0].page_id == "s4"
-        memory.archive("topic3 again")
-        memory.embed_pending(limit=1000)
-        assert "meaning" in memory.search_recall("topic3")[0].parts
-        assert memory.search_archive("topic3")[0].parts["meaning"] > 0.99
-        assert not memory.check()
-
-
-def test_of_another_model_under_the_same_name_whoever_embeds_first_begins_anew(tmp_path: Path) -> None:
-    clock = HandClock()
-    with Memory.open(tmp_path, embedder=Words("server", 16), clock=clock) as memory:
-        memory.archive("a window seat")
-        memory.record_many([{"role": "user", "text": "an aisle seat"}, {"role": "user", "text": "no seat"}])
-    with Memory.open(tmp_path, embedder=Words("server", 24), clock=clock) as memory:
-        memory.record("user", "a bed")  # embedded at once
-        assert memory.count_unembedded() == 3
-        assert memory.embed_pending() == 3
-        assert not memory.check()
-    with (
-        MemoryReader.open(tmp_path, embedder=Words("server", 32), clock=clock) as reading,
-        pytest.raises(EmbedderUnavailableError, match="of 24 numbers"),
-    ):
-        reading.search_archive("seat")
-
-
-def test_a_reader_with_another_embedder_is_told(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
-        memory.archive("a window seat")
-    with (
-        MemoryReader.open(tmp_path, embedder=Words("two"), clock=HandClock()) as reading,
-        pytest.raises(EmbedderUnavailableError, match="made by one"),
-    ):
-        reading.search_archive("seat")
-
-
-@pytest.mark.parametrize("facts", [3, 300])
-def test_facts_that_were_rolled_back_are_forgotten_by_every_index(tmp_path: Path, facts: int) -> None:
+def test_facts_that_were_rolled_back_are_not_found(tmp_path: Path) -> None:
     """They were searched for before the rollback, and their ids are given to others after it."""
+    facts = 30
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
 
         def lose() -> None:
@@ -262,12 +175,12 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
         archival, recall = memory._tiers.archive.meaning, memory._tiers.recall.meaning
         assert archival is not None
         assert recall is not None
-        late = [(source, batch, source.embedding.of(batch)) for source in (archival, recall)
+        late = [(source, batch, source.embedding.embed_batch(batch)) for source in (archival, recall)
                 if (batch := source.next_batch(3))]  # fmt: skip
         embedder.dimension = 32
         memory.archive("the newest topic")
         for source, batch, rows in late:
-            source.keep(batch, rows)
+            source.store_batch(batch, rows)
         assert memory.search_archive("the newest topic", limit=1)[0].page_id == "f6"
         while memory.embed_pending():
             pass
@@ -299,17 +212,19 @@ def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
         embedder.broken = True
         memory.archive("the cat on the radiator")
         embedder.broken = False
-        clock.set(clock.now() + 2 * REST)
+        clock.set(clock.now() + 2 * PAUSE)
         memory.archive("a seat at the aisle")
         with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
             meaning = reading._tiers.archive.meaning
             assert meaning is not None
-            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 3}
+            assert {number for number, _ in meaning.nearest(embedder.embed(["cat"])[0], 9)} == {1, 3}
             assert memory.embed_pending() == 1
-            assert {number for number, _ in meaning.near(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
+            assert {number for number, _ in meaning.nearest(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
 
 
-@pytest.mark.parametrize("place", ["pager.search.growing_array.Growing.extend", "pager.vectors.facts.Meaning._late"])
+@pytest.mark.parametrize(
+    "place", ["pager.search.growing_array.GrowingArray.extend", "pager.vectors.facts.FactVectors._add_late"]
+)
 def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +236,7 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         embedder.broken = True
         memory.archive("a window seat")
         embedder.broken = False
-        clock.set(clock.now() + 2 * REST)
+        clock.set(clock.now() + 2 * PAUSE)
         memory.archive("a seat at the aisle")
         with monkeypatch.context() as patch:
             patch.setattr(place, interrupted)
@@ -333,7 +248,7 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         hits = memory.search_archive("a window seat")
         assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
         assert memory._tiers.archive.meaning is not None
-        assert len(memory._tiers.archive.meaning.near(embedder.embed(["seat"])[0], 9)) == 2
+        assert len(memory._tiers.archive.meaning.nearest(embedder.embed(["seat"])[0], 9)) == 2
 
 
 def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
@@ -341,9 +256,9 @@ def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Pa
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         meaning = memory._tiers.archive.meaning
         assert meaning is not None
-        [old] = meaning.embedding.rows(["topic"])
+        [old] = meaning.embedding.embed_all(["topic"])
         embedder.dimension = 32
-        meaning.embedding.rows(["another thread's"])
+        meaning.embedding.embed_all(["another thread's"])
         with memory.transaction():
             memory.archive("topic")
             database_of(memory).run("DELETE FROM vectors")
@@ -376,14 +291,94 @@ def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as
             assert hits[0][0] == number
 
 
-def _now(memory: Memory) -> _Wanted:
-    return _Wanted(to_micros(memory._tiers.archive.present()), [], ALWAYS)
+def _now(memory: Memory) -> _Filter:
+    return _Filter(to_micros(memory._tiers.archive.present()), [], ALWAYS)
+
+
+def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=clock) as memory:
+        for number in range(9):
+            memory.archive(f"topic{number}")
+        memory.record_many([{"role": "user", "text": f"topic{number} it was"} for number in range(9)])
+        embedder.dimension = 24  # while it is open
+        assert memory.search_recall("topic3")[0].page_id == "s4"
+        assert memory.similar_facts(memory.archive("topic3 again").id) == []
+        assert "now of 24 numbers" in memory.ledger(events=["embedder"])[0].reason
+        embed_all(memory)
+    with Memory.open(tmp_path, embedder=Words("server", 32), clock=clock) as memory:  # after a restart
+        memory.record("user", "a bed")  # is embedded at once, before anything is searched
+        assert memory.count_unembedded() == 19
+        embed_all(memory)
+    with (
+        MemoryReader.open(tmp_path, embedder=Words("server", 48), clock=clock) as reading,
+        pytest.raises(EmbedderUnavailableError, match="of 32 numbers"),
+    ):
+        reading.search_archive("seat")
+
+
+def embed_all(memory: Memory) -> None:
+    while memory.embed_pending(limit=1000):
+        pass
+    assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.5
+    assert memory.search_recall("topic3")[0].parts["meaning"] > 0
+    assert (memory.count_unembedded(), memory.check()) == (0, [])
+
+
+# what is read of the database
+
+
+def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+        memory.record_many([{"role": "user", "text": text, "session": text} for text in ("an aisle seat", "a bed")])
+        for search in (memory.search_archive, memory.search_recall):
+            search("seat")
+            statements: list[str] = []
+            database_of(memory).trace(statements.append)
+            assert search("seat")[0].parts["meaning"] > 0
+            database_of(memory).trace(None)
+            about = [sql for sql in statements if "vector" in sql or "embedder" in sql]
+            assert len(about) == 1, about  # the vectors of the candidates; or those of turns that are new
+
+
+def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words("one"), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+    with MemoryReader.open(tmp_path, embedder=Words("one"), clock=HandClock()) as reading:
+        assert reading.search_archive("seat")[0].parts["meaning"] > 0
+        with Memory.open(tmp_path, embedder=Words("two"), clock=HandClock()) as memory:
+            memory.search_archive("seat")
+        with pytest.raises(EmbedderUnavailableError, match="made by two"):
+            reading.search_archive("seat")
+
+
+def test_what_another_embedder_changed_is_changed_again_after_a_rollback(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
+        memory.archive("a window seat")
+
+        def undo() -> None:
+            with memory.transaction():
+                embedder.dimension = 24
+                memory.archive("an aisle seat")
+                parts = {hit.page_id: set(hit.parts) for hit in memory.search_archive("seat")}
+                assert parts == {"f1": {"words"}, "f2": {"words", "meaning"}}  # the old vector is dropped in here
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            undo()
+        assert set(memory.search_archive("seat")[0].parts) == {"words"}
+        assert (memory.embed_pending(), memory.check()) == (1, [])
+        assert memory.search_archive("seat")[0].parts["meaning"] > 0.5
 
 
 @pytest.mark.parametrize("embedder", [5, "minilm", Words, object()])
-def test_what_is_no_embedder_is_told_so(tmp_path: Path, embedder: Any) -> None:
+def test_what_is_no_embedder_is_refused(tmp_path: Path, embedder: Any) -> None:
     with pytest.raises(RejectedError, match="an Embedder"):
         Memory.open(tmp_path, embedder=embedder)
+
+
+def test_arguments_of_embed_pending(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         for odd in ("x", 1.5, True):
             with pytest.raises(RejectedError, match="limit is"):

@@ -1,4 +1,4 @@
-"""Sessions: who is whose neighbour, also when conversations are told in turns, and as they grow."""
+"""TurnTable: who is whose neighbour, also when conversations are told in turns, and as they grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.neighbours import BACKWARD, DECAY, FULL, PAUSE, REACH, Sessions
+from pager.search.neighbours import BACKWARD, DECAY, FULL_WORDS, PAUSE, REACH, TurnTable
 from pager.store.rows import SaidMeta
 
 HOUR = 3600 * 1_000_000
@@ -21,13 +21,13 @@ def told(part: int, at: int = 0, session: str | None = None, **changes: Any) -> 
     return SaidMeta(part, part, at, known["kind"], known["role"], known["name"], session, known["length"])
 
 
-def sessions(*turns: SaidMeta) -> Sessions:
-    found = Sessions()
+def sessions(*turns: SaidMeta) -> TurnTable:
+    found = TurnTable()
     found.extend(turns)
     return found
 
 
-def links(found: Sessions) -> list[tuple[int, int]]:
+def links(found: TurnTable) -> list[tuple[int, int]]:
     return list(zip(found.before[:-1].tolist(), found.after[:-1].tolist(), strict=True))
 
 
@@ -62,15 +62,15 @@ def test_a_long_pause_ends_a_session_that_has_no_name(
 )
 def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, int, int]], cuts: list[int]) -> None:
     all_told = [told(n + 1, hours * HOUR, name, length=length) for n, (name, hours, length) in enumerate(turns)]
-    whole, grown = sessions(*all_told), Sessions()
+    whole, grown = sessions(*all_told), TurnTable()
     edges = [0, *sorted(cuts), len(all_told)]
     for start, end in pairwise(edges):
         grown.extend(all_told[start:end])
     assert links(whole) == links(grown)
     assert whole.session.tolist() == grown.session.tolist()
-    np.testing.assert_allclose(whole.size, grown.size)
-    assert (whole.first, whole.last) == (grown.first, grown.last)
-    assert grown.mean_size == pytest.approx(float(grown.size[:-1].mean()) if turns else 0.0)
+    np.testing.assert_allclose(whole.pooled_length, grown.pooled_length)
+    assert (whole.first_at, whole.last_at) == (grown.first_at, grown.last_at)
+    assert grown.mean_length == pytest.approx(float(grown.pooled_length[:-1].mean()) if turns else 0.0)
 
 
 @given(
@@ -90,7 +90,7 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
         lent = sum(
             (BACKWARD if n > at else 1.0)
             * DECAY ** abs(at - n)
-            * min(1.0, FULL / max(1, turns[other][1]))
+            * min(1.0, FULL_WORDS / max(1, turns[other][1]))
             * known.get(other, 0.0)
             for n, other in enumerate(of_session)
             if 0 < abs(at - n) <= REACH
@@ -98,8 +98,8 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
         expected.append(known.get(place, 0.0) + lent)
     for many in (0, 10**9, 0):  # either way what is reached is found, and nothing of one stays for the next
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pager.search.neighbours.MANY", many)
-            reached, given = found.spread(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
+            patch.setattr("pager.search.neighbours.SPARSE", many)
+            reached, given = found.with_neighbours(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
         assert reached.tolist() == sorted(set(reached.tolist()))
         spread = np.zeros(len(found))
         spread[reached] = given
@@ -109,5 +109,5 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
 def test_positions_of_parts_and_of_such_that_are_not_here() -> None:
     found = sessions(told(3), told(5), told(9))
     assert found.positions(np.array([3, 4, 9, 10, 1])).tolist() == [0, -1, 2, -1, -1]
-    assert Sessions().positions(np.array([1])).tolist() == [-1]
-    assert (len(found), found.newest, Sessions().newest) == (3, 9, 0)
+    assert TurnTable().positions(np.array([1])).tolist() == [-1]
+    assert (len(found), found.newest_part, TurnTable().newest_part) == (3, 9, 0)

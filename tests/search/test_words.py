@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.scores import fused
-from pager.search.words import MOST_WORDS, excerpt, folded, telling_words, words
+from pager.search.words import MOST_WORDS, excerpt, folded, fuse, telling_words, words
 
 
 @pytest.mark.parametrize(
@@ -95,34 +94,34 @@ def test_a_message_tells_by_its_other_words() -> None:
 
 
 def test_what_both_sides_find_comes_first() -> None:
-    assert [each for each, _ in fused({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
+    assert [each for each, _ in fuse({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
 
 
 def test_the_units_of_a_side_do_not_matter() -> None:
     by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
     larger = {each: 1_000 * score for each, score in by_words.items()}
     shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
-    assert [each for each, _ in fused(by_words, by_meaning)] == [each for each, _ in fused(larger, shifted)]
+    assert [each for each, _ in fuse(by_words, by_meaning)] == [each for each, _ in fuse(larger, shifted)]
 
 
 def test_a_word_that_most_texts_hold_says_next_to_nothing() -> None:
     by_words = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
-    assert [each for each, _ in fused(by_words, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6})] == [4, 2, 3, 1]
-    assert [each for each, _ in fused(by_words, {})] == [3, 1, 2]
+    assert [each for each, _ in fuse(by_words, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6})] == [4, 2, 3, 1]
+    assert [each for each, _ in fuse(by_words, {})] == [3, 1, 2]
 
 
 def test_one_side_alone_keeps_its_order_and_the_newest_of_equal_ones_is_first() -> None:
-    assert [each for each, _ in fused({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
-    assert [each for each, _ in fused({}, {5: 0.1, 7: 0.2})] == [7, 5]
-    assert fused({}, {}) == []
-    assert fused({1: 2.0}, {}) == [(1, 2.0)]
+    assert [each for each, _ in fuse({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
+    assert [each for each, _ in fuse({}, {5: 0.1, 7: 0.2})] == [7, 5]
+    assert fuse({}, {}) == []
+    assert fuse({1: 2.0}, {}) == [(1, 2.0)]
 
 
 @given(st.dictionaries(st.integers(1, 9), st.floats(0, 50)), st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
 def test_everything_that_was_found_has_a_score_that_is_not_negative(
     by_words: dict[int, float], by_meaning: dict[int, float]
 ) -> None:
-    found = fused(by_words, by_meaning)
+    found = fuse(by_words, by_meaning)
     assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
     assert all(score >= 0 for _, score in found)
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
