@@ -64,12 +64,6 @@ def test_a_neighbour_of_the_word_is_found_behind_the_turn_that_says_it() -> None
     assert set(rank.parts(2)) == {"neighbours"}
 
 
-def test_a_long_neighbour_lends_less() -> None:
-    rank = ranking(sessions(told(1, length=500), told(2), told(3, session="b"), told(4, session="b")))
-    rank.add_word(np.array([1, 3]))
-    assert 0 < rank.parts(1)["neighbours"] < rank.parts(3)["neighbours"] / 10
-
-
 def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
     turns = sessions(*(told(n + 1, session="a", name=["Ana Lima", "Ben"][n % 2]) for n in range(4)))
     for question, wanted in {
