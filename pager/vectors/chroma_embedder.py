@@ -4,9 +4,9 @@
     >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
     >>> Memory.open(directory, embedder=embedder)                                     # doctest: +SKIP
 
-`ChromaEmbedder.check` raises if the name or its arguments are wrong. Making one calls the function's own constructor, which
-raises if something is missing (a package, a key) and may load weights. The fingerprint has no secrets in it. chromadb
-is imported when an embedder is checked or made.
+`ChromaEmbedder.check` raises if the name or its arguments are wrong. Making one calls the function's own constructor,
+which raises if something is missing (a package, a key) and may load weights. The fingerprint has no secrets in it.
+chromadb is imported when an embedder is checked or made.
 """
 
 from __future__ import annotations
