@@ -14,13 +14,11 @@ from pager import markup
 from pager.types import Json
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def dump(value: Any) -> str:
-    """Return JSON as it is stored: compact, and the same bytes for the same value in the same order."""
-    return _COMPACT.encode(value)
+# JSON as it is stored: compact, and the same bytes for the same value in the same order.
+dump: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def clean(value: Any) -> Any:

@@ -127,7 +127,7 @@ class Memory:
         lock, store = _open_store(files, clock)
         try:
             setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl)
-            counter = Counter(store.settings.tokenizer(model))
+            counter = Counter(store.prompt.tokenizer(model))
             fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
             window = Window((limits or Limits.for_window()).fitted(fixed), counter)
             tiers = Tiers.open(store, clock, window, embedder, index=index, index_directory=files.index)
@@ -168,7 +168,7 @@ class Memory:
             name = blocks.clean(text_of_person(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
-        self.process_inbox()
+        self._process_inbox()
         hits: list[Hit] = []
         if self._prefetch.k > 0:
             text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
@@ -187,7 +187,7 @@ class Memory:
     @locked
     def request(self) -> Request:
         """Return the next request, within the window. At most one eviction happens here."""
-        self.process_inbox()
+        self._process_inbox()
         return self._prompt.request()
 
     @locked
@@ -461,6 +461,9 @@ class Memory:
 
         Messages stay while tool calls are open; without `messages` they stay for the process that will answer them.
         """
+        return self._process_inbox(messages=messages)
+
+    def _process_inbox(self, *, messages: bool = True) -> int:
         return self._inbox.take(self._carry_out, may_speak=messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:

@@ -25,7 +25,6 @@ from pager.errors import NotFoundError, StorageError
 from pager.inspect.history import History
 from pager.inspect.lists import Inspection
 from pager.limits import Limits
-from pager.prompt.prompt import stored_limits
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers
@@ -53,7 +52,7 @@ class MemoryReader:
         files = AgentFiles(path_of(directory, "the directory"))
         store = _open_store(files, clock)
         try:
-            window = Window(stored_limits(store) or Limits.for_window(), Counter())
+            window = Window(Limits.for_window(), Counter())
             return cls(files, store, clock, Tiers.open(store, clock, window, embedder))
         except BaseException:
             store.close()

@@ -144,23 +144,26 @@ class Conversation:
         may_spill: bool = True,
     ) -> Part:
         """Append a part as it came (`block`) and as the prompt carries it (`form`), spilled if it is too large."""
-        table, limit, counter = self._store.conversation, self._window.limits.max_part_tokens, self._window.counter
-        text = blocks.text_of(block) if searchable else ""
-        number = table.append_part(step.id, kind, slot, block, at, searchable=bool(text))
+        table, text = self._store.conversation, blocks.text_of(block) if searchable else ""
         counts: Counts | None = ZERO
         if form is not None:
             counts = self._window.count_part(form) if may_spill else count_block(form)
+        words = index_text(text, step.name) if text else None
+        number = table.append_part(step.id, kind, slot, block, at, counts=counts, words=words)
         if counts is None:
-            form = spill(block, f"x{number}", int(limit * PREVIEW_SHARE), counter)
-            counts = count_block(form)
-            shown, why = counter.tokens(counts), f"larger than {limit} tokens"
-            self._store.ledger.write("spill", f"x{number}", reason=why, tokens=shown, step_id=f"s{step.id}")
+            form, counts = self._spill(step, number, block)
         if form != block:
             table.reform(number, epoch, form)
-        table.size(number, counts)
-        if text:
-            # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
-            table.index_words(number, index_text(text, step.name))
         part = Part(number, kind, slot, form, counts)
         step.parts.append(part)
         return part
+
+    def _spill(self, step: Step, part: int, block: Json) -> tuple[Json, Counts]:
+        """Shorten a part that is too large. Return its form and counts."""
+        limit, counter = self._window.limits.max_part_tokens, self._window.counter
+        form = spill(block, f"x{part}", int(limit * PREVIEW_SHARE), counter)
+        counts = count_block(form)
+        self._store.conversation.size(part, counts)
+        shown, why = counter.tokens(counts), f"larger than {limit} tokens"
+        self._store.ledger.write("spill", f"x{part}", reason=why, tokens=shown, step_id=f"s{step.id}")
+        return form, counts

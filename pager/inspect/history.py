@@ -99,7 +99,7 @@ class History:
     @locked
     def counter(self, model: str) -> Counter:
         """Return the counter of a model, with what was learned so far."""
-        return Counter(self._store.settings.tokenizer(model))
+        return Counter(self._store.prompt.tokenizer(model))
 
     @locked
     def limits_at(self, at: str | None = None) -> Limits | None:

@@ -89,8 +89,7 @@ class Prompt:
     # user messages
 
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
-        """Append a user message. In an open turn it belongs to that turn."""
-        self.refuse_if_open()
+        """Append a user message, where `refuse_if_open` allows one. In an open turn it belongs to that turn."""
         state = self.state
         turn = state.last.turn if state.last and not state.last.ends_turn else None
         with self._store.transaction():
@@ -292,7 +291,7 @@ class Prompt:
         with self._store.transaction():
             usage = reply.usage if reply.usage and self._scale.is_plausible(state, reply.usage) else None
             if usage and self._scale.learn(state, usage):
-                self._store.settings.save_tokenizer(self._setup.model, self._window.counter.state())
+                self._store.prompt.save_tokenizer(self._setup.model, self._window.counter.state())
             carried = self._conversation.read_reply(reply, after)
             step, answered = self._conversation.append_reply(
                 replace(reply, usage=usage), carried, after, replace(sent, model=reply.model or sent.model),

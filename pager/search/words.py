@@ -129,6 +129,11 @@ def _first_place(text: str, asked: Sequence[str]) -> int:
 # scores
 
 
+def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:
+    """Return the rarity of each term, by how many texts hold it."""
+    return {term: rarity(count, among) for term, count in holding.items()}
+
+
 def rarity(count: int, total: int) -> float:
     """Return the weight of a word that `count` of `total` texts hold (BM25's): high for few, near zero for all."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
 from pager.store.rows import Part, PartKind, Slot, Step
+from pager.store.schema import TOKENIZER
 from pager.types import Call, Counts, Json
 
 _CARRIED = """
@@ -17,6 +19,13 @@ _CARRIED = """
   LEFT JOIN forms f ON f.part = p.id
     AND f.epoch = (SELECT max(epoch) FROM forms WHERE part = p.id AND epoch <= :epoch)
 """
+
+
+# In the memory of this connection: texts, to see what the word index makes of them.
+_ASKED = (
+    f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked USING fts5 (text, tokenize='{TOKENIZER}')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_terms USING fts5vocab (temp, asked, instance)",
+)
 
 
 class ConversationTable:
@@ -86,12 +95,28 @@ class ConversationTable:
     # parts
 
     def append_part(
-        self, step: int, kind: PartKind, slot: Slot, block: Json, at: int, *, searchable: bool = False
+        self,
+        step: int,
+        kind: PartKind,
+        slot: Slot,
+        block: Json,
+        at: int,
+        *,
+        searchable: bool = False,
+        counts: Counts | None = None,
+        words: str | None = None,
     ) -> int:
-        return self._db.run(
+        """Append a part, with the counts of its form in the prompt and the words by which it is found."""
+        part = self._db.run(
             "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)",
-            (step, kind, slot, searchable, at, dump(block)),
+            (step, kind, slot, searchable or words is not None, at, dump(block)),
         )
+        if counts is not None:
+            self.size(part, counts)
+        if words is not None:
+            # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
+            self.index_words(part, words)
+        return part
 
     def reform(self, part: int, epoch: int, form: Json | None) -> None:
         """Make the prompt carry `part` like this from `epoch` on; None leaves it out."""
@@ -103,6 +128,19 @@ class ConversationTable:
 
     def index_words(self, part: int, text: str) -> None:
         self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
+
+    def terms(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return for each text its distinct words, in their order and in the form of the word index."""
+        self._db.make_temporary(*_ASKED)
+        rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
+        self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
+        terms: list[list[str]] = [[] for _ in texts]
+        for row in self._db.rows(
+            "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
+        ):
+            terms[row["doc"]].append(row["term"])
+        self._db.run("DELETE FROM temp.asked")
+        return terms
 
     def size(self, part: int, counts: Counts) -> None:
         self._db.run("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?, ?, ?, ?)", (part, *counts))

@@ -42,11 +42,13 @@ class LedgerTable:
         if self._db.read_only:
             return
         self.version += 1
-        given = {name: value for name, value in detail.items() if value not in (None, [])}
+        text = dump({name: value for name, value in detail.items() if value not in (None, [])})
+        if not (text.isascii() and reason.isascii()):
+            text, reason = clean(text), clean(reason)
         self._db.run(
             "INSERT INTO ledger (at, step, event, page, reason, actor, tokens, detail)"
             " VALUES (?, ifnull(?, (SELECT ifnull(max(id), 0) FROM steps)), ?, ?, ?, ?, ?, ?)",
-            (to_micros(self._clock.now()), step, event, page, clean(reason), actor, tokens, dump(clean(given))),
+            (to_micros(self._clock.now()), step, event, page, reason, actor, tokens, text),
         )
 
     def write_search(

@@ -87,6 +87,13 @@ class PromptTable:
     def last_answered(self) -> int | None:
         return self._db.value("SELECT max(step) FROM requests")
 
+    def tokenizer(self, model: str) -> str | None:
+        """Return what was learned about a model's tokenizer."""
+        return self._db.value("SELECT state FROM tokenizers WHERE model = ?", (model,))
+
+    def save_tokenizer(self, model: str, state: str) -> None:
+        self._db.run("INSERT OR REPLACE INTO tokenizers VALUES (?, ?)", (model, state))
+
     # residency
 
     def enter(self, page: str, how: str, step: int, holder: int | None = None) -> None:

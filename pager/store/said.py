@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pager.store.database import Database, Row
 from pager.store.rows import Said, SaidMeta
-from pager.store.schema import TOKENIZER
 from pager.types import FOREVER
 
 if TYPE_CHECKING:
@@ -16,13 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SAID = "SELECT p.id, p.step, s.role, s.name, p.at, p.block FROM parts p JOIN steps s ON s.id = p.step"
-# In the memory of this connection: texts, to see what the word index makes of them; and that index word by word, with
-# every place where a word stands.
-_TEMPORARY = (
-    f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked USING fts5 (text, tokenize='{TOKENIZER}')",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_terms USING fts5vocab (temp, asked, instance)",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.said_terms USING fts5vocab (main, said_words, instance)",
-)
+_WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.said_terms USING fts5vocab (main, said_words, instance)"
 
 
 class SaidTable:
@@ -45,24 +38,11 @@ class SaidTable:
             for part, step, at, kind, role, name, session, size in self._db.rows(sql, (after,))
         ]
 
-    def terms(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return for each text its distinct words, in their order and in the form of the word index."""
-        self._db.make_temporary(*_TEMPORARY)
-        rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
-        self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
-        terms: list[list[str]] = [[] for _ in texts]
-        for row in self._db.rows(
-            "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
-        ):
-            terms[row["doc"]].append(row["term"])
-        self._db.run("DELETE FROM temp.asked")
-        return terms
-
     def places(self, term: str) -> NDArray[np.int64]:
         """Return the parts that hold a term, ascending, each as often as it does. The term comes from `terms`."""
         import numpy as np
 
-        self._db.make_temporary(*_TEMPORARY)
+        self._db.make_temporary(_WORDS)
         # As one text: a row for each place would take ten times as long to fetch.
         joined: str = self._db.value("SELECT group_concat(doc) FROM temp.said_terms WHERE term = ?", (term,), "")
         return np.fromstring(joined, dtype=np.int64, sep=",")

@@ -1,4 +1,4 @@
-"""Single values by key, learned tokenizers, and the commands that were carried out. SQL."""
+"""Single values by key, and the commands that were carried out. SQL."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ class SettingsTable:
             self._db.run("DELETE FROM meta WHERE key = ?", (key,))
         else:
             self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-    def tokenizer(self, model: str) -> str | None:
-        """Return what was learned about a model's tokenizer."""
-        return self._db.value("SELECT state FROM tokenizers WHERE model = ?", (model,))
-
-    def save_tokenizer(self, model: str, state: str) -> None:
-        self._db.run("INSERT OR REPLACE INTO tokenizers VALUES (?, ?)", (model, state))
 
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command; None if it was not carried out."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pager import markup, tokens
 from pager.arguments import whole_number
 from pager.errors import RejectedError
-from pager.search.words import excerpt, folded, rarity, telling_words, words
+from pager.search.words import excerpt, folded, rarities, telling_words, words
 from pager.store import Store
 from pager.tiers.archive import Archive
 from pager.types import Hit
@@ -71,9 +71,9 @@ def _relevant(hits: Sequence[Hit], message: str, telling: Sequence[str], store: 
     """Return the hits that have to do with the message."""
     if not hits:
         return []
-    asked, *texts = store.said.terms([" ".join(telling), *(folded(hit.text) for hit in hits)])
+    asked, *texts = store.conversation.terms([" ".join(telling), *(folded(hit.text) for hit in hits)])
     facts, holding = store.archive.count_searchable(), store.archive.count_holding(asked)
-    weights = {term: rarity(holding[term], facts) for term in asked}
+    weights = rarities(holding, facts)
     total = sum(weights.values()) or 1.0
     by_chance = (
         archive.meaning.embedding.chance_cosine(message) if archive.meaning and "meaning" in hits[0].parts else None

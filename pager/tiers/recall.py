@@ -65,11 +65,9 @@ class Recall:
         with self._store.transaction():
             number = self._store.conversation.append_step("record", role, moment, name=name, session=session)
             block = cast(Json, clean(text_block(text)))
-            part = self._store.conversation.append_part(
-                number, "said", "user", block, moment, searchable=bool(text.strip())
-            )
-            if text.strip():
-                self._store.conversation.index_words(part, index_text(block["text"], name))
+            words = index_text(block["text"], name) if text.strip() else None
+            self._store.conversation.append_part(number, "said", "user", block, moment, words=words)
+            if words is not None:
                 self._store.said.owe([number])
         return number
 
@@ -145,7 +143,7 @@ class Recall:
         return ranking
 
     def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
-        for term in self._store.said.terms([" ".join(asked)])[0]:
+        for term in self._store.conversation.terms([" ".join(asked)])[0]:
             ranking.add_word(self._store.said.places(term))
 
     def _named_times(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:

@@ -38,7 +38,7 @@ MOSTLY = 0.3  # from this share on a surprise is blamed on images and documents
 BOUNDS = ((0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.3, 4.0), (0.9, 4.0))
 LEAST_TELLING = 48  # smaller differences say more about a message's overhead than about its text
 PLAUSIBLE = (0.2, 6.0)
-MESSAGE_OVERHEAD = Counts(code=3)
+BLOCK_OVERHEAD = 3  # tokens of code
 MEDIA_PARTS = 4  # an image cannot be read on in pieces, so it may be as large as several parts
 SURELY_TOO_LARGE = 8  # times the limit: such a text is not even counted
 
@@ -165,7 +165,7 @@ class Window:
         limit, content, images = self.limits.max_part_tokens, blocks.countable(block), list(blocks.media_in(block))
         if images and any(media.tokens(item) > MEDIA_PARTS * limit for item in images):
             return None
-        if text.exceeds(content, SURELY_TOO_LARGE * limit):
+        if len(content) > limit and text.exceeds(content, SURELY_TOO_LARGE * limit):
             return None
         counts = text.count(content)
         return None if self.counter.tokens(counts) > limit else _with_media(counts, images)
@@ -177,4 +177,5 @@ def count_block(block: Json) -> Counts:
 
 
 def _with_media(counts: Counts, images: list[Json]) -> Counts:
-    return Counts.sum([counts, MESSAGE_OVERHEAD, *(Counts(media=media.tokens(item)) for item in images)])
+    size = sum(media.tokens(item) for item in images)
+    return counts._replace(code=counts.code + BLOCK_OVERHEAD, media=counts.media + size)

@@ -59,7 +59,7 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
 
 def found(store: Store, question: str) -> set[int]:
     """The steps that hold a word of the question."""
-    parts = {int(part) for term in store.said.terms(question) for part in store.said.places(term)}
+    parts = {int(part) for term in store.conversation.terms(question) for part in store.said.places(term)}
     return {said.step for said in store.said.said(sorted(parts)).values()}
 
 

@@ -213,7 +213,7 @@ def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
             put("m", value)
         assert (get("m"), get("n")) == ("é\0", None)
     store.settings.put("m", None)
-    assert (store.settings.get("m"), store.settings.tokenizer("m")) == (None, "é\0")
+    assert (store.settings.get("m"), store.prompt.tokenizer("m")) == (None, "é\0")
 
 
 # --- upkeep
