@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     )
     from agents.loop import Approve, Patience
     from agents.meter import Meter, Prices, RunLimits
-    from agents.models.anthropic import AnthropicModel
-    from agents.models.model import (
+    from agents.models import (
+        AnthropicModel,
         FinishedReply,
         Model,
         ModelError,
@@ -46,68 +46,22 @@ if TYPE_CHECKING:
         UnreadableReplyError,
     )
     from agents.tasks import Task, TaskRunner
-    from agents.tools.functions import Tool, ToolCallError, ToolConfigError
-
-_HOMES = {
-    "agents.agent": ("Agent", "BackgroundWork", "Progress", "Turn"),
-    "agents.config.agent_config": ("AgentConfig",),
-    "agents.config.errors": ("ConfigError", "Place", "Problem"),
-    "agents.events": (
-        "ApprovalNeeded", "Event", "Paged", "Replied", "StopReason", "Stopped", "StreamLost", "Text", "Thinking",
-        "ToolFinished", "ToolStarted",
-    ),
-    "agents.loop": ("Approve", "Patience"),
-    "agents.meter": ("Meter", "Prices", "RunLimits"),
-    "agents.models.anthropic": ("AnthropicModel",),
-    "agents.models.model": (
-        "FinishedReply", "Model", "ModelError", "ModelUnavailableError", "PromptTooLongError", "UnreadableReplyError",
-    ),
-    "agents.tasks": ("Task", "TaskRunner"),
-    "agents.tools.functions": ("Tool", "ToolCallError", "ToolConfigError"),
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+    from agents.tools import Tool, ToolCallError, ToolConfigError
 
 __all__ = [
-    "Agent",
-    "AgentConfig",
-    "AnthropicModel",
-    "ApprovalNeeded",
-    "Approve",
-    "BackgroundWork",
-    "ConfigError",
-    "Event",
-    "FinishedReply",
-    "Meter",
-    "Model",
-    "ModelError",
-    "ModelUnavailableError",
-    "Paged",
-    "Patience",
-    "Place",
-    "Prices",
-    "Problem",
-    "Progress",
-    "PromptTooLongError",
-    "Replied",
-    "RunLimits",
-    "StopReason",
-    "Stopped",
-    "StreamLost",
-    "Task",
-    "TaskRunner",
-    "Text",
-    "Thinking",
-    "Tool",
-    "ToolCallError",
-    "ToolConfigError",
-    "ToolFinished",
-    "ToolStarted",
-    "Turn",
+    "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError", "Event",
+    "FinishedReply", "Meter", "Model", "ModelError", "ModelUnavailableError", "Paged", "Patience", "Place", "Prices",
+    "Problem", "Progress", "PromptTooLongError", "Replied", "RunLimits", "StopReason", "Stopped", "StreamLost", "Task",
+    "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
     "UnreadableReplyError",
-]
+]  # fmt: skip
+_MODULES = ("config.errors", "events", "meter", "models", "tools", "config.agent_config", "loop", "tasks", "agent")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
+    """Load the module that has the name, at its first use."""
+    for module in _MODULES if name in __all__ else ():
+        found = getattr(import_module(f"agents.{module}"), name, None)
+        if found is not None:
+            return found
     raise AttributeError(f"module 'agents' has no attribute {name!r}")

@@ -6,7 +6,7 @@ come the definitions, then the memory, then the tools that move it.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,14 +26,19 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, Json, Model, ModelError
 from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
-from agents.tools import functions, memory_file_tool, memory_tools
+from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
+from agents.tools.memory_file_tool import memory_file_tool
 from agents.tools.memory_tools import MemoryTools
 from pager import BlockSpec, Clock, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
-MEMORY_TOOL_NAMES = {"pager": memory_tools.NAMES, "anthropic": (memory_file_tool.NAME,), "none": ()}
+MEMORY_TOOLS: dict[str, Callable[[], list[Json]]] = {
+    "pager": MemoryTools.definitions,
+    "anthropic": lambda: [DEFINITION],
+    "none": list,
+}
 ANOTHER_NAME = {
     FunctionTool: "give your function another name.",
     ServerTools: "name those that the agent is to get with 'only'.",
@@ -70,7 +75,7 @@ def assemble(
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
         own = own_tools(config, opened)
         definitions = [
-            *_memory_tool_definitions(config),
+            *MEMORY_TOOLS[config.memory.tools](),
             *(tool.definition for tool in own),
             *(TaskTools.definitions() if task else ()),
         ]
@@ -99,22 +104,12 @@ def assemble(
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
-def _memory_tool_definitions(config: AgentConfig) -> list[Json]:
-    match config.memory.tools:
-        case "pager":
-            return MemoryTools.definitions()
-        case "anthropic":
-            return [DEFINITION]
-        case "none":
-            return []
-
-
 def _memory_tools(config: AgentConfig, memory: Memory, clock: Clock) -> list[Tool]:
     match config.memory.tools:
         case "pager":
             return MemoryTools(memory, clock).tools()
         case "anthropic":
-            return [memory_file_tool.memory_file_tool(memory)]
+            return [memory_file_tool(memory)]
         case "none":
             return []
 
@@ -153,7 +148,8 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     Functions are imported from beside the file that names them or from what is installed. MCP servers stay connected
     until `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used.
     """
-    found, taken = dict[str, Tool](), {*MEMORY_TOOL_NAMES[config.memory.tools], *tasks.TOOL_NAMES}
+    found = dict[str, Tool]()
+    taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools]())}
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")

@@ -18,11 +18,6 @@ from agents.models.model import (
 )
 
 __all__ = [
-    "AnthropicModel",
-    "FinishedReply",
-    "Model",
-    "ModelError",
-    "ModelUnavailableError",
-    "PromptTooLongError",
+    "AnthropicModel", "FinishedReply", "Model", "ModelError", "ModelUnavailableError", "PromptTooLongError",
     "UnreadableReplyError",
-]
+]  # fmt: skip

@@ -7,9 +7,9 @@ from agents.tools.functions import Tool
 from pager import Memory
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 
-NAME: str = DEFINITION["name"]
-
 
 def memory_file_tool(memory: Memory) -> Tool:
     """Return the tool over one memory. Its definition is `DEFINITION`."""
-    return Tool(NAME, "", {}, MemoryFiles(memory).run, memory=True, idempotent=True, of_provider=DEFINITION)
+    return Tool(
+        DEFINITION["name"], "", {}, MemoryFiles(memory).run, memory=True, idempotent=True, of_provider=DEFINITION
+    )

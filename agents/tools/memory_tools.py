@@ -13,15 +13,8 @@ from agents.tools.functions import Json, Output, Tool, definitions_of
 from pager import Block, Clock, Hit, Memory, RejectedError, count_tokens
 
 NAMES = (
-    "core_append",
-    "core_replace",
-    "archive",
-    "search_archive",
-    "search_recall",
-    "page_in",
-    "page_out",
-    "forget",
-)
+    "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
+)  # fmt: skip
 MAX_HITS = 20
 ACTOR = "agent"
 

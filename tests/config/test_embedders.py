@@ -68,24 +68,16 @@ def test_an_agent_finds_by_the_embedder_that_its_file_names(rehearsal: Rehearsal
 
 
 @pytest.mark.parametrize("options", [[], ["--fix"]])
+@pytest.mark.parametrize("archival", ["embedder: {name: shelf, config: {size: 24}}", "embedder: none"])
 def test_check_embeds_as_the_agent_does(
-    rehearsal: Rehearsal, tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+    rehearsal: Rehearsal, tmp_path: Path, archival: str, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Agent.load(agent_file(tmp_path, "embedder: {name: shelf, config: {size: 24}}"), home=tmp_path) as agent:
+    with Agent.load(agent_file(tmp_path, archival), home=tmp_path) as agent:
         agent.memory.archive("prefers window seats")
     before = embedded_by(tmp_path / "x")
     assert run(["check", "x", "--home", str(tmp_path), *options]) == 0
     assert capsys.readouterr().out == "x: everything holds.\n"
     assert embedded_by(tmp_path / "x") == before
-
-
-def test_check_misses_no_vectors_where_none_are_wanted(
-    rehearsal: Rehearsal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Agent.load(agent_file(tmp_path, "embedder: none"), home=tmp_path) as agent:
-        agent.memory.archive("prefers window seats")
-    assert run(["check", "x", "--home", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "x: everything holds.\n"
 
 
 def test_a_purge_leaves_the_other_facts_their_vectors(rehearsal: Rehearsal, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def answering(
             """Nobody reads it."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Fixed)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=[0.005])  # it looks for the end that often
     thread.start()
     try:
         with closing(AnthropicModel("m", base_url=f"http://127.0.0.1:{server.server_port}")) as model:
