@@ -75,7 +75,7 @@ def test_check_embeds_as_the_agent_does(
         agent.memory.archive("prefers window seats")
     before = embedded_by(tmp_path / "x")
     assert run(["check", "x", "--home", str(tmp_path), *options]) == 0
-    assert capsys.readouterr().out == "x: everything holds.\n"
+    assert capsys.readouterr().out == "x: no problems found.\n"
     assert embedded_by(tmp_path / "x") == before
 
 
@@ -85,7 +85,7 @@ def test_check_misses_no_vectors_where_none_are_wanted(
     with Agent.load(agent_file(tmp_path, "embedder: none"), home=tmp_path) as agent:
         agent.memory.archive("prefers window seats")
     assert run(["check", "x", "--home", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "x: everything holds.\n"
+    assert capsys.readouterr().out == "x: no problems found.\n"
 
 
 def test_a_purge_leaves_the_other_facts_their_vectors(rehearsal: Rehearsal, tmp_path: Path) -> None:
