@@ -19,7 +19,6 @@ from typing import Any
 
 from agents.importing.formats import Conversation, conversations_in, is_conversation, is_turn
 from agents.importing.messages import Turn, is_message, turns_of_message
-from pager.blocks import clean, dump
 from pager.errors import RejectedError
 from pager.memory import Memory
 
@@ -113,6 +112,7 @@ def _digests(turns: list[Turn]) -> list[str]:
     """Return for each turn a digest of the conversation up to it."""
     running, digests = hashlib.sha256(), list[str]()
     for turn in turns:
-        running.update(dump(clean(turn)).encode() + b"\n")
+        text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
+        running.update(text.encode("utf-8", "surrogatepass") + b"\n")
         digests.append(running.hexdigest())
     return digests

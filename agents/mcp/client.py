@@ -28,7 +28,6 @@ from agents.tools.functions import (
     ToolConfigError,
     describe_error,
 )
-from pager.blocks import clean
 
 if TYPE_CHECKING:
     from mcp import types
@@ -79,7 +78,7 @@ class Connection:
 
     def _call(self, name: str, arguments: Json, *, repeatable: bool, seconds: float) -> Output:
         try:
-            return mcp_results.output(name, self._connected_link().call(name, clean(arguments), seconds))
+            return mcp_results.output(name, self._connected_link().call(name, mcp_results.clean(arguments), seconds))
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)

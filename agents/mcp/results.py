@@ -7,7 +7,7 @@ content only becomes JSON.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.tools.functions import Json, Output, ToolCallError
 
@@ -27,6 +27,12 @@ def output(name: str, result: types.CallToolResult) -> Output:
     if all(block["type"] == "text" for block in blocks):
         return "\n".join(block["text"] for block in blocks) or "done"
     return blocks
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value without lone surrogates, which no connection can carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 def _block(content: types.ContentBlock) -> Json:

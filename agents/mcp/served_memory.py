@@ -6,12 +6,12 @@ those that only read; a `Memory` needs the agent's directory for itself and offe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents.tools.functions import Tool
 from agents.tools.memory_tools import MemoryTools, ReadingTools
-from pager import markup
 from pager.clock import Clock
 from pager.errors import RejectedError
 from pager.limits import Limits
@@ -19,6 +19,7 @@ from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.types import Block, Hit, PageText
 
+CORE_FIELDS = ("name", "description", "value", "used_tokens", "limit_tokens", "read_only")
 ACTOR = "mcp"  # not the agent, which is told of what is written here
 
 
@@ -35,7 +36,8 @@ def reading_tools(reader: MemoryReader, clock: Clock) -> list[Tool]:
 def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
     def core() -> str:
         """Read the core blocks: what the agent always has in view."""
-        return markup.core(blocks())
+        shown = [{name: getattr(block, name) for name in CORE_FIELDS} for block in blocks()]
+        return json.dumps(shown, ensure_ascii=False, indent=1)
 
     return Tool.of(core)
 

@@ -18,8 +18,8 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
+from agents.mcp.results import clean
 from agents.tools.functions import Output, Tool, ToolCallError, describe_error
-from pager.blocks import clean
 from pager.errors import PagerError, RejectedError
 
 HOST = "127.0.0.1"  # only this machine: there is no password

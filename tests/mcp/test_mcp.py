@@ -113,7 +113,7 @@ def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
     assert behind == "ERROR offset 54001 is outside of s1, which has 54000 characters from 0."
     assert end == "s1, characters 53990 to 54000 of 54000:\nto Porto. "
     assert pinned.startswith("ERROR this memory is read-only here")
-    assert "Alice, a baker" in core
+    assert [(block["name"], block["value"]) for block in json.loads(core)] == [("human", "Alice, a baker")]
     assert refused == "ERROR There is no tool 'archive'. There are: core, search_archive, search_recall, page_in."
 
 
