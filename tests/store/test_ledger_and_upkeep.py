@@ -11,8 +11,7 @@ import pytest
 from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
-from pager.tokens import Counts
-from pager.types import Movement
+from pager.types import Counts, Movement
 from tests.contract.vector_sources import unit_vectors
 from tests.store.rows import Place, found, keep, say, text
 from tests.support.clock import START
@@ -103,12 +102,12 @@ def test_a_copy_is_a_store_and_overwrites_nothing(store: Store, place: Place, tm
     step, fact = grown(store)
     copy = Place(tmp_path / "copy")
     copy.directory.mkdir()
-    store.maintenance.copy_to(copy.file)
+    store.maintenance.copy_to(copy.file, {})
     store.conversation.append_step("user", "user", 0)
     with pytest.raises(StorageError, match="exists already"):
-        store.maintenance.copy_to(copy.file)
+        store.maintenance.copy_to(copy.file, {})
     with pytest.raises(StorageError, match="missing"):
-        store.maintenance.copy_to(tmp_path / "missing" / "copy")
+        store.maintenance.copy_to(tmp_path / "missing" / "copy", {})
     opened = copy.open()
     assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, {step})
     assert opened.archive.facts([fact]) == store.archive.facts([fact])
