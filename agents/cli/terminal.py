@@ -8,10 +8,10 @@ import signal
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import date
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -27,6 +27,7 @@ from agents.events import (
     ToolFinished,
     ToolStarted,
 )
+from agents.explain.json_form import to_json
 from pager.types import Call, Movement
 
 if TYPE_CHECKING:
@@ -42,11 +43,7 @@ NOTE_CHARS = 100
 
 def as_json(value: Any) -> str:
     """One line of JSON for a program that reads along; a movement as `show --json` tells it."""
-    plain = asdict(cast(Any, value)) if is_dataclass(value) else value
-    if isinstance(value, Paged):
-        from agents.explain.snapshot import moved
-
-        plain["movement"] = asdict(moved(value.movement))
+    plain = to_json(value)
     if is_dataclass(value):
         plain = {"event": type(value).__name__.lower(), **plain}
     return escaped(json.dumps(plain, ensure_ascii=False, default=_in_json))

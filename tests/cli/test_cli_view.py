@@ -107,6 +107,6 @@ def test_an_agent_that_is_not_there_and_a_port_that_is_taken(home: Path) -> None
         port = running.line().split(":")[2].split("/")[0]
         taken = selfpager("view", "--no-browser", "--port", port, "--home", home)
         assert taken.code == 2
-        assert f"port {port} cannot be listened on" in taken.err
+        assert f"port {port} cannot be used" in taken.err
         running.interrupt()
         running.end()

@@ -25,13 +25,13 @@ from agents import palette
 from agents.cli import bar
 from agents.cli.common import Shared
 from agents.cli.main import cli, run
-from agents.cli.show import LOOK_SECONDS, follow
+from agents.cli.show import POLL_SECONDS, follow
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless, visible
-from agents.explain import snapshot
-from agents.explain.snapshot_parts import Thresholds, Window, WindowPart
-from agents.explain.window_parts import PARTS
+from agents.explain.json_form import to_json
+from agents.explain.snapshot import take
 from pager import BlockSpec, Memory, MemoryReader
+from pager.inspect import PARTS, Thresholds, Window, WindowPart
 from tests.standin import call, thinking
 from tests.support import Talk, Words
 
@@ -91,7 +91,7 @@ def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str
 def test_it_says_what_the_snapshot_knows(home: Path) -> None:
     text = shown(home, "anna")
     with MemoryReader.open(home / "anna") as reading:
-        now = snapshot.take(reading)
+        now = take(reading)
     window = now.window
     assert window.thresholds
     assert f"{window.used_tokens:,} of {window.usable_tokens:,} tokens" in text
@@ -122,7 +122,7 @@ def test_it_says_what_the_snapshot_knows(home: Path) -> None:
 def test_at_a_step_it_says_what_was(home: Path) -> None:
     with MemoryReader.open(home / "anna") as reading:
         step = "s9"
-        then = snapshot.take(reading, step)
+        then = take(reading, step)
         answered = reading.history.prompt(step).answered
         sent = json.dumps(reading.history.rebuild(step))
     text = shown(home, "anna", "--at", step)
@@ -138,14 +138,14 @@ def test_at_a_step_it_says_what_was(home: Path) -> None:
     assert "No fact was archived by then" in text
     assert shown(home, "anna", "--at", "s4") == shown(home, "anna", "--at", "s5")  # s4 is no reply
     data = json.loads(shown(home, "anna", "--at", step, "--json"))
-    assert data == {"agent": "anna", **snapshot.as_data(then)}
+    assert data == {"agent": "anna", **to_json(then)}
 
 
 def test_json_is_one_line_with_everything(home: Path) -> None:
     line = shown(home, "anna", "--json")
     assert line.count("\n") == 1
     with MemoryReader.open(home / "anna") as reading:
-        assert json.loads(line) == {"agent": "anna", **snapshot.as_data(snapshot.take(reading))}
+        assert json.loads(line) == {"agent": "anna", **to_json(take(reading))}
     empty = json.loads(shown(home, "nobody", "--json"))
     assert (empty["window"]["usable_tokens"], empty["core"]["blocks"], empty["archive"]["total"]) == (None, [], 0)
 
@@ -155,8 +155,8 @@ def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
     for hint in (
         "selfpager chat",
         "core.blocks",
-        "What it says next",
-        "with its tool archive",
+        "What is said next",
+        "tool archive stores facts",
         "Nothing has moved yet",
     ):
         assert hint in text
@@ -200,7 +200,7 @@ def test_without_colours_each_part_has_a_letter_of_its_own(home: Path) -> None:
     lines = shown(home, "anna").splitlines()
     drawn = next(line for line in lines if line.count("#") > 10).strip()
     with MemoryReader.open(home / "anna") as reading:
-        cells = bar.cells(snapshot.take(reading).window, len(drawn))
+        cells = bar.cells(take(reading).window, len(drawn))
     assert drawn == "".join(palette.WINDOW[name].letter * count for name, count in cells)
 
 
@@ -247,7 +247,7 @@ def test_what_is_printed_as_it_is_and_as_json_orders_nothing(text: str) -> None:
 WINDOWS = st.builds(
     lambda tokens, usable, shares: Window(
         tuple(map(WindowPart, PARTS, tokens)), sum(tokens), True, usable, usable + 10, 10,
-        Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False,
+        Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False, usable,
     ),
     st.lists(st.integers(0, 50_000), min_size=8, max_size=8),
     st.integers(100, 200_000),
@@ -334,7 +334,7 @@ def test_nothing_is_drawn_again_while_nothing_changes(tmp_path: Path) -> None:
         follow(reading, lambda: drawn.append(len(waited)), Rounds())
     talk.memory.close()
     assert drawn == [0, 3]
-    assert waited == [LOOK_SECONDS] * 5
+    assert waited == [POLL_SECONDS] * 5
 
 
 def test_watching_on_a_terminal_draws_the_screen_anew(tmp_path: Path) -> None:

@@ -104,6 +104,6 @@ def test_a_purge_does_not_change_what_a_request_before_it_held(talk: Talk) -> No
     ]
     assert trace(talk.memory, "s3", at=before).verdict.reasons == ("s3 was only said after that request.",)
     assert trace(talk.memory, "f1", at=held).verdict.reasons == (
-        "f1 was not carried as a page; it was purged since, and nothing tells where its words stood.",
+        "f1 did not stand there as a page; it was purged since, so its words cannot be looked for.",
     )
     assert trace(talk.memory, "s3").verdict.reasons == ("s3 was purged: its text is gone for good.",)

@@ -184,7 +184,7 @@ function change(told, ctx) {
       "div",
       { class: "head" },
       el("h2", { id: "change-title" }, title),
-      el("p", { class: "told" }, `${told.kept} pieces stayed as they were`),
+      el("p", { class: "told" }, `${told.unchanged} pieces stayed as they were`),
     ),
     told.opened && el("p", { class: "opened" }, el("b", {}, "A new epoch began: "), told.opened),
     nothing && el("p", { class: "none" }, "Nothing is different yet."),

@@ -134,7 +134,7 @@ export function turns(root, ctx) {
           el("span", { class: "chip recall" }, "s1"),
           " in the prompt now  ",
           el("span", { class: "chip recall gone" }, "s1"),
-          " has left it, findable",
+          " evicted, still found by searches",
         ),
       ),
       send,
@@ -167,7 +167,7 @@ export function archive(root, ctx) {
     label: "Facts, newest first",
     nothing: () =>
       filter.text || filter.kind !== "all"
-        ? empty("No fact is like that.", "Take another filter.")
+        ? empty("No fact matches.", "Try another filter.")
         : empty(
             "The archive is empty.",
             "The agent stores facts with its tool ",

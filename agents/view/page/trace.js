@@ -38,13 +38,13 @@ function answer(told, ctx) {
   if (verdict.more_places) places.push(el("li", { class: "told" }, `and ${number(verdict.more_places)} more`));
   return el(
     "section",
-    { class: `card answer ${told.present ? "yes" : "no"}`, "aria-labelledby": "answer-title" },
+    { class: `card answer ${verdict.present ? "yes" : "no"}`, "aria-labelledby": "answer-title" },
     el("p", { class: "asked" }, `“${told.text}”`),
-    el("h2", { id: "answer-title" }, `It ${is} ${told.present ? "" : "not "}${when}.`),
+    el("h2", { id: "answer-title" }, `It ${is} ${verdict.present ? "" : "not "}${when}.`),
     el(
       "ul",
       { class: "reasons" },
-      told.present ? places : verdict.reasons.map((reason) => el("li", {}, linked(reason, ctx))),
+      verdict.present ? places : verdict.reasons.map((reason) => el("li", {}, linked(reason, ctx))),
     ),
   );
 }

@@ -227,8 +227,8 @@ async function edit(agent, kind, values) {
     const done = await api.edit(agent, kind, values);
     const left =
       kind === "message"
-        ? "Left for the agent: taken at its next step, or when it is next started."
-        : "Left for the process that runs the agent: taken at its next step.";
+        ? "Sent to the agent, which takes it at its next step, or when it is next started."
+        : "Sent to the process that runs the agent, which takes it at its next step.";
     toast({ done: "Done.", refused: `Refused: ${done.text}`, pending: left }[done.state], done.state === "refused");
     await beat();
     return done;
