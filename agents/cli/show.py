@@ -49,10 +49,9 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
     return DONE
 
 
-def follow(reader: MemoryReader, show: Callable[[], object], stop: Event | None = None) -> None:
-    """Call `show` now and after every commit of another process, until `stop` or Ctrl-C."""
-    stop = stop or Event()
-    shown: int | None = None
+def follow(reader: MemoryReader, show: Callable[[], object]) -> None:
+    """Call `show` now and after every commit of another process, until Ctrl-C."""
+    stop, shown = Event(), None
     with suppress(KeyboardInterrupt):
         while not stop.is_set():
             revision = reader.revision()  # read first: what is committed meanwhile is shown the next time

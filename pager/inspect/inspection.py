@@ -13,10 +13,9 @@ that answered it; None names the next request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import tzinfo
-from itertools import groupby, islice
+from itertools import groupby
 
 from pager.arguments import one_form, whole_number
 from pager.call_lock import CallLock, locked
@@ -26,33 +25,20 @@ from pager.inspect import changes
 from pager.inspect.changes import Change
 from pager.inspect.columns import MOST_COLUMNS, Column, columns_of
 from pager.inspect.pieces import PromptPiece, pieces_of
-from pager.inspect.texts import holds, like_pattern, normal
+from pager.inspect.places import Places, find_places
+from pager.inspect.texts import like_pattern
 from pager.inspect.window import ResidentStep, Window, model_of, resident_steps, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, Pin, Row, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, Pin, Rows, SaidPart, StepRow
 from pager.tiers.archive import Archive
 from pager.tokens.counter import Counter
 from pager.types import Fact, FactCounts, FactUse, Movement, Usage, number_of, read_page_id, read_step_id
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
-BATCH = 200
 LONGEST_LIST = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The places that hold a text: parts of steps, facts, core blocks by name. `more` is True if there are others."""
-
-    parts: tuple[SaidPart, ...]
-    facts: tuple[Fact, ...]
-    core: tuple[str, ...]
-    more: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.parts or self.facts or self.core)
 
 
 class Inspection:
@@ -289,48 +275,13 @@ class Inspection:
         Case and white space do not matter. Calls of our own tools and their results are left out: they only repeat
         other places.
         """
-        wanted, pattern = normal(text), like_pattern(text)
-        browse = self._store.lists
-        parts = (
-            part
-            for part in _batches(lambda after: browse.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
-            if holds(part.text, wanted) and not self._is_of_own_tool(part)
-        )
-        facts = (
-            fact
-            for fact in _batches(lambda after: browse.facts_like(pattern, after, BATCH), lambda fact: fact.id)
-            if wanted in normal(fact.text)
-        )
-        core = [
-            name
-            for name in browse.core_like(pattern)
-            if any(wanted in normal(version.block.value) for version in browse.core_history(name))
-        ]
-        found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
-        more = max(len(found_parts), len(found_facts)) > most
-        return Places(tuple(found_parts[:most]), tuple(found_facts[:most]), tuple(core), more)
-
-    def _is_of_own_tool(self, part: SaidPart) -> bool:
-        if part.searchable or (part.slot != "result" and part.block.get("type") != "tool_use"):
-            return False
-        if part.slot == "result":
-            return True
-        results = [each for each in self.said_parts(part.step) if each.slot == "result" and not each.searchable]
-        return part.block.get("id") in {result.block.get("tool_use_id") for result in results}
+        return find_places(self._store, text, most)
 
     @locked
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
         return self._store.lists.searches(patterns, _length(limit))
-
-
-def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:
-    """Yield rows in the order of their numbers. They are loaded in batches, as they are needed."""
-    after = 0
-    while rows := load(after):
-        yield from rows
-        after = number_of(page_id(rows[-1]))
 
 
 def _offset(value: int) -> int:
