@@ -56,10 +56,6 @@ class ListsTable:
         )
         return Usage(*(number or 0 for number in row or ()))
 
-    def after(self, step: int) -> int | None:
-        """Return the next reply to a request."""
-        return self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
-
     def _asked(self, row: Row) -> AnsweredRequest:
         known = answered_of(row)
         return AnsweredRequest(
@@ -150,7 +146,7 @@ class ListsTable:
 
     # places that may hold a text
 
-    def pieces_like(self, like: str, after: int, limit: int) -> list[Piece]:
+    def pieces_like(self, like: str, after: int, limit: int) -> list[SaidPart]:
         """Return said parts, oldest first, whose JSON fits a pattern of LIKE."""
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]

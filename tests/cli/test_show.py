@@ -71,7 +71,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
     known = {"COLUMNS": "80", "NO_COLOR": None, "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **(env or {})}
-    result = CliRunner(env=known).invoke(cli, ["show", *arguments, "--home", str(home)], obj=Shared(), standalone_mode=False)
+    command = ["show", *arguments, "--home", str(home)]
+    result = CliRunner(env=known).invoke(cli, command, obj=Shared(), standalone_mode=False)
     assert result.exception is None
     assert result.return_value == 0
     return result.stdout

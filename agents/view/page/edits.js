@@ -1,4 +1,4 @@
-// What a person changes: forms, and what became of it.
+// Forms for changes, and the outcome of those that were sent.
 
 import { el, fill } from "./dom.js";
 
