@@ -16,10 +16,10 @@ AROUND_CHARS = 60
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
 ENDED_RESIDENCIES = {
-    "pinned": "is no longer pinned in the prompt",
-    "request": "is no longer in the prompt as the request under way",
-    "recalled": "is no longer in the prompt as a recalled fact",
-    "paged_in": "is no longer in the prompt as a page that was read",
+    "pinned": "was no longer pinned in the prompt",
+    "request": "was no longer in the prompt as the request under way",
+    "recalled": "was no longer in the prompt as a recalled fact",
+    "paged_in": "was no longer in the prompt as a page that was read",
 }
 
 

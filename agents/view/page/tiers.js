@@ -1,4 +1,4 @@
-// The three tiers: core with its versions, the turns resident and evicted, the facts of the archive.
+// The three tiers: core with its versions, the steps (resident and evicted), the facts of the archive.
 
 import { age, difference, el, empty, fill, heads, moment, number, time } from "./dom.js";
 import { addFact, editBlock, tellAgent } from "./edits.js";
@@ -116,7 +116,7 @@ export function turns(root, ctx) {
     height: twoLines(40, 62),
     label: "Steps, newest first",
     nothing: () =>
-      empty("Nobody has said anything yet.", "Each message, reply and tool call will stand here, resident or not."),
+      empty("Nobody has said anything yet.", "Each message, reply and tool call will appear here, resident or not."),
   });
   const send = !ctx.readOnly && tellAgent(ctx);
   fill(
