@@ -158,7 +158,7 @@ class Inspection:
     def _prompt(self, at: str | None) -> tuple[PromptState, Counter]:
         store = self._store
         state = PromptState.load(store) if at is None else PromptState.load_at(store, read_step_id(at))
-        return state, Counter(store.settings.tokenizer(model_of(state)))
+        return state, Counter(store.prompt.tokenizer(model_of(state)))
 
     def _epoch_reason(self, before_step: int | None) -> str:
         rows = self._store.ledger.movements(events=["epoch"], limit=1, before_step=before_step)
