@@ -99,7 +99,7 @@ def assemble(
             raise ConfigError([Problem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         embedders.store(memory, config)
-        costs.note(memory, prices(config))
+        costs.save_prices(memory, prices(config))
         all_tools = [*_memory_tools(config, memory, clock), *own, *(TaskTools(memory).tools() if task else ())]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 

@@ -27,8 +27,7 @@ from pager.errors import (
     WindowTooSmallError,
 )
 from pager.home import CommandOutcome, Home
-from pager.inspect.history import History
-from pager.inspect.lists import Inspection
+from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.memory import INTERRUPTED, Memory
 from pager.prompt.state import CountTokens, PromptState

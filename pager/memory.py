@@ -28,8 +28,7 @@ from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
 from pager.errors import RejectedError, StorageError
-from pager.inspect.history import History
-from pager.inspect.lists import Inspection
+from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
@@ -91,7 +90,7 @@ class Memory:
         self._calls = CallLock(self._undo)
         self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
         self._inbox = inbox.Inbox(files.directory, store, clock)
-        self.inspect = Inspection(store, self._calls, tiers.archive)
+        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
         self.history = History(store, self._calls, clock.zone)
 
     @classmethod

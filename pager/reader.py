@@ -22,8 +22,7 @@ from pager.arguments import path_of
 from pager.call_lock import CallLock, locked
 from pager.clock import Clock, Moment, SystemClock
 from pager.errors import NotFoundError, StorageError
-from pager.inspect.history import History
-from pager.inspect.lists import Inspection
+from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -42,7 +41,7 @@ class MemoryReader:
         self._clock = clock
         self._tiers = tiers
         self._calls = CallLock(self._undo)
-        self.inspect = Inspection(store, self._calls, tiers.archive)
+        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
         self.history = History(store, self._calls, clock.zone)
 
     @classmethod

@@ -1,17 +1,17 @@
 """The window as a bar of cells with marks under it. Pure: widths in, cells and lines of text out.
 
-The bar is as wide as the usable tokens, or as what is used when that is more (a window that was made smaller).
+The whole bar stands for the usable tokens, or for the used ones if those are more (a window that was made smaller).
 """
 
 from __future__ import annotations
 
-from agents.explain.snapshot_parts import Window
+from pager.inspect import Window
 
 MARK = "\u25b2"
 
 
 def cells(window: Window, width: int) -> list[tuple[str, int]]:
-    """How many cells each part takes, in order; the last is what is free. They add up to `width`."""
+    """Return the number of cells of each part, in order; the last is what is free. They add up to `width`."""
     total, end, taken = _whole(window), 0, 0
     found: list[tuple[str, int]] = []
     for part in window.parts:
@@ -23,7 +23,7 @@ def cells(window: Window, width: int) -> list[tuple[str, int]]:
 
 
 def marks(window: Window, width: int) -> list[str]:
-    """Where the thresholds are: a line of marks, and as few lines of names as they need."""
+    """Return the thresholds: a line of marks, and as few lines of names as they need."""
     limits = window.thresholds
     if limits is None:
         return []

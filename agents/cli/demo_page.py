@@ -15,7 +15,7 @@ from agents import palette
 from agents.cli.drawing import Drawing
 from agents.cli.visible import visible
 from agents.demo.stage import DemoFailed, Turn
-from agents.explain.snapshot_parts import Snapshot
+from agents.explain.snapshot import Snapshot
 
 WIDEST = 100
 BAR_CELLS = 36

@@ -1,7 +1,7 @@
-"""A snapshot on a terminal: the window as one bar, the tiers, what moved last. Drawn with rich.
+"""Draw a snapshot on a terminal with rich: the window as one bar, the tiers, the last movements.
 
-Whatever comes from the memory is shown as text: it is never read as markup, and characters that would move the
-cursor, change colours or turn the direction of writing are made visible.
+Whatever comes from the memory is shown as text. It is never read as markup, and characters that would move the cursor,
+change colours or turn the direction of writing are made visible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from rich.text import Text
 from agents import palette
 from agents.cli import bar
 from agents.cli.visible import visible
-from agents.explain.snapshot_parts import ArchivedFact, CoreBlock, Moved, ResidentStep, Snapshot, Window
+from agents.explain.snapshot import Snapshot
+from pager.inspect import ResidentStep, Window
+from pager.types import Block, Fact, FactUse, Movement
 
 MARGIN = 2
 INDENT = 4
@@ -24,7 +26,7 @@ METER_CELLS = 12
 
 
 class Drawing:
-    """Draws for one console: its width, and whether it has colours. `brief` is for a screen that is looked at live."""
+    """Draws for one console: its width, and whether it has colours. `brief` fits a screen that changes live."""
 
     def __init__(self, console: Console, *, brief: bool = False) -> None:
         self._plain = console.no_color or console.color_system is None
@@ -33,6 +35,7 @@ class Drawing:
         self._steps, self._lines = (5, 1) if brief else (12, 4)
 
     def whole(self, name: str, snapshot: Snapshot) -> RenderableType:
+        """Return the drawing of a snapshot."""
         sections = [self.window(snapshot), self.core(snapshot), self.turns(snapshot), self.archive(snapshot)]
         sections.insert(1 if self._brief else len(sections), self.movements(snapshot))
         return Group(_heading(name, snapshot), *(each for section in sections for each in (Text(), *section)))
@@ -40,6 +43,7 @@ class Drawing:
     # the window
 
     def window(self, snapshot: Snapshot) -> list[RenderableType]:
+        """Return the lines about the window."""
         window = snapshot.window
         if window.usable_tokens is None or window.thresholds is None:
             hint = "Nothing was sent to a model yet. Talk to it: selfpager chat AGENT.yaml, or selfpager run."
@@ -53,7 +57,7 @@ class Drawing:
         return [_title("Window", told), line, *self._marks(window), self._legend(window), *_epoch(window)]
 
     def cells(self, window: Window, width: int) -> Text:
-        """The bar alone, so many cells wide."""
+        """Return the bar alone, this many cells wide."""
         line = Text()
         for name, cells in bar.cells(window, width):
             paint = palette.WINDOW[name]
@@ -81,6 +85,7 @@ class Drawing:
     # the tiers
 
     def core(self, snapshot: Snapshot) -> list[RenderableType]:
+        """Return the lines about the core blocks."""
         tier = snapshot.core
         if not tier.blocks:
             return [_title("Core", "", "core"), _hint("No core blocks. Name them under core.blocks in its YAML.")]
@@ -91,7 +96,7 @@ class Drawing:
         )
         return drawn
 
-    def _block(self, block: CoreBlock) -> list[Text]:
+    def _block(self, block: Block) -> list[Text]:
         fill = f"{block.used_tokens:,}/{block.limit_tokens:,}"
         told = [f"v{block.version}", f"{visible(block.actor)} {_moment(block.at)}"]
         if block.read_only:
@@ -103,7 +108,7 @@ class Drawing:
             Text(fill, justify="right"), Text(" \u00b7 ".join(told), style=palette.QUIET),
         ]  # fmt: skip
 
-    def _block_whole(self, block: CoreBlock) -> RenderableType:
+    def _block_whole(self, block: Block) -> RenderableType:
         lines = block.value.split("\n") if block.value else ["(empty)"]
         shown = [_cut(f"      {visible(line)}") for line in lines[: self._lines]]
         if len(lines) > self._lines:
@@ -119,35 +124,39 @@ class Drawing:
         return Text.assemble((full * cells, style), (empty * (METER_CELLS - cells), palette.QUIET))
 
     def turns(self, snapshot: Snapshot) -> list[RenderableType]:
+        """Return the lines about the steps and pages in the prompt."""
         steps = snapshot.steps
         if not steps:
             return [
-                _title("CallLock", "", "recall"),
-                _hint("No turn is in the prompt. What it says next will stand here."),
+                _title("Turns", "", "recall"),
+                _hint("No turn is in the prompt. What is said next will stand here."),
             ]
         told = f"{len(steps)} steps in the prompt, {steps[0].page_id} to {steps[-1].page_id}"
-        drawn: list[RenderableType] = [_title("CallLock", told, "recall")]
+        drawn: list[RenderableType] = [_title("Turns", told, "recall")]
         if len(steps) > self._steps:
             drawn.append(Text(f"    \u2026 {len(steps) - self._steps} older steps", style=palette.QUIET))
         drawn.append(_rows(map(_step, steps[-self._steps :])))
-        pages = [f"{page.page_id} {page.how.replace('_', ' ')} since {page.since}" for page in snapshot.pages]
+        pages = [f"{page.page_id} {page.how.replace('_', ' ')} since {page.from_step}" for page in snapshot.pages]
         if pages:
             drawn.append(Text(f"    also in the prompt: {', '.join(pages)}", style=palette.QUIET))
         return drawn
 
     def archive(self, snapshot: Snapshot) -> list[RenderableType]:
+        """Return the lines about the archive."""
         archive = snapshot.archive
         if not archive.total:
             then = " by then" if snapshot.at else ""
-            hint = (
-                f"No fact was archived{then}. The agent stores them with its tool archive; you can with Memory.archive."
-            )
+            hint = f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
             return [_title("Archive", "", "archival"), _hint(hint)]
         told = f"{archive.total:,} facts"
         if archive.current is not None:
             told += f", {archive.current:,} current, {archive.never_used:,} never used"
         drawn: list[RenderableType] = [_title("Archive", told, "archival")]
-        lists = {"newest": archive.newest, "most used": archive.most_used, "never used": archive.unused}
+        lists: dict[str, Sequence[Fact | FactUse]] = {
+            "newest": archive.newest,
+            "most used": archive.most_used,
+            "never used": archive.unused,
+        }
         for label, facts in lists.items():
             if facts:
                 drawn.append(Text(f"    {label}", style=palette.QUIET))
@@ -155,6 +164,7 @@ class Drawing:
         return drawn
 
     def movements(self, snapshot: Snapshot) -> list[RenderableType]:
+        """Return the lines about the last movements."""
         if not snapshot.movements:
             return [_title("Movements", ""), _hint("Nothing has moved yet.")]
         return [_title("Movements", "the last ones"), _rows(map(_moved, snapshot.movements))]
@@ -217,19 +227,20 @@ def _step(step: ResidentStep) -> list[Text]:
     ]  # fmt: skip
 
 
-def _fact(fact: ArchivedFact) -> list[Text]:
+def _fact(known: Fact | FactUse) -> list[Text]:
+    fact, uses = (known.fact, f"{known.uses}x") if isinstance(known, FactUse) else (known, "")
     text = "(purged)" if fact.purged else visible(" ".join(fact.text[:400].split()))
     line = Text.assemble((f"{visible(fact.key)}: ", "bold"), text) if fact.key else Text(text)
     told = _ended(fact)
     if told:
         line = Text.assemble((f"({told}) ", palette.QUIET), line)
     return [
-        Text(fact.page_id, style=palette.ARCHIVAL), Text(_moment(fact.at), style=palette.QUIET),
-        Text("" if fact.uses is None else f"{fact.uses}x", justify="right"), line,
+        Text(fact.id, style=palette.ARCHIVAL), Text(_moment(fact.at), style=palette.QUIET),
+        Text(uses, justify="right"), line,
     ]  # fmt: skip
 
 
-def _ended(fact: ArchivedFact) -> str:
+def _ended(fact: Fact) -> str:
     if fact.superseded_by:
         return f"superseded by {fact.superseded_by}"
     if fact.forgotten is not None:
@@ -237,7 +248,7 @@ def _ended(fact: ArchivedFact) -> str:
     return f"until {_moment(fact.valid_until)}" if fact.valid_until else ""
 
 
-def _moved(movement: Moved) -> list[Text]:
+def _moved(movement: Movement) -> list[Text]:
     why = movement.reason or str(movement.detail.get("query") or movement.detail.get("block") or "")
     tokens = f"{movement.tokens:,} tokens" if movement.tokens else ""
     told = " \u00b7 ".join(filter(None, (tokens, visible(" ".join(why[:400].split())))))

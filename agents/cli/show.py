@@ -11,11 +11,11 @@ import click
 from agents.cli.common import DONE, Shared, common
 from agents.cli.completion import AgentName
 from agents.cli.terminal import as_json
-from agents.explain import snapshot
-from agents.explain.trace import answering
+from agents.explain.json_form import to_json
+from agents.explain.snapshot import take
 from pager.reader import MemoryReader
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 @click.command("show", short_help="The tiers of an agent in the terminal.")
@@ -24,77 +24,60 @@ LOOK_SECONDS = 0.5
     "--at",
     "step",
     metavar="STEP",
-    help="As it was in the request that this step answered, such as s45; any other stands for the next that did.",
+    help="Show the request that this step answered, such as s45, or the next one that was answered after it.",
 )
-@click.option("--watch", is_flag=True, help="Go on and show every change; Ctrl-C ends it.")
-@click.option(
-    "--json", "as_line", is_flag=True, help="Print it as a line of JSON; with --watch a line for each change."
-)
+@click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
+@click.option("--json", "as_line", is_flag=True, help="Print a line of JSON; with --watch a line for each change.")
 @common
 @click.pass_obj
 def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> int:
-    """What the agent NAME has in view, and what it remembers. It may be running.
+    """Show what the agent NAME has in its prompt, and what it remembers. It may be running.
 
-    The bar is its window: what each part takes of it, and where the agent is told that it fills, where its oldest
+    The bar is its window: the tokens of each part, and the thresholds where the agent gets a notice, where its oldest
     steps leave, and down to where.
     """
     if step and watch:
-        raise click.UsageError("--at shows a moment that does not change any more; leave out --watch.")
+        raise click.UsageError("--at shows a moment that no longer changes; leave out --watch.")
     name, directory = shared.existing(name)
-    with MemoryReader.open(directory) as reading:
-        step = answering(reading, step) if step else None
+    with MemoryReader.open(directory) as reader:
+        step = reader.inspect.reply_for(step) if step else None
         if as_line:
-            show = _lines(name, reading, step)
-        elif watch:
-            return _live(name, reading)
+            show = lambda: click.echo(as_json({"agent": name, **to_json(take(reader, step))}))  # noqa: E731
+            follow(reader, show) if watch else show()
         else:
-            show = _drawn(name, reading, step)
-        follow(reading, show, Event()) if watch else show()
+            _draw(name, reader, step, watch=watch)
     return DONE
 
 
-def follow(reading: MemoryReader, show: Callable[[], None], stop: Event) -> None:
-    """Show, and show again whenever another process has committed something, until `stop` or Ctrl-C."""
-    seen: int | None = None
-    with suppress(KeyboardInterrupt):  # which is how a person ends it
+def follow(reader: MemoryReader, show: Callable[[], object]) -> None:
+    """Call `show` now and after every commit of another process, until Ctrl-C."""
+    stop, shown = Event(), None
+    with suppress(KeyboardInterrupt):
         while not stop.is_set():
-            revision = reading.revision()  # before looking: what is committed meanwhile is shown the next time
-            if revision != seen:
+            revision = reader.revision()  # read first: what is committed meanwhile is shown the next time
+            if revision != shown:
                 show()
-                seen = revision
-            stop.wait(LOOK_SECONDS)
+                shown = revision
+            stop.wait(POLL_SECONDS)
 
 
-def _lines(name: str, reading: MemoryReader, step: str | None) -> Callable[[], None]:
-    return lambda: click.echo(as_json({"agent": name, **snapshot.as_data(snapshot.take(reading, step))}))
-
-
-def _drawn(name: str, reading: MemoryReader, step: str | None) -> Callable[[], None]:
-    from rich.console import Console
-
-    from agents.cli.drawing import Drawing
-
-    console = Console()
-    drawing = Drawing(console)
-    return lambda: console.print(drawing.whole(name, snapshot.take(reading, step)))
-
-
-def _live(name: str, reading: MemoryReader) -> int:
-    """The whole screen where there is one; else one drawing after the other."""
+def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> None:
+    """Draw once, or follow on the whole screen. Without a terminal, drawings follow each other."""
     from rich.console import Console
     from rich.live import Live
 
     from agents.cli.drawing import Drawing
 
     console = Console()
-    drawing = Drawing(console, brief=console.is_terminal)
+    drawing = Drawing(console, brief=watch and console.is_terminal)
 
     def draw():
-        return drawing.whole(name, snapshot.take(reading))
+        return drawing.whole(name, take(reader, step))
 
-    if not console.is_terminal:
-        follow(reading, lambda: console.print(draw(), ""), Event())
-        return DONE
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        follow(reading, lambda: live.update(draw(), refresh=True), Event())
-    return DONE
+    if not watch:
+        console.print(draw())
+    elif not console.is_terminal:
+        follow(reader, lambda: console.print(draw(), ""))
+    else:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            follow(reader, lambda: live.update(draw(), refresh=True))

@@ -8,11 +8,11 @@ import signal
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import date
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -28,6 +28,7 @@ from agents.events import (
     ToolFinished,
     ToolStarted,
 )
+from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager.types import Call, Movement
 
@@ -46,11 +47,7 @@ MIN_TEXTS_FOR_BAR = 256  # fewer are embedded at once
 
 def as_json(value: Any) -> str:
     """Return a value as one line of JSON; a movement in the same form as in `show --json`."""
-    data = asdict(cast(Any, value)) if is_dataclass(value) else value
-    if isinstance(value, Paged):
-        from agents.explain.snapshot import moved
-
-        data["movement"] = asdict(moved(value.movement))
+    data = to_json(value)
     if is_dataclass(value):
         data = {"event": type(value).__name__.lower(), **data}
     return escaped(json.dumps(data, ensure_ascii=False, default=_in_json))

@@ -1,4 +1,4 @@
-"""A trace on a terminal: the answer first, then the life of the text. Drawn with rich; texts are only ever text."""
+"""Draw a trace on a terminal with rich: the answer first, then the life of the text. No text is read as markup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rich.text import Text
 
 from agents import palette
 from agents.cli.visible import visible
-from agents.explain.trace_parts import Told, Trace, Verdict
+from agents.explain.trace import Trace, Verdict
+from agents.explain.trace_events import TraceEvent
 
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
@@ -19,8 +20,9 @@ TIER_OF_EVENT = {
 }  # fmt: skip
 
 
-def drawn(told: Trace) -> RenderableType:
-    return Group(*_answer(told.verdict), *_life(told), *_near(told))
+def drawn(found: Trace) -> RenderableType:
+    """Return the drawing of a trace."""
+    return Group(*_answer(found.verdict), *_life(found), *_near(found))
 
 
 def _answer(verdict: Verdict) -> Iterator[RenderableType]:
@@ -47,8 +49,8 @@ def _line(part: str, text: str) -> RenderableType:
     return grid
 
 
-def _life(told: Trace) -> Iterator[RenderableType]:
-    if not told.events:
+def _life(found: Trace) -> Iterator[RenderableType]:
+    if not found.events:
         return
     yield Text()
     yield Text("Its life", style="bold")
@@ -58,14 +60,14 @@ def _life(told: Trace) -> Iterator[RenderableType]:
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for event in told.events:
+    for event in found.events:
         grid.add_row("", *_cells(event))
     yield grid
-    if told.more:
+    if found.more:
         yield Text("  It stands in more places; a longer piece of the text finds fewer.", style=palette.QUIET)
 
 
-def _cells(event: Told) -> tuple[Text, Text, Text, Text]:
+def _cells(event: TraceEvent) -> tuple[Text, Text, Text, Text]:
     colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
     name = {None: event.event, True: "found", False: "missed"}[event.found]
     return (
@@ -74,9 +76,9 @@ def _cells(event: Told) -> tuple[Text, Text, Text, Text]:
     )  # fmt: skip
 
 
-def _near(told: Trace) -> Iterator[RenderableType]:
-    if told.near:
+def _near(found: Trace) -> Iterator[RenderableType]:
+    if found.near:
         yield Text()
         yield Text("What a search for it finds", style="bold")
-    for near in told.near:
+    for near in found.near:
         yield _line("", f"{near.page_id}  {visible(near.text)}")

@@ -1,1 +1,17 @@
-"""explain."""
+"""What a person is told about a memory: its tiers at one moment, the life of a text, the costs of its requests.
+
+Functions over a memory that only read. The terminal (`agents.cli`) and the web page (`agents.view`) draw
+what they return; nothing is drawn here.
+
+- `snapshot`: the tiers now, or at an earlier request.
+- `trace`: the life of a text, and why the agent does or does not see it. `trace_events` and `trace_searches` put what
+  happened into words, `trace_reasons` why a text is not in the prompt.
+- `costs`: tokens, dollars, and where the provider's cache was lost.
+- `diffs`: the lines in which two texts differ.
+- `json_form`: all of this, and the types of pager, as JSON.
+"""
+
+from pager.memory import Memory
+from pager.reader import MemoryReader
+
+AnyMemory = Memory | MemoryReader

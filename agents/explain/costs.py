@@ -1,30 +1,28 @@
-"""What requests cost: tokens in, cached and out, dollars, and where a prefix was not found in the provider's cache.
+"""The costs of requests: tokens in, cached and out, dollars, and where the provider's cache did not have the prefix.
 
-Pure but for the reading. Prices are those with which the agent ran last.
+Prices are those of the agent's last run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
+from agents.explain import AnyMemory
 from agents.meter import Prices
+from pager.inspect import AnsweredRequest, Rows
 from pager.memory import Memory
-from pager.reader import MemoryReader
-from pager.store.rows import Answered, Asked, Rows
 from pager.types import Usage
 
-NOTE = "prices"
-LIFETIMES = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}  # of what the provider's cache keeps
-ABOUT = 0.95  # of what was cached; a provider counts a few tokens more or less
+PRICES_KEY = "prices"
+CACHE_LIFETIMES = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}
+CACHE_HIT_SHARE = 0.95  # of what was cached; a provider counts a few tokens more or less
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One request. `broke` says why what had been cached was not read from the cache; empty when it was."""
+    """One request. `broke` says why the cache did not have its prefix; it is empty if it had."""
 
     step: str
     at: datetime
@@ -35,63 +33,59 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
+    """The sum of all requests, and some of them, newest first."""
+
     total: Usage
     usd: float | None
     requests: Rows[Cost]
 
 
-def note(memory: Memory, prices: Prices | None) -> None:
-    """Write down with which prices the agent runs, for those who know only its name."""
-    told = json.dumps(asdict(prices)) if prices else None
-    if memory.load_value(NOTE) != told:
-        memory.save_value(NOTE, told)
+def save_prices(memory: Memory, prices: Prices | None) -> None:
+    """Store the prices with which the agent runs, for programs that know only its name."""
+    text = json.dumps(asdict(prices)) if prices else None
+    if memory.load_value(PRICES_KEY) != text:
+        memory.save_value(PRICES_KEY, text)
 
 
-def noted(reading: MemoryReader) -> Prices | None:
-    told = reading.load_value(NOTE)
-    return Prices(**json.loads(told)) if told else None
+def load_prices(reader: AnyMemory) -> Prices | None:
+    """Return the prices of the agent's last run, if it had any."""
+    text = reader.load_value(PRICES_KEY)
+    return Prices(**json.loads(text)) if text else None
 
 
-def costs(reading: MemoryReader, offset: int = 0, limit: int = 50) -> Costs:
-    """The sum of all requests, and some of them, newest first."""
-    with reading.at_one_moment():
-        prices = noted(reading)
-        piece = reading.inspect.requests_from(offset, limit + 1)  # with the one before the oldest, to compare
-        settings = {epoch: _settings(reading, epoch) for epoch in {each.answered.epoch for each in piece.rows}}
-        rows = [
-            Cost(
-                f"s{each.answered.step}", each.at, each.answered.usage, _usd(prices, each.answered.usage),
-                broke(before, each, settings[each.answered.epoch]),
-            )
-            for each, before in zip(piece.rows[:limit], [*piece.rows[1:], None], strict=False)
-        ]  # fmt: skip
-        total = reading.inspect.usage()
-        return Costs(total, _usd(prices, total), Rows(piece.total, rows))
-
-
-def _settings(reading: MemoryReader, number: int) -> Mapping[str, Any]:
-    epoch = reading.inspect.epoch(number)
-    return epoch.settings if epoch else {}
+def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
+    """Return the sum of all requests, and some of them, newest first."""
+    with reader.at_one_moment():
+        prices = load_prices(reader)
+        found = reader.inspect.requests_from(offset, limit + 1)  # with the one before the oldest, to compare
+        epochs = {number: reader.inspect.epoch(number) for number in {request.epoch for request in found.rows}}
+        rows: list[Cost] = []
+        for request, before in zip(found.rows[:limit], [*found.rows[1:], None], strict=False):
+            epoch = epochs[request.epoch]
+            why = cache_loss(before, request, (epoch.settings.get("cache_ttl") if epoch else None) or "5m")
+            rows.append(Cost(request.step, request.at, request.usage, _usd(prices, request.usage), why))
+        total = reader.inspect.usage()
+        return Costs(total, _usd(prices, total), Rows(found.total, rows))
 
 
 def _usd(prices: Prices | None, usage: Usage | None) -> float | None:
     return prices.usd(usage) if prices and usage else None
 
 
-def broke(before: Asked | None, now: Asked, settings: Mapping[str, Any]) -> str:
-    """Why a request did not find in the cache what the one before had left there."""
-    if before is None or not (_cached(before.answered) and now.answered.usage):
+def cache_loss(before: AnsweredRequest | None, now: AnsweredRequest, ttl: str = "5m") -> str:
+    """Return why a request did not read from the cache what the one before had left there; empty if it did."""
+    if before is None or before.usage is None or now.usage is None:
         return ""
-    kept = _cached(before.answered)
-    read = now.answered.usage.cache_read_input_tokens
-    if read >= ABOUT * kept:
+    cached = before.usage.cache_read_input_tokens + before.usage.cache_creation_input_tokens
+    read = now.usage.cache_read_input_tokens
+    if read >= CACHE_HIT_SHARE * cached:
         return ""
-    lost = f"{kept - read:,} tokens were not found in the cache"
-    if before.answered.epoch != now.answered.epoch:
+    lost = f"{cached - read:,} tokens were not found in the cache"
+    if before.epoch != now.epoch:
         return f"a new epoch began: {lost}"
-    if before.answered.model != now.answered.model:
+    if before.model != now.model:
         return f"the model changed: {lost}"
-    lifetime = LIFETIMES.get(str(settings.get("cache_ttl") or "5m"), LIFETIMES["5m"])
+    lifetime = CACHE_LIFETIMES.get(ttl, CACHE_LIFETIMES["5m"])
     passed = now.at - before.at
     if passed > lifetime:
         return f"{_minutes(passed)} had passed, and the cache keeps {_minutes(lifetime)}: {lost}"
@@ -100,8 +94,3 @@ def broke(before: Asked | None, now: Asked, settings: Mapping[str, Any]) -> str:
 
 def _minutes(span: timedelta) -> str:
     return f"{span.total_seconds() / 60:.0f} minutes"
-
-
-def _cached(answered: Answered) -> int:
-    usage = answered.usage
-    return usage.cache_read_input_tokens + usage.cache_creation_input_tokens if usage else 0

@@ -1,6 +1,6 @@
-"""What is different between two texts, line by line. Pure.
+"""The lines in which two texts differ. Pure.
 
->>> lines_changed("a\\nb", "a\\nc")
+>>> changed_lines("a\\nb", "a\\nc")
 [(' ', 'a'), ('-', 'b'), ('+', 'c')]
 """
 
@@ -9,27 +9,23 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 
 CONTEXT_LINES = 2
-MOST_LINES = 400  # of each text: what is longer is compared by its beginning
+MOST_LINES = 400  # of each text; of a longer one the beginning is compared
 
 
-def lines_changed(before: str, after: str) -> list[tuple[str, str]]:
-    """Lines with '-' (left), '+' (entered), ' ' (both) or '~' (so many lines in both are not shown)."""
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return lines with '-' (only before), '+' (only after), ' ' (both) or '~' (the number of lines left out)."""
     old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
-    told: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
     for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind == "equal":
-            told += _kept(old[i:j], first=i == 0, last=j == len(old) and m == len(new))
+            head = 0 if i == 0 else CONTEXT_LINES
+            tail = 0 if j == len(old) and m == len(new) else CONTEXT_LINES
+            hidden = j - i - head - tail
+            if hidden <= 1:
+                lines += [(" ", line) for line in old[i:j]]
+            else:
+                lines += [(" ", line) for line in old[i : i + head]]
+                lines += [("~", str(hidden)), *((" ", line) for line in old[j - tail : j])]
         else:
-            told += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
-    return told
-
-
-def _kept(lines: list[str], *, first: bool, last: bool) -> list[tuple[str, str]]:
-    """What both have, near what is different only."""
-    head = 0 if first else CONTEXT_LINES
-    tail = 0 if last else CONTEXT_LINES
-    if len(lines) <= head + tail + 1:
-        return [(" ", line) for line in lines]
-    hidden = len(lines) - head - tail
-    shown = [(" ", line) for line in lines[:head]]
-    return [*shown, ("~", str(hidden)), *((" ", line) for line in lines[len(lines) - tail :])]
+            lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
+    return lines

@@ -1,5 +1,9 @@
-"""The debug view: a local page that shows what agents remember and why they forgot, live while they run.
+"""The debug view: a local web page that shows what agents remember and why they forgot, live while they run.
 
-`serving` speaks HTTP and guards the door, `answers` says what each address answers, `readers` keeps agents open for
-reading, and `page/` is the page itself: plain HTML, CSS and JavaScript, without anything from elsewhere.
+It only reads, and sends edits as commands that the agent's process applies. `selfpager view` is its only caller.
+
+- `serving`: HTTP, and who may ask.
+- `answers`: what each address returns.
+- `readers`: the agents of a home, kept open for reading, and the commands that were sent to them.
+- `page/`: the page itself in plain HTML, CSS and JavaScript. It loads nothing from elsewhere.
 """

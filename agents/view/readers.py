@@ -1,4 +1,4 @@
-"""The agents of a home, kept open for reading while somebody looks at them. They may run, end, or be made anew."""
+"""The agents of a home, kept open for reading while a page shows them. They may run, end, or be replaced."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any
 
 from pager.home import MESSAGE, CommandOutcome, Home
 from pager.reader import MemoryReader
+from pager.types import Json
 
 MOST_REFUSED = 5
 
 
 @dataclass(slots=True)
-class Kept:
-    """A reading, which file it reads, and how many were opened before it: revisions count within one opening."""
+class OpenReader:
+    """A reader, the file that it reads, and its number: revisions are comparable within one opening only."""
 
-    reading: MemoryReader
+    reader: MemoryReader
     file: tuple[int, int]
     opening: int
 
 
 @dataclass(slots=True)
-class Left:
-    """A command that was left from here for the agent's process, and why that refused it."""
+class SentCommand:
+    """A command that this view sent to the agent's process, and why that refused it."""
 
     id: str
     kind: str
@@ -33,80 +34,79 @@ class Left:
 
 
 class Readers:
-    """Every call may come from any thread."""
+    """The open readers of a home, and the commands sent from here. Every call may come from any thread."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._kept: dict[str, Kept] = {}
+        self._open: dict[str, OpenReader] = {}
         self._openings = 0
-        self._opening = Lock()
-        self._editing = Lock()
-        self._left: dict[str, dict[str, Left]] = {}  # commands from here that may wait yet, by their id
-        self._refused: dict[str, list[Left]] = {}
+        self._open_lock = Lock()
+        self._edit_lock = Lock()
+        self._sent: dict[str, dict[str, SentCommand]] = {}  # commands from here that may be pending, by their ids
+        self._refused: dict[str, list[SentCommand]] = {}
 
-    def names(self) -> list[str]:
-        return self.home.names()
-
-    def reading(self, name: str) -> MemoryReader:
-        return self._keep(name).reading
+    def reader(self, name: str) -> MemoryReader:
+        """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
+        return self._opened(name).reader
 
     def revision(self, name: str) -> str:
-        """Another text when something was committed since."""
-        kept = self._keep(name)
-        return f"{kept.opening}.{kept.reading.revision()}"
+        """Return a text that differs after every commit."""
+        opened = self._opened(name)
+        return f"{opened.opening}.{opened.reader.revision()}"
 
-    def _keep(self, name: str) -> Kept:
-        told = self.home.existing(name).database.stat()
-        file = (told.st_dev, told.st_ino)
-        with self._opening:
-            kept = self._kept.get(name)
-            if kept is None or kept.file != file:  # an import under the name of one that was deleted is another file
-                if kept is not None:
-                    kept.reading.close()
+    def _opened(self, name: str) -> OpenReader:
+        status = self.home.existing(name).database.stat()
+        file = (status.st_dev, status.st_ino)
+        with self._open_lock:
+            opened = self._open.get(name)
+            if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
+                if opened is not None:
+                    opened.reader.close()
                 self._openings += 1
-                kept = self._kept[name] = Kept(self.home.read(name), file, self._openings)
-            return kept
+                opened = self._open[name] = OpenReader(self.home.read(name), file, self._openings)
+            return opened
 
-    # who runs it, and what waits for it
+    def pending(self, name: str, *, apply: bool) -> list[Json]:
+        """Return the commands that no process has taken yet.
 
-    def runner(self, name: str) -> dict[str, Any] | None:
-        """The process that holds the agent now."""
-        return self.home.owner(name)
+        With `apply`, edits are applied first if no process runs the agent, whoever sent them. Messages stay: they wait
+        for a process that answers them.
+        """
+        commands = self.home.pending(name)
+        with self._edit_lock:
+            self._note_outcomes(name, commands)
+            edits = apply and any(command.get("kind") != MESSAGE for command in commands)
+            if edits and self.home.apply_pending(name):
+                commands = self.home.pending(name)
+                self._note_outcomes(name, commands)
+        return commands
 
-    def waiting(self, name: str, *, settle: bool) -> list[dict[str, Any]]:
-        """Commands that nobody has taken yet. With `settle` what was left for a process that has ended meanwhile, from
-        here or by whomever, is carried out now: all but messages, which wait for who will answer them."""
-        known = self.home.pending(name)
-        with self._editing:
-            self._follow(name, known)
-            edited = settle and any(command.get("kind") != MESSAGE for command in known)
-            if edited and self.home.apply_pending(name):
-                known = self.home.pending(name)
-                self._follow(name, known)
-        return known
-
-    def refused(self, name: str) -> list[Left]:
-        """What was left from here and then refused, with all that was typed: the newest of it."""
+    def refused(self, name: str) -> list[SentCommand]:
+        """Return the newest commands that were sent from here and then refused, with all that was typed."""
         return self._refused.get(name, [])
 
-    def _follow(self, name: str, known: list[dict[str, Any]]) -> None:
-        """What no longer waits has had its effect, or was refused."""
-        waits = {command["id"] for command in known}
-        left = self._left.get(name, {})
-        self._left[name] = {number: command for number, command in left.items() if number in waits}
-        gone = [command for number, command in left.items() if number not in waits]
-        if gone:
-            told = zip(gone, self.home.outcomes(name, [command.id for command in gone]), strict=True)
-            refused = [replace(command, why=what.text) for command, what in told if what.state == "refused"]
+    def _note_outcomes(self, name: str, pending: list[Json]) -> None:
+        """A command that is no longer pending was applied or refused."""
+        ids = {command["id"] for command in pending}
+        commands = self._sent.get(name, {})
+        self._sent[name] = {number: command for number, command in commands.items() if number in ids}
+        taken = [command for number, command in commands.items() if number not in ids]
+        if taken:
+            outcomes = zip(taken, self.home.outcomes(name, [command.id for command in taken]), strict=True)
+            refused = [
+                replace(command, why=outcome.text) for command, outcome in outcomes if outcome.state == "refused"
+            ]
             self._refused[name] = [*self._refused.get(name, []), *refused][-MOST_REFUSED:]
 
     def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
-        with self._editing:
+        """Send a command to the agent and return its outcome, which is pending while another process runs the agent."""
+        with self._edit_lock:
             outcome = self.home.send(name, kind, arguments)
             if outcome.state == "pending":
-                self._left.setdefault(name, {})[outcome.command] = Left(outcome.command, kind, arguments)
+                self._sent.setdefault(name, {})[outcome.command] = SentCommand(outcome.command, kind, arguments)
             return outcome
 
     def close(self) -> None:
-        for kept in self._kept.values():
-            kept.reading.close()
+        """Close all readers."""
+        for opened in self._open.values():
+            opened.reader.close()

@@ -24,7 +24,8 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agents import palette
-from agents.view.answers import answer, plain
+from agents.explain.json_form import to_json
+from agents.view.answers import answer
 from agents.view.readers import Readers
 from pager.errors import NotFoundError, PagerError, RejectedError
 
@@ -100,19 +101,24 @@ class ViewServer:
 
     def looked_up(self, parts: list[str], query: Mapping[str, str]) -> Any:
         """What a GET under api/ answers."""
+        home = self.readers.home
         match parts:
             case ["agents"]:
-                return {"agents": self.readers.names(), "read_only": self.read_only, "home": str(self.readers.home)}
+                return {
+                    "agents": home.names(),
+                    "read_only": self.read_only,
+                    "home": str(home.path),
+                }
             case [name, "state"]:
                 return {
-                    "agents": self.readers.names(),
+                    "agents": home.names(),
                     "revision": self.readers.revision(name),
-                    "running": self.readers.runner(name),
-                    "waiting": self.readers.waiting(name, settle=not self.read_only),
-                    "refused": plain(self.readers.refused(name)),
+                    "running": home.owner(name),
+                    "waiting": self.readers.pending(name, apply=not self.read_only),
+                    "refused": to_json(self.readers.refused(name)),
                 }
             case [name, what]:
-                return answer(self.readers.reading(name), what, query)
+                return answer(self.readers.reader(name), what, query)
             case _:
                 raise NotFoundError(f"there is nothing at {'/'.join(parts)}.")
 
@@ -123,7 +129,7 @@ class ViewServer:
                 if self.read_only:
                     raise Forbidden("this view is read-only; start it without --read-only to edit.")
                 kind, arguments = _command(body)
-                return plain(self.readers.edit(name, kind, arguments))
+                return to_json(self.readers.edit(name, kind, arguments))
             case _:
                 raise NotFoundError(f"nothing can be done at {'/'.join(parts)}.")
 

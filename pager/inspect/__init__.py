@@ -1,5 +1,49 @@
-"""Long lists, histories and searches for places that hold a text: what views ask of a memory, whatever its age.
+"""Long lists, histories and past requests, for programs that show or explain a memory. Everything here only reads.
 
-A facade has `inspect` (lists in pieces, newest first, and every place that holds a text) and `history` (versions, days,
-earlier prompts and requests). Programs use them through a facade; nothing here writes.
+A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
+
+- `inspection`: the lists of requests, steps, facts and movements.
+- `history`: earlier versions, prompts and requests.
+- `window`: the parts of a request and their tokens. `columns` gives the same for many requests in a row.
+- `pieces`: a request taken apart block by block. `changes` compares two requests and says why they differ.
+- `places`: the places that hold a text. `texts` says how texts are compared.
+
+The room stands below the facades: it takes a store, never a reader. Everything that it returns is exported here.
 """
+
+from __future__ import annotations
+
+from pager.inspect.changes import Change, ChangedPiece, MovedPiece
+from pager.inspect.columns import MOST_COLUMNS, Column
+from pager.inspect.history import History
+from pager.inspect.inspection import Inspection
+from pager.inspect.pieces import PromptPiece
+from pager.inspect.places import Places
+from pager.inspect.texts import composed, holds, normal
+from pager.inspect.window import PARTS, ResidentStep, Thresholds, Window, WindowPart
+from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
+
+__all__ = [
+    "MOST_COLUMNS",
+    "PARTS",
+    "AnsweredRequest",
+    "Change",
+    "ChangedPiece",
+    "Column",
+    "CoreVersion",
+    "History",
+    "Inspection",
+    "MovedPiece",
+    "Places",
+    "PromptPiece",
+    "ResidentStep",
+    "Rows",
+    "SaidPart",
+    "StepRow",
+    "Thresholds",
+    "Window",
+    "WindowPart",
+    "composed",
+    "holds",
+    "normal",
+]

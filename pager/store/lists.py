@@ -15,7 +15,7 @@ from pager.store.core import CoreTable
 from pager.store.database import Database, Row, Values
 from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
-from pager.store.rows import Asked, CoreVersion, Piece, Rows, StepRow
+from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
 from pager.types import FOREVER, Fact, FactUse, Movement, Usage
 
 BEGINS_CHARS = 240
@@ -38,13 +38,13 @@ class ListsTable:
 
     # requests
 
-    def requests(self, limit: int, through: int | None = None) -> list[Asked]:
+    def requests(self, limit: int, through: int | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, in order; with `through` up to the one that this step answered."""
         sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
         rows = self._db.rows(sql, (FOREVER if through is None else through, limit))
         return [self._asked(row) for row in reversed(rows)]
 
-    def requests_from(self, offset: int, limit: int) -> Rows[Asked]:
+    def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
         """Return requests, newest first."""
         rows = self._db.rows("SELECT * FROM requests ORDER BY step DESC LIMIT ? OFFSET ?", (limit, offset))
         return Rows(self._db.value("SELECT count(*) FROM requests"), [self._asked(row) for row in rows])
@@ -56,12 +56,12 @@ class ListsTable:
         )
         return Usage(*(number or 0 for number in row or ()))
 
-    def after(self, step: int) -> int | None:
-        """Return the next reply to a request."""
-        return self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
-
-    def _asked(self, row: Row) -> Asked:
-        return Asked(answered_of(row), from_micros(row["at"], self._zone))
+    def _asked(self, row: Row) -> AnsweredRequest:
+        known = answered_of(row)
+        return AnsweredRequest(
+            step=f"s{known.step}", at=from_micros(row["at"], self._zone), epoch=known.epoch, model=known.model,
+            usage=known.usage, estimated_tokens=known.estimate, last_part=known.through_part,
+        )  # fmt: skip
 
     # steps
 
@@ -96,7 +96,7 @@ class ListsTable:
         )
         who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]
         return StepRow(
-            f"s{step}", row["turn"], row["kind"], who, from_micros(row["at"], self._zone), tokens,
+            f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
             resident is not None, bool(row["purged"]), spoken[0] if spoken else "",
             tuple(str(known["name"]) for known in told if known["type"] == "tool_use"),
         )  # fmt: skip
@@ -146,18 +146,18 @@ class ListsTable:
 
     # places that may hold a text
 
-    def pieces_like(self, like: str, after: int, limit: int) -> list[Piece]:
+    def pieces_like(self, like: str, after: int, limit: int) -> list[SaidPart]:
         """Return said parts, oldest first, whose JSON fits a pattern of LIKE."""
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
-    def pieces_of(self, step: int) -> list[Piece]:
+    def pieces_of(self, step: int) -> list[SaidPart]:
         return [
             _piece(r)
             for r in self._db.rows("SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
         ]
 
-    def piece(self, part: int) -> Piece | None:
+    def piece(self, part: int) -> SaidPart | None:
         row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
         return _piece(row) if row else None
 
@@ -173,11 +173,13 @@ class ListsTable:
     def core_history(self, name: str) -> list[CoreVersion]:
         """Return every version of a core block, oldest first."""
         rows = self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))
-        return [CoreVersion(self._core.block_of(row), row["step"], place) for place, row in enumerate(rows, start=1)]
+        return [
+            CoreVersion(self._core.block_of(row), f"s{row['step']}", number) for number, row in enumerate(rows, start=1)
+        ]
 
 
-def _piece(row: Row) -> Piece:
-    return Piece(row["id"], row["step"], row["slot"], bool(row["searchable"]), json.loads(row["block"]))
+def _piece(row: Row) -> SaidPart:
+    return SaidPart(f"x{row['id']}", f"s{row['step']}", row["slot"], bool(row["searchable"]), json.loads(row["block"]))
 
 
 def _cased(text: str) -> dict[str, str]:

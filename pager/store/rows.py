@@ -1,4 +1,7 @@
-"""Rows as the store hands them up: of the conversation, of the prompt, of searches, and of long lists for views."""
+"""Rows as the store hands them up: of long lists for views, of the conversation and the prompt, of searches.
+
+The rows of long lists are public: `pager.inspect` exports them. Their ids are text.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Literal, NamedTuple, TypeVar
 
+from pager import blocks
 from pager.types import Block, Counts, Json, Usage
 
 Row = TypeVar("Row")
@@ -14,26 +18,31 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[Row]):
-    """A piece of a list, and how long the whole list is."""
+    """Some rows of a list, and the length of the whole list."""
 
     total: int
     rows: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that was answered, and when."""
+class AnsweredRequest:
+    """A request, known by the step that answered it. It held the parts of the conversation up to `last_part`."""
 
-    answered: Answered
+    step: str
     at: datetime
+    epoch: int
+    model: str
+    usage: Usage | None
+    estimated_tokens: int
+    last_part: int
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A step, resident or not. `begins` is how its text begins, `calls` are the tools that it called."""
+    """A step, resident or not. `begins` is the beginning of its text, `calls` are the names of the called tools."""
 
     page_id: str
-    turn: int
+    turn: str
     kind: str
     who: str
     at: datetime
@@ -45,22 +54,32 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A said part of a step. `searchable` is not what our own tools answered."""
+class SaidPart:
+    """A said part of a step. It is not `searchable` if it is a result of one of our own tools."""
 
-    part: int
-    step: int
+    page_id: str
+    step: str
     slot: str
     searchable: bool
     block: Json
 
+    @property
+    def text(self) -> str:
+        """The text as a person reads it."""
+        return blocks.text_of(self.block)
+
+    @property
+    def is_thinking(self) -> bool:
+        """True for the model's thinking."""
+        return self.block.get("type") in blocks.THINKING
+
 
 @dataclass(frozen=True, slots=True)
 class CoreVersion:
-    """A version of a core block, the newest step when it was made, and the how manieth it is, from 1."""
+    """A version of a core block, the newest step when it was written, and its number, counted from 1."""
 
     block: Block
-    step: int
+    step: str
     ordinal: int
 
 

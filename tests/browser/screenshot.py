@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from agents.explain.columns import columns
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager.clock import SystemClock
 from pager.home import Home
 from pager.reader import MemoryReader
+from pager.types import read_step_id
 from tests.browser.programs import FLAGS, browser_program
 from tests.support.cli import selfpager
 
@@ -29,8 +29,9 @@ def forgotten(reading: MemoryReader) -> str:
     """A request in the middle of the time in which the page that the demo pages in again was out of the prompt."""
     page = reading.ledger(events=["page_in"])[0]
     left = reading.ledger(page=page.page_id, events=["evict"])[0]
-    between = [column.step for column in columns(reading) if left.step < int(column.step[1:]) <= page.step - 16]
-    return between[-1]
+    steps = [request.step for request in reading.inspect.requests(1_000)]
+    between = [step for step in steps if read_step_id(left.step) < read_step_id(step) < read_step_id(page.step)]
+    return between[len(between) // 2]
 
 
 def main() -> None:

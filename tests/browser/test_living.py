@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from agents.explain.columns import columns
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Limits, Memory, MemoryReader
@@ -46,7 +45,7 @@ def hold(viewer: Viewer, key: str, times: int) -> None:
 
 def test_held_arrows_lose_no_step(long_home: Path, browser: Browser) -> None:
     with MemoryReader.open(long_home / "anna") as reading:
-        steps = [column.step for column in columns(reading, REQUESTS)]
+        steps = [column.step for column in reading.inspect.columns(REQUESTS)]
     with viewing(long_home, browser) as viewer:
         viewer.open("anna/request")
         hold(viewer, "ArrowLeft", 40)

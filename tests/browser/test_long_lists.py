@@ -79,15 +79,15 @@ def test_rows_follow_each_other_without_a_gap(home: Path, browser: Browser) -> N
 
 
 @pytest.mark.parametrize("total", [0, 1, 99, 100, 101, 5_000_000])
-def test_a_list_of_any_length_shows_its_beginning_and_its_end(demo: Viewer, total: int) -> None:
-    demo.open("guide/core")
-    demo.page.evaluate(LIST, total)
-    rows = demo.panel.locator(".row b")
+def test_a_list_of_any_length_shows_its_beginning_and_its_end(viewer: Viewer, total: int) -> None:
+    viewer.open("guide/core")
+    viewer.page.evaluate(LIST, total)
+    rows = viewer.panel.locator(".row b")
     if not total:
-        expect(demo.panel.locator(".space")).to_have_text("none")
+        expect(viewer.panel.locator(".space")).to_have_text("none")
         return
     expect(rows.first).to_have_text("0")
-    demo.panel.locator(".long").evaluate(JUMP, 1)
+    viewer.panel.locator(".long").evaluate(JUMP, 1)
     expect(rows.last).to_have_text(str(total - 1))
     expect(rows.last).to_be_in_viewport()
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {total:,}")
+    expect(viewer.panel.locator(".count")).to_contain_text(f"of {total:,}")

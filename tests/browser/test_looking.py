@@ -1,179 +1,159 @@
-"""The demo's agent in a real browser: going to a step, reading its request, finding out why something was forgotten."""
+"""One agent in a real browser: going to a step, reading its request, finding out why something was forgotten."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from agents.explain.columns import columns
-from agents.explain.pieces import between, pieces
 from pager import Memory, MemoryReader
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
-pytestmark = pytest.mark.slow
-TABS = ("Request", "Core", "CallLock", "Archive", "Ledger", "Searches", "Cost", "Trace")
+TABS = ("Request", "Core", "Turns", "Archive", "Ledger", "Searches", "Cost", "Trace")
 
 
 @pytest.fixture
-def guide(demo_home: Path):
-    with MemoryReader.open(demo_home / "guide") as reading:
-        yield reading
+def reader(guide_home: Path) -> Iterator[MemoryReader]:
+    with MemoryReader.open(guide_home / "guide") as reader:
+        yield reader
 
 
-def last_step(guide: Memory) -> str:
-    return columns(guide, 1)[0].step
+def last_step(reader: MemoryReader) -> str:
+    return reader.inspect.requests(1)[0].step
 
 
-def test_a_column_is_a_request_and_a_click_goes_there(demo: Viewer, guide: Memory) -> None:
-    demo.open("guide")
-    shown = demo.page.locator(".hit")
+def test_a_column_is_a_request_and_a_click_shows_it_and_what_changed(viewer: Viewer, reader: MemoryReader) -> None:
+    viewer.open("guide")
+    shown = viewer.page.locator(".hit")
     expect(shown.last).to_have_attribute("data-step", "now")
     steps = [hit.get_attribute("data-step") for hit in shown.all()][:-1]
-    known = columns(guide, len(steps))
-    assert steps == [column.step for column in known]
-    evicted = next(column for column in reversed(known) if column.opened)
-    demo.page.locator(f'.hit[data-step="{evicted.step}"]').click()
-    expect(demo.step).to_have_text(evicted.step)
-    demo.sees(f"The request that {evicted.step} answered")
-    demo.sees(evicted.opened)
-    expect(demo.page.locator("#window-told")).to_contain_text(f"{evicted.used_tokens:,} of ")
-    assert demo.page.locator(".epoch-mark").count() == sum(bool(column.opened) for column in known)
-
-
-def test_the_request_is_read_piece_by_piece_with_its_tokens(demo: Viewer, guide: Memory) -> None:
-    step = last_step(guide)
-    demo.open(f"guide/request/{step}")
-    held = pieces(guide, step)
-    demo.sees(f"{len(held)} pieces, {sum(piece.tokens for piece in held):,} tokens")
-    demo.panel.locator("summary", has_text="tools").click()
-    shown = demo.panel.locator(".pieces li[data-key]")
-    expect(shown).to_have_count(len(held))
-    for piece in held:
-        row = demo.panel.locator(f'li[data-key="{piece.key}"]')
-        assert row.locator(".text").text_content() == piece.text
-        assert row.locator(".tokens").first.text_content() == f"{piece.tokens:,}"
-
-
-def test_what_entered_and_left_says_why(demo: Viewer, guide: Memory) -> None:
-    opened = next(column for column in reversed(columns(guide)) if column.opened)
-    before, _ = guide.inspect.around(opened.step)
-    change = between(guide, before, opened.step)
-    demo.open(f"guide/request/{opened.step}")
-    left = demo.panel.locator(".moves.left > li")
+    columns = reader.inspect.columns(len(steps))
+    assert steps == [column.step for column in columns]
+    opened = next(column for column in reversed(columns) if column.opened)
+    viewer.page.locator(f'.hit[data-step="{opened.step}"]').click()
+    expect(viewer.step).to_have_text(opened.step)
+    viewer.sees(f"The request that {opened.step} answered")
+    viewer.sees(opened.opened)
+    expect(viewer.page.locator("#window-told")).to_contain_text(f"{opened.used_tokens:,} of ")
+    assert viewer.page.locator(".epoch-mark").count() == sum(bool(column.opened) for column in columns)
+    change = reader.inspect.change(reader.inspect.around(opened.step)[0], opened.step)
+    left = viewer.panel.locator(".moves.left > li")
     expect(left).to_have_count(len(change.left))
     assert left.locator(".why").all_text_contents() == [move.why for move in change.left]
-    assert demo.panel.locator(".moves.entered > li").count() == len(change.entered)
-    assert demo.panel.locator(".moves.changed .diff").count() == len(change.changed) > 0
+    assert viewer.panel.locator(".moves.entered > li").count() == len(change.entered)
+    assert viewer.panel.locator(".moves.changed .diff").count() == len(change.changed) > 0
 
 
-def test_the_raw_request_is_what_was_sent(demo: Viewer, guide: Memory) -> None:
-    step = last_step(guide)
-    demo.open(f"guide/request/{step}")
-    with demo.page.expect_download() as download:
-        demo.panel.get_by_text("JSON as sent").click()
-    assert json.loads(Path(download.value.path()).read_text()) == guide.history.rebuild(step)
+@pytest.mark.slow
+def test_a_request_is_read_piece_by_piece_and_downloaded_as_it_was_sent(viewer: Viewer, reader: MemoryReader) -> None:
+    step = last_step(reader)
+    viewer.open(f"guide/request/{step}")
+    pieces = reader.inspect.pieces(step)
+    viewer.sees(f"{len(pieces)} pieces, {sum(piece.tokens for piece in pieces):,} tokens")
+    viewer.panel.locator("summary", has_text="tools").click()
+    expect(viewer.panel.locator(".pieces li[data-key]")).to_have_count(len(pieces))
+    for piece in pieces:
+        row = viewer.panel.locator(f'li[data-key="{piece.key}"]')
+        assert row.locator(".text").text_content() == piece.text
+        assert row.locator(".tokens").first.text_content() == f"{piece.tokens:,}"
+    with viewer.page.expect_download() as download:
+        viewer.panel.get_by_text("JSON as sent").click()
+    assert json.loads(Path(download.value.path()).read_text()) == reader.history.rebuild(step)
 
 
-def test_the_keys_find_and_walk(demo: Viewer, guide: Memory) -> None:
-    newest = columns(guide, 3)
-    demo.open("guide")
+@pytest.mark.slow
+def test_the_keys_find_and_walk(viewer: Viewer, reader: MemoryReader) -> None:
+    newest = reader.inspect.columns(3)
+    viewer.open("guide")
     for column in reversed(newest):
-        demo.page.keyboard.press("ArrowLeft")
-        expect(demo.step).to_have_text(column.step)
-    demo.page.keyboard.press("ArrowRight")
-    expect(demo.step).to_have_text(newest[1].step)
-    demo.page.keyboard.press("/")
-    expect(demo.page.locator("#find-text")).to_be_focused()
-    demo.page.keyboard.type("cork shop")
-    demo.page.keyboard.press("Enter")
-    expect(demo.page.get_by_role("tab", name="Trace")).to_have_attribute("aria-selected", "true")
-    demo.sees("“cork shop”")
-    demo.page.keyboard.press("End")
-    expect(demo.step).to_have_text("now")
+        viewer.page.keyboard.press("ArrowLeft")
+        expect(viewer.step).to_have_text(column.step)
+    viewer.page.keyboard.press("ArrowRight")
+    expect(viewer.step).to_have_text(newest[1].step)
+    viewer.page.keyboard.press("/")
+    expect(viewer.page.locator("#find-text")).to_be_focused()
+    viewer.page.keyboard.type("cork shop")
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.page.get_by_role("tab", name="Trace")).to_have_attribute("aria-selected", "true")
+    viewer.sees("“cork shop”")
+    viewer.page.keyboard.press("End")
+    expect(viewer.step).to_have_text("now")
 
 
-def test_trace_says_why_an_evicted_text_is_not_in_the_prompt(demo: Viewer, guide: Memory) -> None:
-    paged = guide.ledger(events=["page_in"])[0].page_id or ""
-    row = guide.ledger(page=paged, events=["evict"])[0]
-    words = guide.page(paged)[150:200]  # behind the first words, which the digest still shows
-    after = next(column.step for column in columns(guide) if int(column.step[1:]) > row.step)
-    demo.open(f"guide/request/{after}")
-    demo.page.locator("#find-text").fill(words)
-    demo.page.keyboard.press("Enter")
-    answer = demo.panel.locator(".answer")
+def test_trace_says_why_an_evicted_text_is_not_in_the_prompt(viewer: Viewer, reader: MemoryReader) -> None:
+    row = reader.ledger(page="s1", events=["evict"])[0]
+    words = reader.page("s1")[150:200]  # behind the first words, which the digest still shows
+    after = reader.inspect.reply_for(row.step)
+    viewer.open(f"guide/request/{after}")
+    viewer.page.locator("#find-text").fill(words)
+    viewer.page.keyboard.press("Enter")
+    answer = viewer.panel.locator(".answer")
     expect(answer).to_have_class(re.compile(r"\bno\b"))
     expect(answer).to_contain_text(f"It was not in the request that {after} answered.")
-    expect(answer).to_contain_text(f"{paged} had left the prompt after s{row.step}, because {row.reason}")
-    expect(
-        demo.panel.locator(".moment", has_text=f"{paged} left the prompt with {row.tokens:,} tokens")
-    ).to_be_visible()
-    expect(demo.panel.locator(".moment", has_text="paged")).to_be_visible()
-    answer.get_by_role("button", name=paged).first.click()
-    expect(demo.page.locator("#page .whole")).to_have_text(guide.page(paged))
-    demo.page.keyboard.press("Escape")
-    expect(demo.page.locator("#page")).to_be_hidden()
+    expect(answer).to_contain_text(f"s1 had left the prompt after {row.step}, because {row.reason}")
+    moment = viewer.panel.locator(".moment", has_text=f"s1 left the prompt with {row.tokens:,} tokens")
+    expect(moment).to_be_visible()
+    expect(viewer.panel.locator(".moment", has_text="paged")).to_be_visible()
+    answer.get_by_role("button", name="s1", exact=True).first.click()
+    expect(viewer.page.locator("#page .whole")).to_have_text(reader.page("s1"))
+    viewer.page.keyboard.press("Escape")
+    expect(viewer.page.locator("#page")).to_be_hidden()
 
 
-def test_facts_are_filtered_and_looked_into(demo: Viewer, guide: Memory) -> None:
-    demo.open("guide/archive")
-    total = guide.inspect.facts().total
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {total}")
-    demo.panel.get_by_role("button", name="Ended").click()
-    ended = guide.inspect.facts("ended")
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {ended.total}")
-    demo.panel.get_by_role("button", name="All").click()
-    demo.panel.get_by_role("searchbox").fill("budget")
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {guide.inspect.facts(text='budget').total}")
-    old = guide.inspect.facts(text="budget").rows[-1].fact
-    demo.panel.locator(f'[data-key="{old.id}"]').click()
-    sheet = demo.page.locator("#page")
+@pytest.mark.slow
+def test_facts_are_filtered_and_looked_into(viewer: Viewer, reader: MemoryReader) -> None:
+    viewer.open("guide/archive")
+    count = viewer.panel.locator(".count")
+    expect(count).to_contain_text(f"of {reader.inspect.facts().total}")
+    viewer.panel.get_by_role("button", name="Ended").click()
+    expect(count).to_contain_text(f"of {reader.inspect.facts('ended').total}")
+    viewer.panel.get_by_role("button", name="All").click()
+    viewer.panel.get_by_role("searchbox").fill("budget")
+    found = reader.inspect.facts(text="budget")
+    expect(count).to_contain_text(f"of {found.total}")
+    old = found.rows[-1].fact
+    viewer.panel.locator(f'[data-key="{old.id}"]').click()
+    sheet = viewer.page.locator("#page")
     expect(sheet.locator(".whole")).to_have_text(old.text)
-    expect(sheet.locator(".near li")).to_have_count(len(guide.history.fact_versions(old.key or "")))
+    expect(sheet.locator(".near li")).to_have_count(len(reader.history.fact_versions("budget")))
     sheet.get_by_role("button", name="Trace it").click()
-    demo.sees(f"had been superseded by f{old.superseded_by}")
+    viewer.sees(f"had been superseded by {found.rows[0].fact.id}")
 
 
-def test_the_ledger_is_filtered_by_event(demo: Viewer, guide: Memory) -> None:
-    demo.open("guide/ledger")
-    events = guide.inspect.events()
-    expect(demo.panel.locator(".choice")).to_have_count(len(events))
-    demo.panel.get_by_role("button", name=re.compile("^supersede")).click()
-    expect(demo.panel.locator(".count")).to_contain_text(f"of {events['supersede']}")
-    assert set(demo.panel.locator(".row .event").all_text_contents()) == {"supersede"}
-
-
-def test_searches_show_each_part_of_a_score_and_what_was_missed(demo: Viewer, guide: Memory) -> None:
-    row = guide.ledger(events=["search"])[-1]
-    demo.open("guide/searches")
-    card = demo.panel.locator(".search").first
+@pytest.mark.slow
+def test_the_ledger_the_searches_and_the_costs(viewer: Viewer, reader: MemoryReader) -> None:
+    events = reader.inspect.events()
+    viewer.open("guide/ledger")
+    expect(viewer.panel.locator(".choice")).to_have_count(len(events))
+    viewer.panel.get_by_role("button", name=re.compile("^supersede")).click()
+    expect(viewer.panel.locator(".row .event")).to_have_text(["supersede"] * events["supersede"])
+    row = reader.ledger(events=["search"])[-1]
+    viewer.open("guide/searches")
+    card = viewer.panel.locator(".search").first
     expect(card.locator(".query")).to_have_text(row.detail["query"])
-    expect(card.locator(".hit-row")).to_have_count(len(row.detail["found"]) + len(row.detail.get("missed", [])))
+    expect(card.locator(".hit-row")).to_have_count(len(row.detail["found"]) + len(row.detail["missed"]))
     page, _, parts = row.detail["found"][0]
     best = card.locator(".hit-row").first
     expect(best).to_contain_text(page)
     for name in parts:
         expect(best.locator(".score-parts")).to_contain_text(name)
-    if row.detail.get("missed"):
-        expect(card.locator(".missed").first).to_contain_text("missed by")
+    expect(card.locator(".missed").first).to_contain_text("missed by")
+    viewer.open("guide/cost")
+    expect(viewer.panel.locator(".sums")).to_contain_text(f"{reader.inspect.usage().whole_input:,}")
+    expect(viewer.panel.locator(".break").first).to_contain_text("a new epoch began")
 
 
-def test_cost_names_where_the_cache_was_lost(demo: Viewer, guide: Memory) -> None:
-    demo.open("guide/cost")
-    usage = guide.inspect.usage()
-    expect(demo.panel.locator(".sums")).to_contain_text(f"{usage.whole_input:,}")
-    expect(demo.panel.locator(".break").first).to_contain_text("a new epoch began")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("look", ["dark", "light"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_every_panel_fits_dark_and_light_wide_and_narrow(
-    demo_home: Path, browser: Browser, size: tuple[int, int], look: str
+    guide_home: Path, browser: Browser, size: tuple[int, int], look: str
 ) -> None:
-    with viewing(demo_home, browser, size=size, look=look) as viewer:
+    with viewing(guide_home, browser, size=size, look=look) as viewer:
         viewer.open("guide/request/now/cork")
         for name in TABS:
             viewer.tab(name)
@@ -184,29 +164,20 @@ def test_every_panel_fits_dark_and_light_wide_and_narrow(
         ground = viewer.page.evaluate("getComputedStyle(document.body).backgroundColor")
         light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
         assert light == (look == "light")
-
-
-def test_a_narrow_page_keeps_words_in_sight(demo_home: Path, browser: Browser) -> None:
-    with viewing(demo_home, browser, size=NARROW) as viewer:
-        viewer.open("guide/turns")
+        viewer.tab("Turns")
         row = viewer.panel.locator(".row .words").first
         expect(row).to_be_visible()
         assert (row.bounding_box() or {"width": 0})["width"] > 300
 
 
-def test_an_empty_home_says_what_to_do(tmp_path: Path, browser: Browser) -> None:
+def test_without_agents_or_requests_it_says_what_to_do(tmp_path: Path, browser: Browser) -> None:
     with viewing(tmp_path, browser) as viewer:
         viewer.page.goto(viewer.server.address)
-        viewer.sees("There are no agents here yet.")
-        viewer.sees("selfpager demo")
-        viewer.sees(str(tmp_path))  # a home that was mistyped is recognized
-
-
-def test_an_agent_that_was_never_asked_says_what_to_do(tmp_path: Path, browser: Browser) -> None:
-    Memory.open(tmp_path / "young", embedder=None).close()
-    with viewing(tmp_path, browser) as viewer:
+        for text in ("There are no agents here yet.", "selfpager demo", str(tmp_path)):  # a mistyped home is recognized
+            viewer.sees(text)
+        Memory.open(tmp_path / "young", embedder=None).close()
         viewer.open("young")
-        hints = {"Request": "selfpager chat", "Core": "core.blocks", "CallLock": "Nobody has said anything yet",
+        hints = {"Request": "selfpager chat", "Core": "core.blocks", "Turns": "Nobody has said anything yet",
                  "Archive": "The archive is empty", "Ledger": "Nothing has moved yet",
                  "Searches": "Nobody has searched yet", "Cost": "Nothing was paid yet", "Trace": "Press /"}  # fmt: skip
         for name, hint in hints.items():

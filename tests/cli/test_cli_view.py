@@ -1,4 +1,4 @@
-"""`selfpager view` and `selfpager trace`, as a person or a script starts them."""
+"""`selfpager trace`, and `selfpager view` in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import json
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.cli.main import run
 from pager import Memory
-from tests.support.cli import Running, selfpager
+from tests.support.cli import Running
 from tests.support.clock import HandClock
+
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -26,87 +30,66 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-# --- trace
+def trace(home: Path, capsys: Capture, *arguments: str, code: int = 0) -> str:
+    assert run(["trace", "anna", *arguments, "--home", str(home)]) == code
+    captured = capsys.readouterr()
+    return captured.err if code else captured.out
 
 
-def test_the_answer_comes_first_then_the_life(home: Path) -> None:
-    done = selfpager("trace", "anna", "window seats", "--home", home)
-    assert done.code == 0, done.err
-    lines = done.out.splitlines()
-    assert lines[0] == "\u25cb It is not in the prompt now:"
-    assert "f1 had been superseded by f2 after s2." in lines[1]
-    assert "Its life" in done.out
-    assert "archived it as f1" in done.out
+def test_the_answer_comes_first_then_the_life(home: Path, capsys: Capture) -> None:
+    text = trace(home, capsys, "window seats")
+    first, second, *_ = text.splitlines()
+    assert first == "\u25cb It is not in the prompt now:"
+    assert "f1 had been superseded by f2 after s2." in second
+    assert "Its life" in text
+    assert "archived it as f1" in text
+    assert "Nothing holds these words" in trace(home, capsys, "submarines")
 
 
-def test_at_a_step_it_says_what_was(home: Path) -> None:
-    done = selfpager("trace", "anna", "like to sit", "--at", "s2", "--home", home)
-    assert done.out.startswith("\u25cf It was in the request that s2 answered:")
-    assert "Dana (s1)" in done.out
-    refused = selfpager("trace", "anna", "sit", "--at", "s9", "--home", home)
-    assert (refused.code, refused.out) == (1, "")
-    assert "no request was answered after s9; the last one was answered by s2" in refused.err
+def test_at_a_step_it_shows_that_request_and_hostile_texts_as_texts(home: Path, capsys: Capture) -> None:
+    text = trace(home, capsys, "like to sit", "--at", "s2")
+    assert text.startswith("\u25cf It was in the request that s2 answered:")
+    assert "Dana (s1)" in text
+    assert "[red]here[/red]" in text
+    assert "\x1b[2J" not in text
+    error = trace(home, capsys, "sit", "--at", "s9", code=1)
+    assert "no request was answered after s9; the last one was answered by s2" in error
 
 
-def test_hostile_texts_are_shown_as_texts(home: Path) -> None:
-    done = selfpager("trace", "anna", "like to sit", "--home", home)
-    assert "[red]here[/red]" in done.out
-    assert "\x1b[2J" not in done.out
-
-
-def test_for_a_program_it_is_a_line_of_json(home: Path) -> None:
-    told = selfpager("trace", "anna", "f1", "--json", "--home", home).json
-    assert (told["agent"], told["pages"], told["verdict"]["present"]) == ("anna", ["f1"], False)
-    assert [event["event"] for event in told["events"]] == ["archive", "supersede"]
-    assert told["events"][0]["at"].startswith("2026-05-03T")
-
-
-def test_what_nobody_said_is_no_failure(home: Path) -> None:
-    done = selfpager("trace", "anna", "submarines", "--home", home)
-    assert done.code == 0
-    assert "Nothing holds these words" in done.out
+def test_for_a_program_it_is_a_line_of_json(home: Path, capsys: Capture) -> None:
+    data = json.loads(trace(home, capsys, "f1", "--json"))
+    assert (data["agent"], data["pages"], data["verdict"]["present"]) == ("anna", ["f1"], False)
+    assert [event["event"] for event in data["events"]] == ["archive", "supersede"]
+    assert data["events"][0]["at"].startswith("2026-05-03T")
 
 
 # --- view
 
 
-def fetched(address: str) -> str:
+def fetched(address: str) -> Any:
     with urllib.request.urlopen(address, timeout=30) as response:
         return response.read().decode()
 
 
-def test_it_prints_an_address_that_opens_on_the_agent_and_ends_with_ctrl_c(home: Path) -> None:
-    with Running("view", "anna", "--no-browser", "--home", home) as running:
-        address = running.line().strip()
+def test_view_serves_at_a_secret_address_until_ctrl_c(home: Path, capsys: Capture) -> None:
+    with Running("view", "anna", "--read-only", "--no-browser", "--json", "--home", home) as running:
+        address, _, agent = json.loads(running.line())["address"].partition("#")
         assert address.startswith("http://127.0.0.1:")
-        assert address.endswith("/#anna")
-        page = address.partition("#")[0]
-        assert "<title>selfpager</title>" in fetched(page)
-        assert json.loads(fetched(f"{page}api/agents"))["agents"] == ["anna"]
+        assert agent == "anna"
+        assert "<title>selfpager</title>" in fetched(address)
+        agents = json.loads(fetched(f"{address}api/agents"))
+        assert agents == {"agents": ["anna"], "read_only": True, "home": str(home)}
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            fetched(page.rsplit("/", 2)[0] + "/")
+            fetched(address.rsplit("/", 2)[0] + "/")
+        port = address.split(":")[2].split("/")[0]
+        assert run(["view", "--no-browser", "--port", port, "--home", str(home)]) == 2
+        assert f"port {port} cannot be used" in capsys.readouterr().err
         running.interrupt()
         done = running.end()
     assert done.code == 0
     assert "Traceback" not in done.err
 
 
-def test_for_a_program_the_address_is_json(home: Path) -> None:
-    with Running("view", "--read-only", "--no-browser", "--json", "--home", home) as running:
-        address = json.loads(running.line())["address"]
-        assert json.loads(fetched(f"{address}api/agents"))["read_only"] is True
-        running.interrupt()
-        assert running.end().code == 0
-
-
-def test_an_agent_that_is_not_there_and_a_port_that_is_taken(home: Path) -> None:
-    missing = selfpager("view", "nobody", "--no-browser", "--home", home)
-    assert missing.code == 1
-    assert "there are: anna" in missing.err
-    with Running("view", "--no-browser", "--home", home) as running:
-        port = running.line().split(":")[2].split("/")[0]
-        taken = selfpager("view", "--no-browser", "--port", port, "--home", home)
-        assert taken.code == 2
-        assert f"port {port} cannot be listened on" in taken.err
-        running.interrupt()
-        running.end()
+def test_an_agent_that_does_not_exist(home: Path, capsys: Capture) -> None:
+    assert run(["view", "nobody", "--no-browser", "--home", str(home)]) == 1
+    assert "there are: anna" in capsys.readouterr().err

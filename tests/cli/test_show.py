@@ -9,14 +9,11 @@ import signal
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -25,13 +22,13 @@ from agents import palette
 from agents.cli import bar
 from agents.cli.common import Shared
 from agents.cli.main import cli, run
-from agents.cli.show import LOOK_SECONDS, follow
+from agents.cli.show import POLL_SECONDS
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless, visible
-from agents.explain import snapshot
-from agents.explain.snapshot_parts import Thresholds, Window, WindowPart
-from agents.explain.window_parts import PARTS
+from agents.explain.json_form import to_json
+from agents.explain.snapshot import take
 from pager import BlockSpec, Memory, MemoryReader
+from pager.inspect import PARTS, Thresholds, Window, WindowPart
 from tests.standin import call, thinking
 from tests.support import Talk, Words
 
@@ -72,14 +69,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def show(home: Path, *arguments: str, env: dict[str, str] | None = None) -> Result:
-    known = {"COLUMNS": "80", "NO_COLOR": None, "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **(env or {})}
-    runner = CliRunner(env=known)
-    return runner.invoke(cli, ["show", *arguments, "--home", str(home)], obj=Shared(), standalone_mode=False)
-
-
 def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
-    result = show(home, *arguments, env=env)
+    known = {"COLUMNS": "80", "NO_COLOR": None, "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **(env or {})}
+    command = ["show", *arguments, "--home", str(home)]
+    result = CliRunner(env=known).invoke(cli, command, obj=Shared(), standalone_mode=False)
     assert result.exception is None
     assert result.return_value == 0
     return result.stdout
@@ -91,7 +84,7 @@ def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str
 def test_it_says_what_the_snapshot_knows(home: Path) -> None:
     text = shown(home, "anna")
     with MemoryReader.open(home / "anna") as reading:
-        now = snapshot.take(reading)
+        now = take(reading)
     window = now.window
     assert window.thresholds
     assert f"{window.used_tokens:,} of {window.usable_tokens:,} tokens" in text
@@ -122,7 +115,7 @@ def test_it_says_what_the_snapshot_knows(home: Path) -> None:
 def test_at_a_step_it_says_what_was(home: Path) -> None:
     with MemoryReader.open(home / "anna") as reading:
         step = "s9"
-        then = snapshot.take(reading, step)
+        then = take(reading, step)
         answered = reading.history.prompt(step).answered
         sent = json.dumps(reading.history.rebuild(step))
     text = shown(home, "anna", "--at", step)
@@ -138,14 +131,14 @@ def test_at_a_step_it_says_what_was(home: Path) -> None:
     assert "No fact was archived by then" in text
     assert shown(home, "anna", "--at", "s4") == shown(home, "anna", "--at", "s5")  # s4 is no reply
     data = json.loads(shown(home, "anna", "--at", step, "--json"))
-    assert data == {"agent": "anna", **snapshot.as_data(then)}
+    assert data == {"agent": "anna", **to_json(then)}
 
 
 def test_json_is_one_line_with_everything(home: Path) -> None:
     line = shown(home, "anna", "--json")
     assert line.count("\n") == 1
     with MemoryReader.open(home / "anna") as reading:
-        assert json.loads(line) == {"agent": "anna", **snapshot.as_data(snapshot.take(reading))}
+        assert json.loads(line) == {"agent": "anna", **to_json(take(reading))}
     empty = json.loads(shown(home, "nobody", "--json"))
     assert (empty["window"]["usable_tokens"], empty["core"]["blocks"], empty["archive"]["total"]) == (None, [], 0)
 
@@ -155,8 +148,8 @@ def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
     for hint in (
         "selfpager chat",
         "core.blocks",
-        "What it says next",
-        "with its tool archive",
+        "What is said next",
+        "tool archive stores facts",
         "Nothing has moved yet",
     ):
         assert hint in text
@@ -200,7 +193,7 @@ def test_without_colours_each_part_has_a_letter_of_its_own(home: Path) -> None:
     lines = shown(home, "anna").splitlines()
     drawn = next(line for line in lines if line.count("#") > 10).strip()
     with MemoryReader.open(home / "anna") as reading:
-        cells = bar.cells(snapshot.take(reading).window, len(drawn))
+        cells = bar.cells(take(reading).window, len(drawn))
     assert drawn == "".join(palette.WINDOW[name].letter * count for name, count in cells)
 
 
@@ -247,7 +240,7 @@ def test_what_is_printed_as_it_is_and_as_json_orders_nothing(text: str) -> None:
 WINDOWS = st.builds(
     lambda tokens, usable, shares: Window(
         tuple(map(WindowPart, PARTS, tokens)), sum(tokens), True, usable, usable + 10, 10,
-        Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False,
+        Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False, usable,
     ),
     st.lists(st.integers(0, 50_000), min_size=8, max_size=8),
     st.integers(100, 200_000),
@@ -284,71 +277,50 @@ def test_every_mark_has_its_name_in_touch(window: Window, width: int) -> None:
 # --- live
 
 
-@contextmanager
-def watching(home: Path, *arguments: str, stdout: Any = subprocess.PIPE, **env: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "agents", "show", "live", "--watch", *arguments, "--home", str(home)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
-    )
-    try:
-        yield process
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == 0
-        assert process.stderr
-        assert process.stderr.read() == ""
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_watching_shows_each_change_of_another_process_until_interrupted(tmp_path: Path) -> None:
-    talk = Talk(tmp_path / "live")
-    with watching(tmp_path, "--json") as process:
-        assert process.stdout
-        seen = [json.loads(process.stdout.readline())]
-        for number in range(3):
-            with talk.memory.transaction():
-                talk.ask(f"turn {number}")
-            seen.append(json.loads(process.stdout.readline()))
-    talk.memory.close()
-    assert [len(each["steps"]) for each in seen] == [0, 2, 4, 6]
-    assert [each["steps"][-2]["words"] for each in seen[1:]] == ["turn 0", "turn 1", "turn 2"]
-
-
-def test_nothing_is_drawn_again_while_nothing_changes(tmp_path: Path) -> None:
-    waited, drawn = list[float](), list[int]()
+def test_watching_shows_each_change_of_another_process_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waited = list[float]()
 
     class Rounds(Event):
-        """Ends after five rounds; before the fourth another connection writes."""
+        """Ends after six rounds; before the third and the fifth another connection writes."""
 
         def wait(self, timeout: float | None = None) -> bool:
             waited.append(timeout or 0)
-            if len(waited) == 3:
-                talk.ask("hello")
-            if len(waited) == 5:
+            if len(waited) in (2, 4):
+                with talk.memory.transaction():
+                    talk.ask(f"turn {len(waited)}")
+            if len(waited) == 6:
                 self.set()
             return self.is_set()
 
-    talk = Talk(tmp_path)
-    with MemoryReader.open(tmp_path) as reading:
-        follow(reading, lambda: drawn.append(len(waited)), Rounds())
+    monkeypatch.setattr("agents.cli.show.Event", Rounds)
+    talk = Talk(tmp_path / "live")
+    assert run(["show", "live", "--watch", "--json", "--home", str(tmp_path)]) == 0
     talk.memory.close()
-    assert drawn == [0, 3]
-    assert waited == [LOOK_SECONDS] * 5
+    seen = [json.loads(line)["steps"] for line in capsys.readouterr().out.splitlines()]
+    assert [[step["words"] for step in steps][::2] for steps in seen] == [[], ["turn 2"], ["turn 2", "turn 4"]]
+    assert waited == [POLL_SECONDS] * 6
 
 
-def test_watching_on_a_terminal_draws_the_screen_anew(tmp_path: Path) -> None:
+def test_watching_on_a_terminal_draws_the_screen_anew_until_interrupted(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "live")
     ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "agents", "show", "live", "--watch", "--home", str(tmp_path)]
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, env=env)
     try:
-        with watching(tmp_path, stdout=theirs, TERM="xterm-256color", COLUMNS="100", LINES="60"):
-            screen = _read_until(ours, "Nothing was sent")
-            talk.ask("a word that was not there before")
-            screen += _read_until(ours, "a word that was not there before")
+        screen = _read_until(ours, "Nothing was sent")
+        talk.ask("a word that was not there before")
+        screen += _read_until(ours, "a word that was not there before")
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
     finally:
+        process.kill()
+        assert process.communicate()[1] == b""
         os.close(theirs)
         os.close(ours)
-    talk.memory.close()
+        talk.memory.close()
     assert "\x1b[?1049h" in screen  # the alternate screen: what was there before comes back
 
 
@@ -359,12 +331,11 @@ def _read_until(terminal: int, wanted: str) -> str:
     return text
 
 
-# --- what it costs
-
-
 def test_rich_is_loaded_by_drawing_only(home: Path) -> None:
-    script = "import sys; from agents.cli.main import run; run(sys.argv[1:]); print('rich' in sys.modules)"
-    for arguments, loaded in ((["--help"], False), (["show", "anna", "--json"], False), (["show", "anna"], True)):
-        command = [sys.executable, "-c", script, *arguments, *(["--home", str(home)] if len(arguments) > 1 else [])]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert said.splitlines()[-1] == str(loaded)
+    script = (
+        "import sys; from agents.cli.main import run\n"
+        "for line in sys.argv[1:]: run(line.split()); print('rich' in sys.modules)"
+    )
+    lines = ["--help", f"show anna --json --home {home}", f"show anna --home {home}"]
+    out = subprocess.run([sys.executable, "-c", script, *lines], capture_output=True, text=True, check=True).stdout
+    assert [line for line in out.splitlines() if line in ("True", "False")] == ["False", "False", "True"]

@@ -9,10 +9,10 @@ import pytest
 
 from agents import Agent
 from agents.explain import costs
-from agents.explain.costs import broke
+from agents.explain.costs import cache_loss
 from agents.meter import Prices
 from pager import Memory, MemoryReader
-from pager.store.rows import Answered, Asked
+from pager.inspect import AnsweredRequest
 from pager.types import Usage
 from tests.support import Talk
 from tests.support.cli import write_agent
@@ -21,42 +21,44 @@ PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 
 
-def asked(read: int, write: int, *, epoch: int = 1, model: str = "m", after: timedelta = timedelta()) -> Asked:
-    return Asked(Answered(2, epoch, 0, None, model, 0, Usage(5, 1, read, write)), NOON + after)
+def asked(
+    read: int, write: int, *, epoch: int = 1, model: str = "m", after: timedelta = timedelta()
+) -> AnsweredRequest:
+    return AnsweredRequest("s2", NOON + after, epoch, model, Usage(5, 1, read, write), 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("now", "settings", "why"),
+    ("now", "ttl", "why"),
     [
-        (asked(1_000, 50), {}, ""),
-        (asked(960, 90), {}, ""),  # a provider counts a few tokens more or less
-        (asked(0, 1_100), {}, "the provider did not find the prefix, which was the same: 1,000 tokens"),
-        (asked(300, 1_100), {}, "700 tokens were not found in the cache"),
-        (asked(0, 900, epoch=2), {}, "a new epoch began: 1,000 tokens"),
-        (asked(0, 900, model="n"), {}, "the model changed"),
-        (asked(0, 900, after=timedelta(minutes=7)), {}, "7 minutes had passed, and the cache keeps 5 minutes"),
-        (asked(0, 900, after=timedelta(minutes=7)), {"cache_ttl": "1h"}, "the provider did not find the prefix"),
-        (asked(0, 900, after=timedelta(minutes=70)), {"cache_ttl": "1h"}, "70 minutes had passed, and the cache"),
+        (asked(1_000, 50), "5m", ""),
+        (asked(960, 90), "5m", ""),  # a provider counts a few tokens more or less
+        (asked(0, 1_100), "5m", "the provider did not find the prefix, which was the same: 1,000 tokens"),
+        (asked(300, 1_100), "5m", "700 tokens were not found in the cache"),
+        (asked(0, 900, epoch=2), "5m", "a new epoch began: 1,000 tokens"),
+        (asked(0, 900, model="n"), "5m", "the model changed"),
+        (asked(0, 900, after=timedelta(minutes=7)), "5m", "7 minutes had passed, and the cache keeps 5 minutes"),
+        (asked(0, 900, after=timedelta(minutes=7)), "1h", "the provider did not find the prefix"),
+        (asked(0, 900, after=timedelta(minutes=70)), "1h", "70 minutes had passed, and the cache"),
     ],
 )  # fmt: skip
-def test_a_cache_that_was_lost_says_why(now: Asked, settings: dict[str, str], why: str) -> None:
-    told = broke(asked(400, 600), now, settings)
+def test_a_cache_that_was_lost_says_why(now: AnsweredRequest, ttl: str, why: str) -> None:
+    told = cache_loss(asked(400, 600), now, ttl)
     assert why in told
     assert bool(told) == bool(why)
 
 
 def test_what_was_never_cached_was_not_lost() -> None:
-    assert broke(None, asked(0, 0), {}) == ""
-    assert broke(asked(0, 0), asked(0, 0), {}) == ""
-    silent = Asked(Answered(2, 1, 0, None, "m", 0, None), NOON)
-    assert broke(silent, asked(0, 5), {}) == broke(asked(5, 5), silent, {}) == ""
+    assert cache_loss(None, asked(0, 0)) == ""
+    assert cache_loss(asked(0, 0), asked(0, 0)) == ""
+    silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, 0)
+    assert cache_loss(silent, asked(0, 5)) == cache_loss(asked(5, 5), silent) == ""
 
 
 def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     for number in range(30):
         talk.ask(f"turn {number} " + "and so on " * 60, "ok")
-    costs.note(talk.memory, PRICES)
+    costs.save_prices(talk.memory, PRICES)
     every = costs.costs(talk.memory, 0, 100)
     assert every.requests.total == len(every.requests.rows) == 30
     assert sum(cost.usage.whole_input for cost in every.requests.rows if cost.usage) == every.total.whole_input > 0
@@ -65,8 +67,8 @@ def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
     pages = [row for offset in range(0, 30, 7) for row in costs.costs(talk.memory, offset, 7).requests.rows]
     assert pages == every.requests.rows
     lost = [cost.step for cost in every.requests.rows if cost.broke]
-    opened = [row.step + 1 for row in talk.memory.ledger(events=["epoch"])][1:]
-    assert lost == [f"s{step}" for step in reversed(opened)]
+    opened = [column.step for column in talk.memory.inspect.columns() if column.opened][1:]
+    assert lost == opened[::-1]
     assert all("a new epoch began" in cost.broke for cost in every.requests.rows if cost.broke)
     talk.memory.close()
 
@@ -77,13 +79,13 @@ def test_an_agent_notes_the_prices_of_its_file(tmp_path: Path) -> None:
         with Agent.load(write_agent(tmp_path, more + "archival: {embedder: none}\n"), home=tmp_path / "home"):
             pass
         with MemoryReader.open(tmp_path / "home" / "x") as reading:
-            assert costs.noted(reading) == noted
+            assert costs.load_prices(reading) == noted
 
 
 def test_prices_are_noted_as_the_agent_runs_with_them(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
-        assert costs.noted(memory) is None
+        assert costs.load_prices(memory) is None
         for prices in (PRICES, PRICES, None):
-            costs.note(memory, prices)
-            assert costs.noted(memory) == prices
+            costs.save_prices(memory, prices)
+            assert costs.load_prices(memory) == prices
         assert costs.costs(memory).usd is None

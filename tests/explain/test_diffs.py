@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.explain.diffs import lines_changed
+from agents.explain.diffs import changed_lines
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=14)
 
@@ -11,7 +11,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=14)
 @given(LINES, LINES)
 def test_each_text_can_be_read_off(before: list[str], after: list[str]) -> None:
     """Without the lines of the other one, and with those that are not shown."""
-    told = lines_changed("\n".join(before), "\n".join(after))
+    told = changed_lines("\n".join(before), "\n".join(after))
     hidden = sum(int(line) for sign, line in told if sign == "~")
     for own, text in (("-", before), ("+", after)):
         lines = "\n".join(text).splitlines()
@@ -24,12 +24,12 @@ def test_each_text_can_be_read_off(before: list[str], after: list[str]) -> None:
 def test_what_is_the_same_far_away_is_not_shown() -> None:
     before = [f"line {number}" for number in range(20)]
     after = [*before[:10], "new", *before[10:]]
-    told = lines_changed("\n".join(before), "\n".join(after))
+    told = changed_lines("\n".join(before), "\n".join(after))
     assert told == [("~", "8"), (" ", "line 8"), (" ", "line 9"), ("+", "new"), (" ", "line 10"), (" ", "line 11"),
                     ("~", "8")]  # fmt: skip
 
 
 def test_the_same_text_has_no_lines_to_tell() -> None:
-    assert {sign for sign, _ in lines_changed("a\nb", "a\nb")} <= {" ", "~"}
-    assert lines_changed("", "") == []
-    assert lines_changed("", "a") == [("+", "a")]
+    assert {sign for sign, _ in changed_lines("a\nb", "a\nb")} <= {" ", "~"}
+    assert changed_lines("", "") == []
+    assert changed_lines("", "a") == [("+", "a")]

@@ -86,7 +86,7 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     second, first = store.lists.steps(0, 5).rows
     assert (first.who, first.tokens, first.resident, first.purged) == ("user", 7, False, True), "a purge takes the name"
     assert first.begins == "x" * len(first.begins) != ""
-    assert (second.who, second.turn, second.resident, second.calls) == ("agent", user, True, ("look",))
+    assert (second.who, second.turn, second.resident, second.calls) == ("agent", f"s{user}", True, ("look",))
     assert (second.at, second.begins) == (from_micros(5), "")
     assert [store.lists.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
     assert [piece.block for piece in store.lists.pieces_of(reply)][1] == called
@@ -99,11 +99,12 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
         steps.append(store.conversation.append_step("assistant", "assistant", number))
         usage = Usage(1, 2, 3, 4) if number else None
         store.prompt.save_request(Answered(steps[-1], 1, 0, None, "m", 9, usage), number)
+    ids = [f"s{step}" for step in steps]
     listed = store.lists.requests(2)
-    assert [(asked.answered.step, asked.at) for asked in listed] == [(steps[n], from_micros(n)) for n in (2, 3)]
-    assert [asked.answered.step for asked in store.lists.requests(9, through=steps[1])] == steps[:2]
+    assert [(asked.step, asked.at) for asked in listed] == [(ids[n], from_micros(n)) for n in (2, 3)]
+    assert [asked.step for asked in store.lists.requests(9, through=steps[1])] == ids[:2]
     piece = store.lists.requests_from(1, 2)
-    assert (piece.total, [asked.answered.step for asked in piece.rows]) == (4, [steps[2], steps[1]])
+    assert (piece.total, [asked.step for asked in piece.rows]) == (4, [ids[2], ids[1]])
     assert store.lists.usage() == Usage(3, 6, 9, 12)
 
 
@@ -111,12 +112,12 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
 def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     step, part = say(store, "the seat")
     other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0)  # type: ignore[arg-type]
-    said = [part, other] if kind == "said" else [part]
-    assert [piece.part for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
-    assert [piece.part for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
-    assert [piece.part for piece in store.lists.pieces_like("%seat%", 0, 1)] == [part]
+    said = [f"x{part}", f"x{other}"] if kind == "said" else [f"x{part}"]
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 1)] == said[:1]
     assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(step)][:1] == [("user", True)]
-    assert [number for number in (part, other, other + 1) if store.lists.piece(number)] == said
+    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.piece(number)] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
@@ -130,7 +131,7 @@ def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
         store.core.append(block, 0, unseen=False)
     assert store.lists.core_like("%seat%") == ["human"]
     history = store.lists.core_history("human")
-    assert [(known.block.value, known.step, known.ordinal) for known in history] == [("a seat", 1, 1), ("", 2, 2)]
+    assert [(known.block.value, known.step, known.ordinal) for known in history] == [("a seat", "s1", 1), ("", "s2", 2)]
 
 
 def test_searches_by_what_their_detail_may_hold(store: Store) -> None:

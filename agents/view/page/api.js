@@ -1,4 +1,4 @@
-// Asking the server. Addresses are relative: the token in the page's own address is part of them.
+// Requests to the server. Addresses are relative: the token in the page's own address is part of them.
 
 export class Failed extends Error {}
 
@@ -19,7 +19,7 @@ async function ask(address, options) {
     response = await fetch(address, options);
   } catch {
     throw new Failed(
-      "selfpager view does not answer. The page goes on by itself when it does; if it was ended, start it again and " +
+      "selfpager view does not answer. The page continues when it does. If it was ended, start it again and " +
         "open the address that it prints.",
     );
   }

@@ -1,4 +1,4 @@
-// The window over time: a column per request, stacked by part of the window; the last one is the request to come.
+// The window over time: a column per request, divided into the parts of the window. The last one is the next request.
 
 import { el, fill, moment, number, svg } from "./dom.js";
 
@@ -17,12 +17,12 @@ export class Chart {
     new ResizeObserver(() => this.draw()).observe(root);
   }
 
-  // How many columns fit.
+  // The number of columns that fit.
   room() {
     return Math.max(12, Math.min(120, Math.floor((this.root.clientWidth - LABELS) / (NARROWEST + 3))));
   }
 
-  // The request to come is known when it is looked at, and stands as long as it comes after the same one.
+  // The next request is loaded when it is shown, and stays valid while the newest answered request is the same.
   show(data) {
     const last = (told) => told?.columns[told.columns.length - 1]?.step;
     const next = data.next || (data.newest && last(data) === last(this.data) ? this.data?.next : null);

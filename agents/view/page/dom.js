@@ -1,4 +1,4 @@
-// Elements and texts. Whatever an agent remembers is only ever put into text nodes: nothing here reads markup.
+// Elements and texts. Whatever an agent remembers only goes into text nodes: nothing here parses markup.
 
 export function el(tag, props = {}, ...children) {
   const made = document.createElement(tag);
@@ -27,7 +27,7 @@ function put(parent, children) {
   return parent;
 }
 
-// What turns the direction of writing is shown, or a text of others would turn the words of the page around it.
+// Characters that turn the direction of writing are made visible: they would also turn the page around them.
 export function inOrder(text) {
   return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
 }
@@ -51,10 +51,10 @@ export function moment(iso, characters = 16) {
 
 export const time = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso));
 
-// To the second, where things follow each other closely.
+// A time to the second, for things that follow each other closely.
 export const instant = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso, 19));
 
-// Whose business an event is: the colour of its tier.
+// The tier of an event, which gives its colour.
 const TIERS = {
   core: "core",
   archive: "archival",
@@ -73,7 +73,7 @@ export const tierOf = (event) => TIERS[event] || "recall";
 
 const KINDS = { f: "archival", s: "recall", x: "recall" };
 
-// The id of a page, which opens it.
+// The id of a page, as a button that opens it.
 export function chip(page, open, solid = true) {
   const kind = KINDS[page[0]] || "recall";
   return el(
@@ -93,7 +93,7 @@ export function chip(page, open, solid = true) {
   );
 }
 
-// What the columns of a list are called: a line that looks like its rows.
+// The names of a list's columns, in a line that looks like its rows.
 export function heads(kind, columns) {
   const cells = columns.map(([name, place]) => el("span", { class: place }, name));
   return el("div", { class: `line ${kind} heads`, "aria-hidden": "true" }, cells);
@@ -117,7 +117,7 @@ export function empty(title, ...hint) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", {}, ...hint));
 }
 
-// Lines of a difference, as the server tells them: [sign, line].
+// The lines of a difference, as the server sends them: [sign, line].
 export function difference(lines) {
   if (!lines.length) return el("p", { class: "none" }, "empty");
   const names = { "+": "entered", "-": "left", "~": "hidden", " ": "" };

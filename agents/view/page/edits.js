@@ -1,4 +1,4 @@
-// What a person changes: forms, and what became of it.
+// Forms for changes, and the outcome of those that were sent.
 
 import { el, fill } from "./dom.js";
 
@@ -15,7 +15,7 @@ async function sent(ctx, form, kind, values) {
   }
 }
 
-// A whole block is exchanged for what was typed, unless somebody changed it meanwhile: then what was there is not.
+// Replaces the whole block. If somebody changed it meanwhile, the old text is not found and the edit is refused.
 export function editBlock(card, block, ctx) {
   const text = el("textarea", {
     class: "editor",
@@ -118,7 +118,7 @@ export function addFact(ctx) {
   return details;
 }
 
-// What can be done with a page: it is pinned, paged out, or, when it is a fact, ended.
+// The actions for a page: pin it, page it out, or end it if it is a fact.
 export function pageActions(page, fact, pinned, ctx, close) {
   const act = async (kind, values) => {
     if (await sent(ctx, bar, kind, values)) close();
@@ -151,7 +151,7 @@ export function pageActions(page, fact, pinned, ctx, close) {
   return bar;
 }
 
-// What was left for the agent's process and then refused: why, and what was typed, until it is put away.
+// Commands that the agent's process refused: the reason, and what was typed, until the person puts them away.
 const away = new Set();
 
 export function refused(root, commands) {
@@ -190,12 +190,12 @@ export function refused(root, commands) {
   );
 }
 
-// Into which block, and what was typed; of a page its id.
+// The block and the text that was typed, or the id of the page.
 function typed({ arguments: given }) {
   return [given?.block, given?.new_text ?? given?.text ?? given?.page_id].filter(Boolean).join(": ");
 }
 
-// The commands that wait for the agent's process.
+// The commands that are pending.
 export function waiting(root, commands, running) {
   root.hidden = !commands.length;
   const whom = running ? `process ${running.pid}, which takes it at its next step` : "the agent to be started";

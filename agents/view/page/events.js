@@ -1,4 +1,4 @@
-// What happened: the ledger as a timeline, the searches with every part of their scores, what requests cost.
+// The ledger as a timeline, the searches with every part of their scores, the costs of requests.
 
 import { chip, dollars, el, empty, fill, heads, instant, number, tierOf, time } from "./dom.js";
 import { LongList } from "./list.js";
@@ -25,7 +25,7 @@ export function ledger(root, ctx) {
       ),
     height: () => (NARROW.matches ? 62 : 36),
     label: "The ledger, newest first",
-    nothing: () => empty("Nothing has moved yet.", "Every movement of the memory will stand here with its reason."),
+    nothing: () => empty("Nothing has moved yet.", "Every movement of the memory will appear here with its reason."),
   });
   const choices = el("div", { class: "choices", role: "group", "aria-label": "Which events" });
   const look = async () => {
@@ -102,7 +102,7 @@ export async function searches(root, ctx) {
   if (!found.total) {
     fill(
       root,
-      empty("Nobody has searched yet.", "Each search will stand here: what came back, what was just missed, and why."),
+      empty("Nobody has searched yet.", "Each search will appear here: what it found, what it just missed, and why."),
     );
     return;
   }
@@ -203,7 +203,7 @@ export function cost(root, ctx) {
     height: () => (NARROW.matches ? 82 : 40),
     label: "Requests, newest first",
     nothing: () =>
-      empty("Nothing was paid yet.", "Each request will stand here with its tokens, and where the cache was missed."),
+      empty("Nothing was paid yet.", "Each request will appear here with its tokens, and where the cache was missed."),
   });
   fill(
     root,
@@ -234,7 +234,7 @@ const SHARES = [
 
 const whole = (usage) => (usage ? SHARES.reduce((sum, [field]) => sum + usage[field], 0) : 0);
 
-// How large a request was beside the others, and what of it was cached.
+// The size of a request relative to the others, and the share that was cached.
 function shares(usage, largest) {
   return el(
     "span",

@@ -1,4 +1,4 @@
-// Keys and buttons of the frame: `/` looks for a text, arrows go along the requests, End to the newest.
+// Keys and buttons around the panel: `/` looks for a text, arrows move along the requests, End shows the newest.
 
 import { byId, fill } from "./dom.js";
 import { PANELS } from "./panels.js";

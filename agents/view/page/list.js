@@ -1,4 +1,4 @@
-// A list of any length in a box that scrolls: only what is in sight is in the page, and is asked for in pieces.
+// A list of any length in a box that scrolls. Only the rows in sight are in the page; they are loaded in sections.
 //
 // `load(offset, limit)` answers {total, rows}, newest first; `row(data, index)` draws one. All rows are equally high.
 
@@ -24,7 +24,7 @@ export class LongList {
     this.element = el("div", { class: "listing" }, this.box, this.count);
   }
 
-  // Begin anew (another filter), or look again at what is in sight (something was added).
+  // Start from the top (another filter), or reload the rows in sight (something was added).
   async reset() {
     this.box.scrollTop = 0;
     this.total = null;
@@ -42,7 +42,7 @@ export class LongList {
     return typeof this.height === "function" ? this.height() : this.height;
   }
 
-  // How many rows a pixel of scrolling moves: one for one, but in a list that would be too tall.
+  // Scrolling is one to one, except in a list that would be too tall for a browser: there a pixel moves more.
   scale() {
     const whole = (this.total || 0) * this.rowHeight();
     return whole > TALLEST ? (whole - this.box.clientHeight) / (TALLEST - this.box.clientHeight) : 1;

@@ -1,4 +1,4 @@
-// What is so right now: which agents there are, who runs this one, what waits for it, and whether anybody answers.
+// The present state: the agents, the process that runs this one, its pending commands, whether the server answers.
 
 import * as api from "./api.js";
 import { byId, el, fill } from "./dom.js";
@@ -10,7 +10,7 @@ let hiding = 0;
 
 export const state = (agent) => (agent ? api.get(agent, "state") : api.agents());
 
-// An agent that is shown and is there no more stays in the list as long as it is shown.
+// A deleted agent stays in the list as long as the page shows it.
 export function drawAgents(names, shown) {
   const gone = shown && !names.includes(shown) ? [shown] : [];
   fill(

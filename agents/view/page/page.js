@@ -1,4 +1,4 @@
-// One page, whole, in a sheet over everything: a fact with the versions of its key, a step, a spilled part.
+// One whole page in a dialog: a fact with the versions of its key, a step, or a spilled part.
 
 import { chip, el, fill, moment, number, time } from "./dom.js";
 import { pageActions } from "./edits.js";

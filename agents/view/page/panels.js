@@ -1,5 +1,5 @@
-// What can be looked at, in the order of the tabs. A panel draws itself into an element; one that is a long list
-// answers with it, and is asked to look again; the others are drawn again.
+// The panels in the order of the tabs. A panel draws itself into an element. A panel that is a long list returns
+// that list, which is reloaded after a change; the others are drawn again.
 
 import { cost, ledger, searches } from "./events.js";
 import { request } from "./request.js";

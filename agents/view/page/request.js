@@ -1,12 +1,12 @@
-// The exact request of a step, piece by piece, and what is different from the one before.
+// The exact request of a step, piece by piece, and its difference from the one before.
 
 import { address } from "./api.js";
 import { chip, difference, el, empty, fill, inOrder, number } from "./dom.js";
 
 const shown = new WeakMap(); // panel -> the request that it shows
 
-// While the agent runs this is called at every commit. What somebody has unfolded stays so, and a request of the past,
-// which says the same each time, is left alone: who reads it or marks a text in it is not disturbed.
+// While the agent runs, this is called after every commit. Unfolded pieces stay unfolded, and a past request, which
+// never changes, is not drawn again: reading it or selecting text in it is not disturbed.
 export async function request(root, ctx) {
   const before = root.hasChildNodes() && shown.get(root)?.asked === ctx.at ? shown.get(root) : null;
   const all = before && root.querySelector("[data-all]") ? 1 : null;
@@ -23,7 +23,7 @@ export async function request(root, ctx) {
         "Nothing was sent to a model yet.",
         "Talk to it: ",
         el("code", {}, `selfpager chat ${ctx.agent}.yaml`),
-        ". Each request then stands here, piece by piece.",
+        ". Each request then appears here, piece by piece.",
       ),
     );
     return;
@@ -33,7 +33,7 @@ export async function request(root, ctx) {
   for (const selector of open) root.querySelector(selector)?.click();
 }
 
-// What to click to have it as it is.
+// The link that downloads the request.
 function unfolded(root) {
   const texts = [...root.querySelectorAll("[data-key] .text:not(.folded)")];
   return [
@@ -69,7 +69,7 @@ function whole(told, ctx, all) {
   );
 }
 
-// Of a long conversation the newest pieces are drawn at first.
+// For a long conversation only the newest pieces are drawn at first.
 function earlier(told, ctx) {
   const button = el(
     "button",
@@ -94,7 +94,7 @@ function earlier(told, ctx) {
   return button;
 }
 
-// What is not cut needs no button. All are measured before any is changed: the page is laid out once.
+// Only a piece that is cut needs a button. All are measured before any is changed, so the page is laid out once.
 function fold(root) {
   const bodies = [...root.querySelectorAll(".body")];
   const cut = bodies.map(({ firstChild }) => firstChild.scrollHeight > firstChild.clientHeight + 2);
@@ -184,7 +184,7 @@ function change(told, ctx) {
       "div",
       { class: "head" },
       el("h2", { id: "change-title" }, title),
-      el("p", { class: "told" }, `${told.kept} pieces stayed as they were`),
+      el("p", { class: "told" }, `${told.unchanged} pieces stayed as they were`),
     ),
     told.opened && el("p", { class: "opened" }, el("b", {}, "A new epoch began: "), told.opened),
     nothing && el("p", { class: "none" }, "Nothing is different yet."),

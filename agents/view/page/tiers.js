@@ -1,4 +1,4 @@
-// The three tiers: core with its versions, the turns resident and evicted, the facts of the archive.
+// The three tiers: core with its versions, the steps (resident and evicted), the facts of the archive.
 
 import { age, difference, el, empty, fill, heads, moment, number, time } from "./dom.js";
 import { addFact, editBlock, tellAgent } from "./edits.js";
@@ -116,7 +116,7 @@ export function turns(root, ctx) {
     height: twoLines(40, 62),
     label: "Steps, newest first",
     nothing: () =>
-      empty("Nobody has said anything yet.", "Each message, reply and tool call will stand here, resident or not."),
+      empty("Nobody has said anything yet.", "Each message, reply and tool call will appear here, resident or not."),
   });
   const send = !ctx.readOnly && tellAgent(ctx);
   fill(
@@ -134,7 +134,7 @@ export function turns(root, ctx) {
           el("span", { class: "chip recall" }, "s1"),
           " in the prompt now  ",
           el("span", { class: "chip recall gone" }, "s1"),
-          " has left it, findable",
+          " evicted, still found by searches",
         ),
       ),
       send,
@@ -167,7 +167,7 @@ export function archive(root, ctx) {
     label: "Facts, newest first",
     nothing: () =>
       filter.text || filter.kind !== "all"
-        ? empty("No fact is like that.", "Take another filter.")
+        ? empty("No fact matches.", "Try another filter.")
         : empty(
             "The archive is empty.",
             "The agent stores facts with its tool ",

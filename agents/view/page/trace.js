@@ -1,4 +1,4 @@
-// Why did it forget? The answer first, then the life of the text.
+// Why the agent forgot a text: the answer first, then the life of the text.
 
 import { chip, el, empty, fill, instant, number, tierOf } from "./dom.js";
 
@@ -11,7 +11,7 @@ export async function trace(root, ctx) {
         "Press ",
         el("kbd", {}, "/"),
         " and name a piece of what was said or stored, or a page such " +
-          "as f12 or s45. You see whether it is in the prompt, why not, and every moment of its life.",
+          "as f12 or s45. You see whether it is in the prompt, why not, and every event of its life.",
       ),
     );
     return;
@@ -38,18 +38,18 @@ function answer(told, ctx) {
   if (verdict.more_places) places.push(el("li", { class: "told" }, `and ${number(verdict.more_places)} more`));
   return el(
     "section",
-    { class: `card answer ${told.present ? "yes" : "no"}`, "aria-labelledby": "answer-title" },
+    { class: `card answer ${verdict.present ? "yes" : "no"}`, "aria-labelledby": "answer-title" },
     el("p", { class: "asked" }, `“${told.text}”`),
-    el("h2", { id: "answer-title" }, `It ${is} ${told.present ? "" : "not "}${when}.`),
+    el("h2", { id: "answer-title" }, `It ${is} ${verdict.present ? "" : "not "}${when}.`),
     el(
       "ul",
       { class: "reasons" },
-      told.present ? places : verdict.reasons.map((reason) => el("li", {}, linked(reason, ctx))),
+      verdict.present ? places : verdict.reasons.map((reason) => el("li", {}, linked(reason, ctx))),
     ),
   );
 }
 
-// The ids of pages in a sentence open them. What is quoted is somebody's text and stays text.
+// Page ids in a sentence become buttons that open the page. Quoted text is somebody else's and stays text.
 function linked(text, ctx) {
   return text
     .split(/(“[^”]*”)/)

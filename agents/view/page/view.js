@@ -1,6 +1,6 @@
-// The page as a whole: which agent, which request, which panel; looking again when something was committed.
+// The page as a whole: the agent, the request and the panel that it shows. It reloads them after every commit.
 //
-// Where one is stands in the address behind #: #agent/panel/step/text. So it can be kept, and gone back to.
+// The address behind # holds what is shown, #agent/panel/step/text, so that it can be bookmarked and gone back to.
 
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
@@ -21,7 +21,7 @@ let loading = { aim: "", busy: false, again: false };
 let owed = 0; // steps that were asked for before it was known where they lead
 let writing = 0;
 
-// --- where one is
+// --- what is shown
 
 function plainly(part) {
   try {
@@ -54,8 +54,8 @@ function go(changes) {
   return arrive();
 }
 
-// The panel as a whole is drawn anew for another agent, tab or text; for another step it looks again. Of many steps in
-// a row only the newest is asked for, as soon as the one before was answered.
+// Another agent, tab or text draws the whole panel anew; another step only reloads it. Of many steps in quick
+// succession only the newest is loaded, as soon as the previous load has ended.
 async function arrive() {
   const aim = JSON.stringify([here.agent, here.tab, here.text]);
   let fresh = aim !== loading.aim || !byId("panel").hasChildNodes();
@@ -134,7 +134,7 @@ async function look() {
   }
 }
 
-// A key that is held is quicker than any answer: along the columns it goes by what is drawn, beyond them by the answer.
+// A held key is faster than any answer: within the drawn columns it moves along them, beyond them it waits.
 function stepBy(direction) {
   const { now, told } = known;
   if (!now || !told || told.agent !== here.agent || (direction > 0 && !here.at)) return;
@@ -227,8 +227,8 @@ async function edit(agent, kind, values) {
     const done = await api.edit(agent, kind, values);
     const left =
       kind === "message"
-        ? "Left for the agent: taken at its next step, or when it is next started."
-        : "Left for the process that runs the agent: taken at its next step.";
+        ? "Sent to the agent, which takes it at its next step, or when it is next started."
+        : "Sent to the process that runs the agent, which takes it at its next step.";
     toast({ done: "Done.", refused: `Refused: ${done.text}`, pending: left }[done.state], done.state === "refused");
     await beat();
     return done;
@@ -262,7 +262,7 @@ async function beat() {
   }
 }
 
-// Agents come and go while the page is open. Of one that has gone the page says so; it does not leave by itself.
+// Agents come and go while the page is open. If the shown one is deleted, the page says so and stays.
 function agentsAre(names) {
   if (JSON.stringify(names) === JSON.stringify(known.agents)) return;
   const first = !here.agent;
@@ -273,7 +273,7 @@ function agentsAre(names) {
   if (here.agent) arrive();
 }
 
-// Who looks takes a small share of the time, however busy the agent is: the next look waits many times the last one.
+// Viewing must not slow the agent down: the pause before the next load is many times as long as the last one took.
 async function pulse() {
   const began = performance.now();
   await beat();

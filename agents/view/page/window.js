@@ -1,10 +1,10 @@
-// The window: the newest requests as columns, how full it is, and what it is full of.
+// The window: the newest requests as columns, how full it is, and with what.
 
 import * as api from "./api.js";
 import { byId, el, fill, number } from "./dom.js";
 
-// The newest requests; those up to the one that is looked at, where that is further back. What was answered does not
-// change any more: where it is `shown` among older ones, they stay.
+// The newest requests, or those up to the one that is shown if that is further back. Answered requests never change:
+// if it is among the older ones already `shown`, these stay.
 export async function columnsAround(agent, at, limit, shown) {
   if (shown?.agent === agent && !shown.newest && shown.columns.some((column) => column.step === at)) return shown;
   const newest = await api.get(agent, "columns", { limit });

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from pager import Memory, NotFoundError, RejectedError
-from pager.inspect.lists import LONGEST_LIST, Inspection, like, normal
+from pager.inspect import Inspection, normal
+from pager.inspect.inspection import LONGEST_LIST
+from pager.inspect.texts import like_pattern
 from tests.support.clock import HandClock
 
 
@@ -40,7 +42,7 @@ def test_only_so_many_places_are_told_oldest_first(memory: Memory) -> None:
         memory.record("user", f"the tram {number}")
         memory.archive(f"the tram {number}")
     places = memory.inspect.holding("TRAM", most=3)
-    assert [piece.step for piece in places.pieces] == [1, 2, 3]
+    assert [piece.step for piece in places.parts] == ["s1", "s2", "s3"]
     assert [fact.id for fact in places.facts] == ["f1", "f2", "f3"]
     assert places.more
     assert not memory.inspect.holding("tram", most=7).more
@@ -48,10 +50,10 @@ def test_only_so_many_places_are_told_oldest_first(memory: Memory) -> None:
 
 
 def test_a_pattern_fits_what_a_text_holds_however_it_is_written() -> None:
-    assert like('say "Hi"\n100%') == "%say%Hi%100%"
-    assert like("日本") == "%日本%"
-    assert like("Straße İ") == "%Stra%e%"
-    assert like("  ") == "%"
+    assert like_pattern('say "Hi"\n100%') == "%say%Hi%100%"
+    assert like_pattern("日本") == "%日本%"
+    assert like_pattern("Straße İ") == "%Stra%e%"
+    assert like_pattern("  ") == "%"
     assert normal(" A\tb\n C ") == "a b c"
 
 

@@ -1,26 +1,91 @@
-"""Whether a page, named by its id, was in a request, and why not: as the residency of pages and the ledger say."""
+"""Whether a text or a page was in a request, and why not: as the request, the residencies and the ledger say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import json
 
 import pytest
 
 from agents.explain.trace import trace
-from tests.standin import call
-from tests.support import Talk, Words
+from pager import NotFoundError
+from pager.inspect import normal
+from tests.standin import call, thinking
+from tests.support import Talk
 
 
-@pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    talk = Talk(tmp_path / "agent", window=6_000, embedder=Words())
-    yield talk
-    talk.memory.close()
+def test_the_verdict_is_what_the_request_holds(talk: Talk) -> None:
+    """For every request and every marker: as the JSON of the request says."""
+    markers = [f"marker {number:03d} x" for number in range(90)]
+    replies: list[str] = []
+    for number, marker in enumerate(markers):
+        talk.memory.append_user(f"{marker} and so on " + "and on and on " * 12)
+        replies.append(talk.reply("ok"))
+        if number % 7 == 3:
+            talk.memory.core_append("human", f"of {marker}")
+    assert len(talk.memory.ledger(events=["epoch"])) > 2
+    seen = {False: 0, True: 0}
+    for reply in replies[::9]:
+        request = normal(json.dumps(talk.memory.history.rebuild(reply)).replace("\\n", " "))
+        for marker in markers[::7]:
+            verdict = trace(talk.memory, marker, at=reply).verdict
+            assert verdict.present == (marker in request), (reply, marker)
+            assert bool(verdict.reasons) != verdict.present
+            seen[verdict.present] += 1
+    assert min(seen.values()) > 10
 
 
-def push_out(talk: Talk) -> None:
-    talk.fill(6_000)
+def test_any_step_stands_for_the_request_after_it(talk: Talk) -> None:
+    with pytest.raises(NotFoundError, match="nothing was sent yet"):
+        talk.memory.inspect.reply_for("s1")
+    talk.ask("a", "b")
+    talk.ask("c", "d")
+    assert [talk.memory.inspect.reply_for(step) for step in ("s1", "s2", "s3")] == ["s2", "s2", "s4"]
+    with pytest.raises(NotFoundError, match="no request was answered after s9; the last one was answered by s4"):
+        talk.memory.inspect.reply_for("s9")
+
+
+def test_what_came_later_was_not_there_yet(talk: Talk) -> None:
+    first = talk.ask("a", "b")
+    talk.ask("the cork shop", "ok")
+    talk.memory.archive("cork shop in Porto")
+    talk.memory.core_append("human", "the cork shop")
+    assert trace(talk.memory, "cork shop", at=first).verdict.reasons == (
+        "It was only written into the core block \u201chuman\u201d after that request.",
+        "s3 was only said after that request.",
+        "f1 was only archived after that request.",
+    )
+
+
+def test_a_recorded_turn_is_never_in_the_prompt_by_itself(talk: Talk) -> None:
+    talk.memory.record("user", "I moved to Porto.", name="Dana", at="2024-05-03T10:00Z")
+    found = trace(talk.memory, "moved to Porto")
+    assert found.events[0].text.startswith("s1 was recorded from elsewhere: Dana said it")
+    assert "recorded from elsewhere" in found.verdict.reasons[0]
+
+
+def test_a_part_that_was_spilled_is_not_in_view(talk: Talk) -> None:
+    text = "begin " * 600 + "needle " + "end " * 600
+    reply = talk.ask(text, "Long.")
+    found = trace(talk.memory, "needle", at=reply)
+    assert not found.verdict.present
+    spilled = talk.memory.ledger(events=["spill"])[0].page_id
+    assert found.verdict.reasons == (
+        "s1 is in the prompt, but this stands in a part that was too large: only its ends stay, the whole is the page "
+        f"{spilled}.",
+    )
+    assert trace(talk.memory, "s1", at=reply).verdict.present
+
+
+def test_thinking_that_a_new_epoch_dropped_says_so(talk: Talk) -> None:
+    reply = talk.ask("which way?", thinking("the cork road is shorter"), "The cork road.")
+    assert trace(talk.memory, "road is shorter").verdict.present
+    talk.reopen(instructions="Be kind.")
+    talk.ask("and now?", "Go on.")
+    opened = talk.memory.ledger(events=["epoch"])[-1]
+    assert trace(talk.memory, "road is shorter").verdict.reasons == (
+        f"{reply} is in the prompt, but without its thinking: the epoch that began after {opened.step} dropped it "
+        f"({opened.reason}).",
+    )
 
 
 def test_where_it_stands_is_told_in_a_few_places_and_how_many_more(talk: Talk) -> None:
@@ -36,7 +101,7 @@ def test_a_page_by_its_id_is_there_as_long_as_it_is_carried_in_any_way(talk: Tal
     talk.memory.archive("a fact about corks " + "in the park " * 700, actor="agent")
     talk.ask("the cork shop", "ok")
     talk.ask("the ferry " + "and on " * 900, "ok")
-    push_out(talk)
+    talk.fill(6_000)
     part = talk.memory.ledger(events=["spill"])[0].page_id
     assert part
     replies: list[str] = []
@@ -47,7 +112,7 @@ def test_a_page_by_its_id_is_there_as_long_as_it_is_carried_in_any_way(talk: Tal
         replies.append(talk.reply("That."))
     talk.memory.page_in("s4", pin=True)
     replies.append(talk.reply("Pinned.") if talk.memory.turn_is_open else talk.ask("and now?", "Yes."))
-    push_out(talk)
+    talk.fill(6_000)
     replies.append(talk.ask("and then?", "Yes."))
     seen: set[tuple[str, bool]] = set()
     for at in (*replies, None):
@@ -75,7 +140,7 @@ def test_a_part_of_which_only_the_ends_stay_is_not_there_by_its_id(talk: Talk) -
 def test_what_looked_at_a_page_before_it_left_did_not_do_so_since(talk: Talk) -> None:
     talk.ask("the cork shop", "ok")
     talk.memory.search_recall("cork shop", actor="agent")
-    push_out(talk)
+    talk.fill(6_000)
     (why,) = trace(talk.memory, "s1").verdict.reasons
     assert why.endswith("; since then no search has met it, and nothing paged it in.")
     talk.memory.search_recall("cork shop", actor="agent")
@@ -104,6 +169,6 @@ def test_a_purge_does_not_change_what_a_request_before_it_held(talk: Talk) -> No
     ]
     assert trace(talk.memory, "s3", at=before).verdict.reasons == ("s3 was only said after that request.",)
     assert trace(talk.memory, "f1", at=held).verdict.reasons == (
-        "f1 was not carried as a page; it was purged since, and nothing tells where its words stood.",
+        "f1 did not stand there as a page; it was purged since, so its words cannot be looked for.",
     )
     assert trace(talk.memory, "s3").verdict.reasons == ("s3 was purged: its text is gone for good.",)

@@ -1,0 +1,170 @@
+"""The events in the life of a text as sentences: what happened, to which page, by whom, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.explain import AnyMemory
+from pager.inspect import CoreVersion, SaidPart, composed, normal
+from pager.types import Movement, Residency
+
+QUOTED_CHARS = 160
+AROUND_CHARS = 60
+ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
+PAGE_FIRST = re.compile(r"[sfx]\d+\b")
+ENDED_RESIDENCIES = {
+    "pinned": "was no longer pinned in the prompt",
+    "request": "was no longer in the prompt as the request under way",
+    "recalled": "was no longer in the prompt as a recalled fact",
+    "paged_in": "was no longer in the prompt as a page that was read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvent:
+    """One event. `step` is the newest step then, empty before the first; `text` is a sentence.
+
+    `found` is set for a search: whether it found the page.
+    """
+
+    at: datetime
+    step: str
+    event: str
+    page_id: str | None
+    text: str
+    found: bool | None = None
+
+
+def said(reader: AnyMemory, page_id: str, parts: Sequence[SaidPart], wanted: str) -> TraceEvent:
+    """Return how a step came to hold a text, with the words around it."""
+    row = reader.inspect.step(page_id)
+    who = "the user" if row.who == "user" else row.who
+    if row.kind == "record":
+        how = f"{page_id} was recorded from elsewhere: {who} said it"
+    elif {part.slot for part in parts} == {"result"}:
+        how = f"it came with a tool's result, in {page_id}"
+    else:
+        how = f"{'the agent' if row.kind == 'assistant' else who} said it, in {page_id}"
+    turn = f", turn {row.turn}" if row.kind != "record" and row.turn != page_id else ""
+    words = parts[0].text if parts and not row.purged else ""
+    quote = f": {_quoted_around(words, wanted)}" if words else ", and was purged since" if row.purged else ""
+    return TraceEvent(row.at, page_id, "said", page_id, sentence(f"{how}{turn}{quote}"))
+
+
+def moved(reader: AnyMemory, page_id: str) -> Iterator[TraceEvent]:
+    """Yield the movements of a page, in order."""
+    for row in reader.ledger(page=page_id):
+        write = SENTENCES.get(row.event)
+        text = write(row, reader) if write else f"{row.event} of {row.page_id}: {row.reason}"
+        yield TraceEvent(row.at, shown_step(row.step), row.event, row.page_id, sentence(text))
+
+
+def left(reader: AnyMemory, residency: Residency) -> TraceEvent:
+    """Return the end of a residency that was not that of a step: a step that leaves has its row in the ledger."""
+    step = residency.until_step or ""
+    how = ENDED_RESIDENCIES.get(residency.how, "left the prompt")
+    why = f": {residency.reason}" if residency.reason else ""
+    text = sentence(f"{residency.page_id} {how}{why}")
+    return TraceEvent(reader.inspect.step(step).at, step, "left", residency.page_id, text)
+
+
+def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceEvent]:
+    """Yield the versions of a core block with which a text entered or left it."""
+    was_there = False
+    for version in history:
+        block = version.block
+        is_there = bool(wanted) and wanted in normal(block.value)
+        if is_there != was_there:
+            verb = "wrote it into" if is_there else "removed" if block.retired else "took it out of"
+            text = f"{by(block.actor)} {verb} the core block {quoted(block.name)} (version {version.ordinal})"
+            yield TraceEvent(block.at, shown_step(version.step), "core", None, sentence(text))
+        was_there = is_there
+
+
+# words
+
+
+def shown_step(step: str) -> str:
+    """Return the id of the newest step at a moment, empty before the first."""
+    return "" if step == "s0" else step
+
+
+def sentence(text: str) -> str:
+    """Return a text with a full stop, and with a capital unless it begins with a page id."""
+    text = text if PAGE_FIRST.match(text) else text[:1].upper() + text[1:]
+    return text if text.endswith(ENDS) else f"{text}."
+
+
+def by(actor: str) -> str:
+    """Return an actor in words."""
+    return {"agent": "the agent", "person": "a person", "pager": "the memory", "file": "a file"}.get(actor, actor)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotation marks, on one line and shortened."""
+    line = " ".join(text.split())
+    if len(line) > QUOTED_CHARS:
+        line = f"{line[: QUOTED_CHARS - 1]}\u2026"
+    return f"\u201c{line}\u201d"
+
+
+def _quoted_around(text: str, wanted: str) -> str:
+    """The words around the place of a text; the beginning if that is not known."""
+    line = composed(" ".join(text.split()))
+    place = max(0, line.casefold().find(wanted)) if wanted else 0
+    start = max(0, place - AROUND_CHARS)
+    end = min(len(line), place + len(wanted) + AROUND_CHARS)
+    before, after = "\u2026" if start else "", "\u2026" if end < len(line) else ""
+    return f"\u201c{before}{line[start:end]}{after}\u201d"
+
+
+def _archived(row: Movement, reader: AnyMemory) -> str:
+    assert row.page_id
+    fact = reader.fact(row.page_id)
+    key = f" under the key {quoted(fact.key)}" if fact.key else ""
+    replaced = f"; it superseded {fact.supersedes}" if fact.supersedes else ""
+    text = "" if fact.purged else f": {quoted(fact.text)}"
+    return f"{by(row.actor)} archived it as {row.page_id}{key}{replaced}{text}"
+
+
+def _superseded(row: Movement, reader: AnyMemory) -> str:
+    new, text = row.detail.get("by"), ""
+    if isinstance(new, str):
+        fact = reader.fact(new)
+        text = "" if fact.purged else f", which says {quoted(fact.text)}"
+    return f"{row.page_id} was superseded by {new or 'another'}{text}; searches now find only that one"
+
+
+def _recalled(row: Movement, _: AnyMemory) -> str:
+    score = row.detail.get("score")
+    shown = f" (score {score:.3f})" if isinstance(score, int | float) else ""
+    return f"{row.page_id} was put behind the user's message unasked, {row.reason}{shown}"
+
+
+def _paged_in(row: Movement, _: AnyMemory) -> str:
+    offset = f" from character {row.detail['offset']:,}" if row.detail.get("offset") else ""
+    return f"{by(row.actor)} paged {row.page_id} in{offset}, {row.tokens:,} tokens"
+
+
+SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
+    "archive": _archived,
+    "supersede": _superseded,
+    "recall": _recalled,
+    "page_in": _paged_in,
+    "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
+    "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
+    "forget": lambda row, _: f"{by(row.actor)} ended the fact {row.page_id}: {row.reason}",
+    "pin": lambda row, _: f"{by(row.actor)} pinned {row.page_id} ({row.tokens:,} tokens), {row.reason}",
+    "unpin": lambda row, _: f"{row.page_id} was unpinned: {row.reason}; it leaves with the next epoch",
+    "page_out": lambda row, _: f"{by(row.actor)} moved it {row.reason} into the archive, as {row.page_id}",
+    "spill": lambda row, _: (
+        f"its part {row.page_id} was too large: its ends stayed ({row.tokens:,} tokens), "
+        f"the whole is the page {row.page_id}, because {row.reason}"
+    ),
+    "purge": lambda row, _: f"{by(row.actor)} purged {row.page_id}: its text is gone for good",
+    "done": lambda row, _: f"the request in {row.page_id} was marked as done",
+    "interrupted": lambda row, _: f"a call of {row.reason} in {row.page_id} was cut off and may have run",
+}

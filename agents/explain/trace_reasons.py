@@ -1,0 +1,126 @@
+"""The reasons why a text was not in a request, in sentences: the answer to "why did my agent forget it"."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from agents.explain import AnyMemory
+from agents.explain.trace_events import TraceEvent, by, quoted
+from agents.explain.trace_searches import searches
+from pager.inspect import SaidPart, normal
+from pager.types import Fact, read_step_id
+
+MOST_REASONS = 6
+
+
+def reasons(
+    reader: AnyMemory, steps: Mapping[str, Sequence[SaidPart]], facts: Sequence[Fact], core: Sequence[str],
+    wanted: str, at: str | None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return why none of these places stood in the request that `at` answered; for None in the next one."""
+    lines = [_core(reader, name, wanted, at) for name in core]
+    lines += [_step(reader, page, parts, at) for page, parts in steps.items()]
+    lines += [_fact(reader, fact, wanted, at) for fact in facts]
+    if len(lines) > MOST_REASONS:  # the newest say most
+        lines = [f"{len(lines) - MOST_REASONS} more places are left out here.", *lines[-MOST_REASONS:]]
+    return tuple(lines) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+
+
+def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:
+    """Return True if a page had been purged before the request that `at` answered."""
+    return bool(reader.ledger(page=page, events=["purge"], at=at))
+
+
+def _core(reader: AnyMemory, name: str, wanted: str, at: str | None) -> str:
+    history = [version for version in reader.inspect.core_history(name) if _number(version.step) < _number(at)]
+    holding = [place for place, version in enumerate(history) if wanted in normal(version.block.value)]
+    block = f"the core block {quoted(name)}"
+    if not holding:
+        return f"It was only written into {block} after that request."
+    if holding[-1] == len(history) - 1:
+        return f"It stands in {block} since version {history[-1].ordinal}, which the prompt has not shown yet."
+    after = history[holding[-1] + 1]
+    return f"It stood in {block} until {by(after.block.actor)} changed that after {after.step}."
+
+
+def _step(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | None) -> str:
+    before = _number(at)
+    if _number(page) >= before:
+        return f"{page} was only said after that request."
+    if is_purged(reader, page, at):
+        return f"{page} was purged: its text is gone for good."
+    if reader.inspect.step(page).kind == "record":
+        return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
+    stays = [
+        each for each in reader.history.residencies(page) if each.how == "step" and _number(each.from_step) < before
+    ]
+    ended = [each for each in stays if each.until_step and _number(each.until_step) < before]
+    if len(ended) < len(stays):
+        return f"{page} is in the prompt, but {_missing_part(reader, page, parts, at)}."
+    if not ended:
+        return f"{page} never stood in the prompt."
+    left, why = ended[-1].until_step or "", ended[-1].reason
+    return f"{page} had left the prompt after {left}, because {why}{_since(reader, page, parts, left, at)}."
+
+
+def _missing_part(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | None) -> str:
+    """Why a step that stayed is sent without these parts of it."""
+    if all(part.is_thinking for part in parts):
+        rows = (row for row in reader.ledger(events=["epoch"], at=at) if _number(row.step) >= _number(page))
+        opened = next(rows, None)
+        if opened is None:
+            return "without its thinking, which was not to be sent back"
+        return f"without its thinking: the epoch that began after {opened.step} dropped it ({opened.reason})"
+    spilled = [part.page_id for part in parts if reader.ledger(page=part.page_id, events=["spill"], at=at)]
+    if spilled:
+        return f"this stands in a part that was too large: only its ends stay, the whole is the page {spilled[-1]}"
+    return "not with this part of it, which is no longer sent"
+
+
+def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, at: str | None) -> str:
+    """What has read a page, or a part of it, since it left."""
+    pages = (page, *(part.page_id for part in parts))
+    rows = [row for each in pages for row in reader.ledger(page=each, events=["page_in"], at=at)]
+    if since := [row for row in rows if _number(row.step) > _number(left)]:
+        return f"; it was last paged in after {max(since, key=lambda row: row.number).step}"
+    found = [event for event in _searches(reader, page, "", at) if event.step and _number(event.step) > _number(left)]
+    if found:
+        return f"; the last search that met it came {_after(found[-1])}, and nothing paged it in"
+    return "; since then no search has met it, and nothing paged it in"
+
+
+def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
+    if _number(fact.step) >= _number(at):
+        return f"{fact.id} was only archived after that request."
+    if is_purged(reader, fact.id, at):
+        return f"{fact.id} was purged: its text is gone for good."
+    if fact.purged:
+        return f"{fact.id} did not stand there as a page; it was purged since, so its words cannot be looked for."
+    ended = reader.ledger(page=fact.id, events=["supersede", "forget"], at=at)
+    if ended and ended[-1].event == "forget":
+        return f"{fact.id} had ended: {by(ended[-1].actor)} said after {ended[-1].step}: {ended[-1].reason}"
+    if ended:
+        return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after {ended[-1].step}."
+    found = [event for event in _searches(reader, fact.id, wanted, at) if event.at >= fact.at]
+    if not found:
+        return f"{fact.id} was in the archive, and nothing has asked for it."
+    if found[-1].found:
+        return (
+            f"{fact.id} was in the archive; a search found it {_after(found[-1])}, and its result has left the prompt."
+        )
+    return f"{fact.id} was in the archive, and the last search missed it, {_after(found[-1])}: {found[-1].text}"
+
+
+def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
+    """The searches until then that met a page, or asked for it in its words."""
+    events = searches(reader, [page], wanted)
+    return [event for event in events if not event.step or _number(event.step) < _number(at)]
+
+
+def _after(event: TraceEvent) -> str:
+    return f"after {event.step}" if event.step else "before the first step"
+
+
+def _number(at: str | None) -> int:
+    return sys.maxsize if at is None else read_step_id(at)

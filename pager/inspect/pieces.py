@@ -1,0 +1,141 @@
+"""A request taken apart, block by block. Pure.
+
+The texts are those of the request: joined, they are what `MemoryReader.rebuild` returns. The tokens add up to what the
+provider counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pager import blocks
+from pager.inspect.window import part_name, share_out
+from pager.prompt.state import PromptState
+from pager.store.rows import Epoch, Part, Step
+from pager.tokens.counter import Counter
+from pager.types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPiece:
+    """A block of a request. The same piece has the same `key` in every request.
+
+    `part` is the part of the window to which it belongs, `page_id` the page that it shows or is a part of.
+    """
+
+    key: str
+    part: str
+    title: str
+    page_id: str | None
+    step: str | None
+    tokens: int
+    text: str
+
+
+def pieces_of(state: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
+    """Return the pieces of a request in their order."""
+    pieces = _prefix(state.epoch, counter) if state.epoch else []
+    for step in state.steps:
+        pieces += _step_pieces(step, counter)
+    shares = share_out(state.size(counter).tokens, [piece.tokens for piece in pieces])
+    return tuple(replace(piece, tokens=tokens) for piece, tokens in zip(pieces, shares, strict=True))
+
+
+# the prefix
+
+
+def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
+    """Tools, system and preamble. The blocks of the preamble say themselves whether they are digest, pin or request."""
+    members: dict[str, list[tuple[str, str | None, str]]] = {}  # part of the window -> title, page, text
+    members["tools"] = [
+        (f"tool {tool.get('name') or tool.get('type', '')}", None, _indented_json(tool)) for tool in epoch.tools
+    ]
+    for name, block in zip(("instructions", "core"), epoch.system, strict=False):
+        members[name] = [(name, None, str(block["text"]))]
+    members |= {"digest": [], "pinned": [], "request": []}
+    for block in epoch.preamble:
+        text = _text(block)
+        page = _page_attribute(text)
+        request = members["request"]
+        if not request and text.startswith("<digest>"):
+            members["digest"].append(("digest of the steps that left", None, text))
+        elif not request and text.startswith("<pinned "):
+            members["pinned"].append((f"pinned {page}", page, text))
+        else:
+            page = page if text.startswith("<request ") or not request else request[-1][1]
+            request.append((f"the request of {page}", page, text))
+    return [
+        piece
+        for part, blocks_of_part in members.items()
+        for piece in _prefix_pieces(
+            part, blocks_of_part, counter.tokens(epoch.sizes[part]) if part in epoch.sizes else 0
+        )
+    ]
+
+
+def _prefix_pieces(part: str, members: Sequence[tuple[str, str | None, str]], tokens: int) -> list[PromptPiece]:
+    """Divide the tokens of a part among its pieces by their lengths: only the sum was counted."""
+    shares = share_out(tokens, [len(text) for _, _, text in members])
+    pieces: list[PromptPiece] = []
+    for place, ((title, page, text), share) in enumerate(zip(members, shares, strict=True)):
+        key = title if part in ("tools", "pinned") else f"{page or ''}{place or ''}"
+        pieces.append(PromptPiece(f"{part}:{key}", part, title, page, None, share, text))
+    return pieces
+
+
+def _page_attribute(text: str) -> str | None:
+    _, found, rest = text.partition('page_id="')
+    return rest.partition('"')[0] if found else None
+
+
+# the conversation
+
+
+def _step_pieces(step: Step, counter: Counter) -> list[PromptPiece]:
+    """The pieces of a step in the order of its messages: the reply, then all results."""
+    tools = {str(part.form.get("id")): str(part.form.get("name")) for part in step.parts if part.form}
+    return [
+        PromptPiece(
+            key=f"part:{part.id}",
+            part=part_name(part),
+            title=_title(step, part, part.form, tools),
+            page_id=_page(step, part, part.form),
+            step=f"s{step.id}",
+            tokens=counter.tokens(part.counts),
+            text=_text(part.form),
+        )
+        for part in sorted(step.parts, key=lambda part: part.slot == "result")
+        if part.form
+    ]
+
+
+def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
+    if part.kind != "said":
+        return {"recalled": "recalled facts", "notice": "notice", "update": "update"}[part.kind]
+    if part.slot == "user":
+        return step.name or "user"
+    if part.slot == "result":
+        tool = tools.get(str(form.get("tool_use_id")), "a tool")
+        return f"{'error' if form.get('is_error') else 'result'} of {tool}"
+    kind = str(form.get("type"))
+    return {"text": "agent", "tool_use": f"agent calls {form.get('name')}"}.get(kind, f"agent, {kind}")
+
+
+def _page(step: Step, part: Part, form: Json) -> str | None:
+    text = _text(form)
+    if part.kind == "update" and text.startswith("<pinned "):
+        return _page_attribute(text)
+    return f"x{part.id}" if "<spilled page_id=" in text else f"s{step.id}"
+
+
+def _text(block: Json) -> str:
+    """The text of a block as a person reads it; for a block without text its JSON."""
+    if block.get("type") == "tool_use":
+        return _indented_json(block.get("input") or {})
+    return blocks.text_of(block) or _indented_json(block)
+
+
+def _indented_json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

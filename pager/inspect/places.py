@@ -1,0 +1,70 @@
+"""The places that hold a text: parts of steps, facts and core blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pager.inspect.texts import holds, like_pattern, normal
+from pager.store import Store
+from pager.store.rows import Row, SaidPart
+from pager.types import Fact, number_of, read_step_id
+
+BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places that hold a text: parts of steps, facts, core blocks by name. `more` is True if there are others."""
+
+    parts: tuple[SaidPart, ...]
+    facts: tuple[Fact, ...]
+    core: tuple[str, ...]
+    more: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.parts or self.facts or self.core)
+
+
+def find_places(store: Store, text: str, most: int) -> Places:
+    """Return the places that hold a text, oldest first, at most `most` of each kind. Reads every text once."""
+    wanted, pattern = normal(text), like_pattern(text)
+    lists = store.lists
+    parts = (
+        part
+        for part in _batches(lambda after: lists.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
+        if holds(part.text, wanted) and not _is_of_own_tool(store, part)
+    )
+    facts = (
+        fact
+        for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
+        if wanted in normal(fact.text)
+    )
+    core = [
+        name
+        for name in lists.core_like(pattern)
+        if any(wanted in normal(version.block.value) for version in lists.core_history(name))
+    ]
+    found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
+    more = max(len(found_parts), len(found_facts)) > most
+    return Places(tuple(found_parts[:most]), tuple(found_facts[:most]), tuple(core), more)
+
+
+def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
+    if part.searchable or (part.slot != "result" and part.block.get("type") != "tool_use"):
+        return False
+    if part.slot == "result":
+        return True
+    results = [
+        each for each in store.lists.pieces_of(read_step_id(part.step)) if each.slot == "result" and not each.searchable
+    ]
+    return part.block.get("id") in {result.block.get("tool_use_id") for result in results}
+
+
+def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:
+    """Yield rows in the order of their numbers. They are loaded in batches, as they are needed."""
+    after = 0
+    while rows := load(after):
+        yield from rows
+        after = number_of(page_id(rows[-1]))

@@ -1,0 +1,158 @@
+"""The parts of a request and their tokens: how full the window is, and with what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from pager import blocks
+from pager.clock import from_micros
+from pager.limits import Limits
+from pager.prompt import digest
+from pager.prompt.state import PromptState
+from pager.store.rows import Part, Step
+from pager.tokens.counter import Counter
+from pager.types import Counts
+
+# In the order of the prompt. What is left of usable is free.
+PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "turns")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A part of the window, one of `PARTS`, and its tokens."""
+
+    name: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The thresholds in tokens: where the agent gets a notice, where steps are evicted, and down to where."""
+
+    notify_at: int
+    evict_at: int
+    evict_to: int
+
+    @classmethod
+    def of(cls, limits: Limits) -> Thresholds:
+        """Return the thresholds that some limits define."""
+        return cls(*(limits.of_usable(share) for share in (limits.notify_at, limits.evict_at, limits.evict_to)))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One request. The parts add up to `used_tokens`, which the provider counted (`counted`) or which is estimated.
+
+    Limits are None before the first request: only a request tells the memory its window. `noticed` is True if the agent
+    was told that the window fills, `ended` if the next request opens a new epoch.
+    """
+
+    parts: tuple[WindowPart, ...]
+    used_tokens: int
+    counted: bool
+    usable_tokens: int | None
+    limit_tokens: int | None
+    max_output_tokens: int | None
+    thresholds: Thresholds | None
+    model: str
+    epoch: int | None
+    epoch_reason: str
+    noticed: bool
+    ended: bool
+    free_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentStep:
+    """A step in the prompt: its tokens there, and its first words."""
+
+    page_id: str
+    turn: str
+    at: datetime
+    who: str
+    tokens: int
+    words: str
+
+
+def window_of(
+    state: PromptState, counter: Counter, limits: Limits | None, *, epoch_reason: str, noticed: bool, ended: bool
+) -> Window:
+    """Return how full the window is with a request."""
+    size = state.size(counter).tokens
+    estimates = [counter.tokens(counts) for counts in _counts_by_part(state).values()]
+    usable = limits.usable_tokens if limits else None
+    return Window(
+        parts=tuple(map(WindowPart, PARTS, share_out(size, estimates))),
+        used_tokens=size,
+        # Of the next request the provider counted all but what came since the last one.
+        counted=state.base_tokens is not None and bool(state.answered and state.answered.usage),
+        usable_tokens=usable,
+        limit_tokens=limits.limit_tokens if limits else None,
+        max_output_tokens=limits.max_output_tokens if limits else None,
+        thresholds=Thresholds.of(limits) if limits else None,
+        model=model_of(state),
+        epoch=state.epoch.id if state.epoch else None,
+        epoch_reason=epoch_reason,
+        noticed=noticed,
+        ended=state.epoch is not None and ended,
+        free_tokens=None if usable is None else max(0, usable - size),
+    )
+
+
+def resident_steps(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
+    """Return the steps of a request, with their share of its tokens."""
+    scale = state.size(counter).tokens / max(1, counter.tokens(state.counts()))
+    return tuple(_resident_step(step, counter, scale, zone) for step in state.steps)
+
+
+def _resident_step(step: Step, counter: Counter, scale: float, zone: tzinfo) -> ResidentStep:
+    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
+    words = " ".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
+    counts = sum((part.counts for part in step.parts if part.form), Counts())
+    return ResidentStep(
+        page_id=f"s{step.id}",
+        turn=f"s{step.turn}",
+        at=from_micros(step.at, zone),
+        who="agent" if step.kind == "assistant" else step.name or "user",
+        tokens=round(scale * counter.tokens(counts)),
+        words=digest.first_words(words),
+    )
+
+
+def model_of(state: PromptState) -> str:
+    """Return the model of a request, empty before the first."""
+    return str(state.epoch.settings.get("model") or "") if state.epoch else ""
+
+
+def part_name(part: Part) -> str:
+    """Return the part of the window to which a part of a step belongs. An update counts as what it repeats."""
+    if part.kind == "recalled":
+        return "recalled"
+    if part.kind == "update":
+        return "pinned" if part.form and blocks.text_of(part.form).startswith("<pinned ") else "core"
+    return "turns"
+
+
+def _counts_by_part(state: PromptState) -> dict[str, Counts]:
+    counts = {name: Counts() for name in PARTS}
+    for name, size in state.epoch.sizes.items() if state.epoch else ():
+        counts[name] += size
+    for part in (part for step in state.steps for part in step.parts if part.form):
+        counts[part_name(part)] += part.counts
+    return counts
+
+
+def share_out(total: int, estimates: Sequence[int]) -> list[int]:
+    """Return `total` divided in the proportions of the estimates, in whole numbers: the largest remainders round up.
+
+    If all estimates are 0, so are all shares.
+    """
+    whole = sum(estimates)
+    if not whole:
+        return [0] * len(estimates)
+    shares = [divmod(estimate * total, whole) for estimate in estimates]
+    left = total - sum(share for share, _ in shares)
+    rounded_up = set(sorted(range(len(shares)), key=lambda place: -shares[place][1])[:left])
+    return [share + (place in rounded_up) for place, (share, _) in enumerate(shares)]

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pager import BlockSpec
+from tests.support import Talk, Words
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    talk = Talk(tmp_path / "agent", window=6_000, core={"human": BlockSpec(limit_tokens=400)}, embedder=Words())
+    yield talk
+    talk.memory.close()
