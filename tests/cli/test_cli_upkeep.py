@@ -26,7 +26,8 @@ from pager.upkeep.inbox import pending_commands, send_command
 from tests.support.cli import Done, Terminal
 
 Command = Callable[..., Done]
-YAML = "name: x\nmodel: {provider: rehearsal, id: '${MODEL:-m}', api_key: s3cret}\n"
+SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok'"
+YAML = f"name: x\nmodel: {{{SCRIPTED}, id: '${{MODEL:-m}}', api_key: s3cret}}\n"
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_what_check_mends_is_told_once(command: Command, alice: Path) -> None:
 
 def test_validate_says_what_it_has_read(command: Command) -> None:
     Path("x.yaml").write_text(YAML, encoding="utf-8")
-    assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', rehearsal m\n"
+    assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', scripted m\n"
     assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": [], "remarks": []}
 
 
@@ -153,7 +154,7 @@ def test_what_could_never_load_is_not_valid(command: Command, more: str, told: s
 def test_a_window_that_is_too_small_is_told_alike_by_all(
     command: Command, monkeypatch: pytest.MonkeyPatch, limit: int, codes: tuple[int, ...]
 ) -> None:
-    window = f"model: {{provider: rehearsal, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
+    window = f"model: {{{SCRIPTED}, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
     Path("x.yaml").write_text(f"name: x\narchival: {{embedder: none}}\n{window}", encoding="utf-8")
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
     valid = command("validate", "x.yaml", "--json")

@@ -201,7 +201,7 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_told_at_its_place(tmp_path: Path, entry: str, told: str) -> None:
-    text = f"name: x\nmodel: {{provider: rehearsal}}\narchival: {{embedder: none}}\ntools:\n  - mcp: {entry}\n"
+    text = f"name: x\nwindow: {{limit_tokens: 20000}}\narchival: {{embedder: none}}\ntools:\n  - mcp: {entry}\n"
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={})

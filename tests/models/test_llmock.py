@@ -128,5 +128,3 @@ def test_a_prompt_that_is_too_long_is_made_shorter(mock: LLMock, agent: Agent) -
         assert f"turn {number}: " in str(messages(mock)[-1])
     refused = [each for each in mock.requests if each.status == 400]
     assert 1 <= len(refused) < 6
-
-
