@@ -57,8 +57,8 @@ def demo_command(shared: Shared) -> int:
         "The processes, the kill, SQLite and Chroma are real. Only the model is played, by a script, so that no key is "
         "needed. A line with ✓ was looked up in the agent's state before it was printed."
     )
-    click.echo(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n")
-    click.echo(textwrap.indent(text_of("guide.yaml"), "  "))
+    whole_agent = textwrap.indent(text_of("guide.yaml"), "  ")
+    click.echo(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
     trip = text_of("trip.txt").splitlines()
     with ThreadPoolExecutor(1) as beside, stage.chat("everything") as another:
         whole = beside.submit(list, map(another.say, (OPENING, ASKED, CORRECTION, *trip, EXACTLY)))

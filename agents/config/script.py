@@ -49,7 +49,7 @@ def load(script: str, named_at: Place) -> Script:
     entries = [_entry(item, at, index, problems) for index, item in enumerate(document.data)]
     last = next((index for index in reversed(range(len(entries))) if entries[index].otherwise), None)
     if last is not None and entries[last].calls:
-        message = "the last 'otherwise' entry answers with a call, and nothing answers its result. Add one with 'say' behind it."
+        message = "the last 'otherwise' entry answers with a call, and none its result. Add one with 'say'."
         problems.append(Problem(at(last, "call"), message))
     if problems:
         raise ConfigError(problems)

@@ -1,5 +1,4 @@
 """The demo's agents, what is said to them, and their processes. `selfpager demo` (agents.cli.demo) tells the story.
 
-Only the model is played: `provider: scripted`, by the scripts beside the agents' files. The processes are real ones of
-`selfpager chat` and `selfpager run`.
+Only the model is played, by the scripts beside the agents' files. The rest are processes of `selfpager chat` and `run`.
 """
