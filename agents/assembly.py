@@ -14,16 +14,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents import tasks
-from agents.config import embedders
+from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, Place, Problem
-from agents.config.sections import FunctionTool, ModelConfig, ServerTools
+from agents.config.sections import FunctionTool, ServerTools
 from agents.events import Text, Thinking
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, Json, Model, ModelError
+from agents.models.scripted import ScriptedModel
 from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import functions
@@ -69,7 +70,7 @@ def assemble(
     A model that is handed in answers instead of the configured one; its owner closes it.
     """
     with ExitStack() as opened:
-        model = model or opened.enter_context(closing(make_model(config.model)))
+        model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
@@ -79,6 +80,9 @@ def assemble(
             *(tool.definition for tool in own),
             *(TaskTools.definitions() if task else ()),
         ]
+        if isinstance(model, ScriptedModel):
+            names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
+            script.check_tools(model.script, names)
         try:
             memory = Memory.open(
                 directory,
@@ -137,7 +141,8 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
     """Open the agent in a temporary directory. Raise ConfigError if its file describes what can never be opened."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
-            assemble(config, Path(place) / config.name, clock, task=task, model=_NoModel()).close()
+            model = None if config.model.provider == "scripted" else _NoModel()  # a script has no server to ask
+            assemble(config, Path(place) / config.name, clock, task=task, model=model).close()
         except RejectedError as error:
             raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
 
@@ -181,23 +186,21 @@ def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack 
 
 def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:
     """Return what writes summaries. It has a client of its own, which tries once and does not wait long."""
-    chosen = config.model.model_copy(update={"id": config.recall.summary_model or config.model.id})
-    model = opened.enter_context(closing(make_model(chosen, read_seconds=summaries.READ_SECONDS)))
+    model = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
+    opened.enter_context(closing(model))
     return Summarizer(model, meter, limits.usable_tokens)
 
 
-def make_model(chosen: ModelConfig, *, read_seconds: float | None = None) -> AnthropicModel:
-    """Return the client of the configured model; it connects at its first request."""
-    base_url = chosen.base_url
-    provider = chosen.provider
-    if provider == "rehearsal":
-        from agents.rehearsal import server
-
-        base_url, provider = server.shared().base_url, "anthropic"
+def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds: float | None = None) -> Model:
+    """Return the configured model, or another one (`model_id`) of the same provider. It connects when it is used."""
+    chosen = config.model
+    model_id = model_id or chosen.id
+    if chosen.provider == "scripted":
+        return ScriptedModel(model_id, script.load(chosen.script or "", config.place("model", "script")))
     return AnthropicModel(
-        chosen.id,
-        provider=provider,
-        base_url=base_url,
+        model_id,
+        provider=chosen.provider,
+        base_url=chosen.base_url,
         api_key=chosen.api_key,
         thinking=chosen.thinking,
         read_seconds=read_seconds,

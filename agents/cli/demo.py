@@ -1,114 +1,279 @@
-"""`selfpager demo`: the whole story, offline, with the real machinery; each claim is looked up before it is printed.
+"""`selfpager demo`: the whole story, offline, with the real machinery. Each ✓ is looked up before it is printed.
 
-The agents are processes of this command line, with their state in a home that stays for you to look at. When
-something is not as it should be, the demo says what and ends with exit code 1.
+When something is not as it should be, the demo says what and ends with exit code 1.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 from pathlib import Path
 
 import click
 
 from agents.cli.common import DONE, Shared, common
-from agents.cli.demo_kill import kill_in_the_middle
-from agents.cli.demo_memory import OPENING, answers, facts_over_restarts
-from agents.cli.demo_page import Page
-from agents.cli.demo_window import eighty_turns, savings
-from agents.demo.stage import DemoFailed, Process, Stage, Turn, text_of, trip
+from agents.cli.visible import visible
+from agents.demo.stage import DemoError, Process, Stage, Turn, text_of
+from agents.meter import Prices
+from pager.reader import MemoryReader
+from pager.types import Json, Usage
 
-CONFIG = Path("configs/assistant.yaml")
+WIDTH = 80
+BAR_CELLS, BAR_EVERY = 40, 5
+USABLE = 4_500  # guide.yaml's window without the room for the reply
+OPENING = "Hi! My name is Dana, and our budget for the trip is 3,000 euros."
+ASKED = "What is our budget?"
+CORRECTION = "A correction: the budget is 3,300 euros because of the reservation fees."
+EXACTLY = "What exactly did I say about the cork shop?"
+TASK = "Find out how we get to Vigo."
+CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  # in uncached input tokens
 
 
 @click.command("demo", short_help="The whole story offline: no key, no network, real machinery.")
 @common
 @click.pass_obj
 def demo_command(shared: Shared) -> int:
-    """Tell the whole story in half a minute: facts over restarts, a window that fills, kill -9, what it saves.
+    """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 
     No key and no network are needed. The agents stay in the directory that --home names (a fresh one), else in a
-    temporary one, for `selfpager show`.
+    temporary one, for `selfpager show` and `selfpager chat`.
     """
     if shared.as_name:
         raise click.UsageError("the demo has agents of its own; leave out --as.")
-    home = shared.home_path or Path(tempfile.mkdtemp(prefix="selfpager-demo-"))
-    page = Page()
-    stage = Stage.make(home, os.environ)
-    _opening(page, home)
-    # At the same time, or the demo would take longer than need be.
-    with ThreadPoolExecutor(1, "everything") as beside, stage.chat("everything") as another:
-        other = beside.submit(_with_everything_in_the_prompt, another)
-        facts_over_restarts(stage, page)
+    stage = Stage.make(shared.home_path or Path(tempfile.mkdtemp(prefix="selfpager-demo-")), os.environ)
+    heading("selfpager: an agent whose memory works like an operating system's")
+    prose(
+        "The processes, the kill, SQLite and Chroma are real. Only the model is played, by a script, so that no key is "
+        "needed. A line with ✓ was looked up in the agent's state before it was printed."
+    )
+    whole_agent = textwrap.indent(text_of("guide.yaml"), "  ")
+    click.echo(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
+    trip = text_of("trip.txt").splitlines()
+    with ThreadPoolExecutor(1) as beside, stage.chat("everything") as another:
+        whole = beside.submit(list, map(another.say, (OPENING, ASKED, CORRECTION, *trip, EXACTLY)))
+        turns = facts(stage)
         with stage.chat("guide") as talk:
-            answers(page, stage, talk)
-            turns = eighty_turns(stage, page, talk)
-        kill_in_the_middle(stage, page)
-        savings(stage, page, turns, other.result())
-    _look(stage, page, turns)
-    _go_on(stage, page)
+            turns += window(stage, talk, trip)
+        kill(stage)
+        savings(stage, turns, whole.result())
+    look_further(stage)
     return DONE
 
 
-def _with_everything_in_the_prompt(talk: Process) -> list[Turn]:
-    """The eighty turns with an agent from which nothing ever leaves, after the same beginning."""
-    turns = [talk.say(text) for text in (*OPENING, *trip())]
-    return turns[len(OPENING) :]
+def facts(stage: Stage) -> list[Turn]:
+    """Chapter 1: a fact outlives its process, and is superseded."""
+    heading("1  Facts outlive the process")
+    with stage.chat("guide") as talk:
+        command("selfpager chat guide.yaml", f"process {talk.pid}")
+        turns = [show(talk.say(OPENING))]
+    with stage.memory("guide") as memory:
+        (fact,) = memory.inspect.newest_facts()
+        check(fact.actor == "agent", f"{fact.id} “{fact.text}” is on disk, archived by the agent with its tool")
+    with stage.chat("guide") as talk:
+        command("selfpager chat guide.yaml", f"process {talk.pid}, which knows only what is on disk")
+        turns += [show(talk.say(ASKED)), show(talk.say(CORRECTION))]
+    with stage.memory("guide") as memory:
+        human = next(block for block in memory.core() if block.name == "human").value
+        old, new = memory.history.fact_versions("budget")
+        check("Dana" in human and old.text in turns[1].answer, "it knew the name, from core, and found the budget")
+        check(
+            old.superseded_by is not None and new.superseded_by is None,
+            f"{old.id} “{old.text}” is superseded by {new.id} and still there: nothing was overwritten",
+        )
+    return turns
 
 
-def _opening(page: Page, home: Path) -> None:
-    page.heading("selfpager: an agent whose memory works like an operating system's")
-    page.prose(
-        "Everything here is real: processes of this command line (with --json, to read along), restarts, SQLite and "
-        "Chroma on disk, requests over HTTP. Only the model is not: rules play it, so that no key is needed. What a "
-        "line with \u2713 says was looked up in the agent's state."
+def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Turn]:
+    """Chapter 2: the window fills, the oldest steps leave, and one of them is quoted word for word."""
+    heading(f"2  {len(trip)} turns through a window of 6,000 tokens")
+    prose(
+        f"Dana plans a journey. Each line is the window after a turn, of the {USABLE:,} tokens that a request may "
+        "have (the rest is for the reply). When it is too full the oldest steps leave in one move; they stay on disk."
     )
-    page.whole_line(f"\nHome of its agents:  {home}")
-    page.put("guide.yaml is the whole agent:", "")
-    page.file(text_of("guide.yaml"))
+    turns: list[Turn] = []
+    for number, text in enumerate(trip, start=1):
+        turn = talk.say(text)
+        turns.append(turn)
+        evicted = turn.moved("evict")
+        if evicted:
+            first, last, size = evicted[0], evicted[-1], sum(movement["tokens"] for movement in evicted)
+            span = f"{first['page_id']} to {last['page_id']} leave: {size:,} tokens"
+            click.secho(f"     ▼ {span}, because {first['reason']}", fg="yellow")
+        if evicted or number % BAR_EVERY == 0:
+            bar(number, turn)
+    click.echo()
+    turns.append(show(talk.say(EXACTLY)))
+    with stage.memory("guide") as memory:
+        sizes = [usage.whole_input for turn in turns for _, usage in turn.usages]
+        check(max(sizes) <= USABLE, f"the largest of {len(sizes)} requests had {max(sizes):,} of {USABLE:,} tokens")
+        evictions = sum(bool(turn.moved("evict")) for turn in turns)
+        check(evictions >= 2, f"{evictions} evictions made room; no model was asked")
+        page_id = next(arguments["page_id"] for name, arguments, _ in turns[-1].calls if name == "page_in")
+        text, found = memory.page(page_id), turns[-1].calls[0][2]
+        left = [movement for turn in turns[:-1] for movement in turn.moved("evict") if movement["page_id"] == page_id]
+        check(
+            text in trip and bool(left) and page_id in found and text in turns[-1].answer,
+            f"{page_id} had left; it was found by search_recall, read by page_in and quoted word for word",
+        )
+    return turns
 
 
-def _look(stage: Stage, page: Page, turns: list[Turn]) -> None:
-    page.heading("6  Look at it")
-    moment = _when_a_page_came_back(turns)
-    show = stage.command("show", "guide", "--at", moment)
-    page.command(f"{_program()} show guide --home {stage.home}", "now; --watch follows it live")
-    page.command(f"{_program()} show guide --home {stage.home} --at {moment}", "when a page had come back:")
-    page.put("")
-    shown = subprocess.run(show, env={**stage.environ, "COLUMNS": str(page.width)}, check=False)
-    page.check(shown.returncode == 0, f"that was the request which {moment} answered")
+def kill(stage: Stage) -> None:
+    """Chapter 3: kill -9 while a tool is at work, and the resumed task."""
+    heading("3  kill -9 in the middle of a call")
+    (stage.home / "slow").touch()
+    with stage.start("run", str(stage.home / "errand.yaml"), TASK, "--json") as run:
+        command(f'selfpager run errand.yaml "{TASK}"', f"process {run.pid}")
+        wait_for(stage.home / "asked.log")
+        prose("The agent has archived a fact and waits for the railway's slow server.")
+        command(f"kill -9 {run.pid}")
+        check(run.kill() == -signal.SIGKILL, "the process ended by signal 9")
+    with stage.memory("errand") as memory:
+        before = steps_of(memory)
+        (unfinished,) = memory.open_calls
+        check(unfinished.name == "timetable" and unfinished.begun, "on disk: timetable has begun and has no result")
+    (stage.home / "slow").unlink()
+    with stage.start("run", str(stage.home / "errand.yaml"), "--resume", "--json") as run:
+        command("selfpager run errand.yaml --resume", f"process {run.pid}")
+        ended = [event["reason"] for event in run.events() if event["event"] == "stopped"]
+        check(ended == ["done"], "the task is done")
+    with stage.memory("errand") as memory:
+        after = steps_of(memory)
+        same = all(step[: len(old)] == old for old, step in zip(before, after, strict=False))
+        check(same, f"nothing is lost: {len(before)} steps stand as they stood, {len(after) - len(before)} came after")
+        blocks = [block for step in after for block in step]
+        calls = Counter(block["id"] for block in blocks if block["type"] == "tool_use")
+        results = Counter(block["tool_use_id"] for block in blocks if block["type"] == "tool_result")
+        check(not memory.open_calls and calls == results, f"each of {len(calls)} calls has exactly one result")
+        texts = sorted(fact.text for fact in memory.inspect.newest_facts())
+        check(
+            len(texts) == 2 and len((stage.home / "asked.log").read_text().splitlines()) == 2,
+            "the two facts are stored once; timetable ran again, because its file says idempotent: true",
+        )
+    checked = subprocess.run(
+        stage.command("check", "errand"), env=dict(stage.environ), capture_output=True, check=False
+    )
+    command("selfpager check errand")
+    check(checked.returncode == 0, "all laws hold, and both stores agree")
 
 
-def _when_a_page_came_back(turns: list[Turn]) -> str:
-    """The reply that had it in view."""
-    for turn in turns:
-        if any(call.name == "page_in" for call in turn.calls):
-            return turn.usages[-1][0]
-    raise DemoFailed("no page was paged in again.")
+def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) -> None:
+    """Chapter 4: the same conversation with everything in the prompt."""
+    heading("4  What paging saves")
+    prose("Another agent with a window of 200,000 tokens was told the same. All requests so far:")
+    click.echo(f"\n{'':>5}{'everything in the prompt':>36}{'paging':>36}")
+    click.echo(f"{'turn':>5}" + f"{'request':>12}{'sent':>12}{'cached':>12}" * 2)
+    for until in (10, len(paging) // 2, len(paging)):
+        sums = [total(turns[:until]) for turns in (everything, paging)]
+        cells = [
+            f"{last:>12,}{all_.whole_input:>12,}{all_.cache_read_input_tokens / all_.whole_input:>12.0%}"
+            for last, all_ in sums
+        ]
+        click.echo(f"{until:>5}" + "".join(cells))
+    click.echo()
+    for name, turns in (("everything", everything), ("guide", paging)):
+        with stage.memory(name) as memory:
+            steps = [each for turn in turns for each in turn.usages]
+            stored = [(step, answered.usage) for step, _ in steps if (answered := memory.history.prompt(step).answered)]
+            check(stored == steps, f"{name}: {len(steps)} requests are on disk with these numbers")
+    (_, whole), (_, paged) = total(everything), total(paging)
+    less = round(100 * (1 - paged.whole_input / whole.whole_input))
+    price = round(100 * (1 - CACHE_PRICES.usd(paged) / CACHE_PRICES.usd(whole)))
+    check(less > 0, f"paging has sent {less} % less; with reads from the cache at a tenth the price is {price} % less")
 
 
-def _go_on(stage: Stage, page: Page) -> None:
-    page.heading("Go on")
-    page.prose("With a real model, and a memory of its own (the key is for Anthropic, or for any server like it):")
-    page.command("export ANTHROPIC_API_KEY=...")
-    page.command(f"{_program()} chat {CONFIG if CONFIG.is_file() else 'AGENT.yaml'}")
-    page.prose("Or let it take over Dana's conversation, as it stands:")
-    page.command(f"export SELFPAGER_HOME={stage.home}")
-    page.command("export GUIDE_PROVIDER=anthropic GUIDE_MODEL=claude-sonnet-5-5")
-    page.command(f"{_program()} chat $SELFPAGER_HOME/guide.yaml")
-    page.whole_line(f"\nThe agents stay in {stage.home} until you delete it.")
+def look_further(stage: Stage) -> None:
+    """Chapter 5: commands that work as they are printed."""
+    heading("5  Look further")
+    home, program = shlex.quote(str(stage.home)), program_name()
+    prose("The window and the tiers; where a text has been; the same in a browser:")
+    command(f"{program} show guide --home {home}")
+    command(f'{program} trace guide "cork shop" --home {home}')
+    command(f"{program} view guide --home {home}")
+    prose("Talk to it. Its script looks up whatever ends with a question mark:")
+    chat = f"chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}"
+    command(f"{program} {chat}")
+    with stage.chat("guide") as talk:
+        check("3,300" in talk.say(ASKED).answer, f"it works: asked “{ASKED}” it found 3,300 euros")
+    command(
+        f"ANTHROPIC_API_KEY=... GUIDE_PROVIDER=anthropic GUIDE_MODEL=claude-sonnet-5-5 {program} {chat}", "a real model"
+    )
 
 
-def _program() -> str:
-    """How this command line can be called again."""
+def wait_for(file: Path) -> None:
+    """Return as soon as a file exists."""
+    for _ in range(3_000):
+        if file.exists():
+            return
+        time.sleep(0.02)
+    raise DemoError(f"nothing was written into {file} within a minute.")
+
+
+def steps_of(memory: MemoryReader) -> list[list[Json]]:
+    """Return the blocks of every step of an agent from which nothing was evicted."""
+    return [memory.history.blocks_of(f"s{number}") for number in range(1, len(memory.history.prompt().steps) + 1)]
+
+
+def total(turns: Sequence[Turn]) -> tuple[int, Usage]:
+    """Return the size of the last request, and the usage of all."""
+    usages = [usage for turn in turns for _, usage in turn.usages]
+    return usages[-1].whole_input, Usage(*map(sum, zip(*map(astuple, usages), strict=True)))
+
+
+def program_name() -> str:
+    """Return how this command line can be called again."""
     script = Path(sys.executable).parent / "selfpager"
-    if not script.is_file():
-        return f"{sys.executable} -m agents"
-    if shutil.which("selfpager") == str(script):
-        return "selfpager"
-    return str(script.relative_to(Path.cwd())) if script.is_relative_to(Path.cwd()) else str(script)
+    name = str(script) if script.is_file() else f"{sys.executable} -m agents"
+    return "selfpager" if shutil.which("selfpager") == name else name
+
+
+def heading(text: str) -> None:
+    """Print the title of a chapter."""
+    click.secho(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}\n", fg="blue", bold=True)
+
+
+def prose(text: str) -> None:
+    """Print a paragraph."""
+    click.echo(textwrap.fill(text, WIDTH))
+
+
+def command(line: str, remark: str = "") -> None:
+    """Print a command, unbroken, so that it can be copied."""
+    click.echo(click.style(f"$ {line}", fg="cyan", bold=True) + (f"   # {remark}" if remark else ""))
+
+
+def show(turn: Turn) -> Turn:
+    """Print a message, the calls that it led to, and the answer. Return the turn."""
+    calls = [
+        f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given, _ in turn.calls
+    ]
+    for label, text in (("Dana", turn.asked), *(("·", text) for text in calls), ("agent", turn.answer)):
+        lines = [part for line in text.splitlines() for part in textwrap.wrap(visible(line), WIDTH - 7)]
+        click.echo(f"{label:>6} " + f"\n{'':7}".join(lines))
+    return turn
+
+
+def bar(number: int, turn: Turn) -> None:
+    """Print how full the window is, in one line."""
+    used = [event for event in turn.events if event["event"] == "replied"][-1]["window_tokens"]
+    cells = round(BAR_CELLS * used / USABLE)
+    text = turn.asked if len(turn.asked) <= 22 else f"{turn.asked[:21]}…"
+    click.echo(f"{number:>4} {'#' * cells}{'.' * (BAR_CELLS - cells)} {used:>5,}  {visible(text)}")
+
+
+def check(holds: bool, text: str) -> None:
+    """Print what has just been looked up in the state. Raise DemoError if it is not so."""
+    if not holds:
+        raise DemoError(f"this should be so, and is not: {text}")
+    click.secho(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")

@@ -62,8 +62,11 @@ _WORD_OR_MAPPING = Discriminator(_word_or_mapping)
 class ModelConfig(Section):
     """Which model answers, and where."""
 
-    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "rehearsal"] = "anthropic"
-    """Who serves the model. rehearsal is a rule-based stand-in that needs no key."""
+    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "scripted"] = "anthropic"
+    """Who serves the model. scripted answers from a script: no model, no key, no network."""
+    script: Text | None = None
+    """Only for scripted: a YAML file of replies, or a function as 'package.module:function'. It stands beside this
+    file."""
     id: Text = "claude-sonnet-5-5"
     """The model's id, as the provider names it."""
     base_url: Url | None = None
@@ -76,6 +79,12 @@ class ModelConfig(Section):
     """default: what the model does by itself; adaptive: it decides how much; off: none."""
     cache_ttl: Literal["5m", "1h"] = "5m"
     """How long the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
+
+    @model_validator(mode="after")
+    def _script_for_scripted(self) -> Self:
+        if self.provider == "scripted" and not self.script:
+            raise ValueError("needs a script for 'provider: scripted'; write 'script: replies.yaml'.")
+        return self
 
 
 class WindowConfig(Section):

@@ -100,6 +100,21 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
     return document
 
 
+def read_list(path: Path, named_at: Place) -> Document:
+    """Return the list in `path`; its variables are not replaced. Raise ConfigError, at `named_at` if there is no such
+    file."""
+    if not path.is_file():
+        _fail(named_at, f"there is no file {path}. {_hint(path)}")
+    problems: list[Problem] = []
+    walk = _Walk(path, {}, problems)
+    data = walk.value(_compose(path, _text(path, None)), ())
+    if not isinstance(data, list):
+        _fail(walk.written[()].value, "a script is a list of entries: lines that begin with '- '.")
+    if problems:
+        raise ConfigError(problems)
+    return Document(data, walk.written)
+
+
 def _take_extends(document: Document, problems: list[Problem]) -> tuple[Path, Place] | None:
     value, written = document.data.pop("extends", None), document.written.pop(("extends",), None)
     if written is None or value is None or value == "":
@@ -157,12 +172,9 @@ def _text(path: Path, extended_at: Place | None) -> str:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, sorted(siblings), n=1)
-        hint = f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
         if extended_at:
-            _fail(extended_at, f"extends: there is no file {path}. {hint}")
-        _fail(Place(path), f"there is no such file. {hint}")
+            _fail(extended_at, f"extends: there is no file {path}. {_hint(path)}")
+        _fail(Place(path), f"there is no such file. {_hint(path)}")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         _fail(extended_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
@@ -171,6 +183,12 @@ def _text(path: Path, extended_at: Place | None) -> str:
     except UnicodeDecodeError as error:
         readable = raw[: error.start].decode("utf-8-sig", "replace")
         _fail(_place_of(path, readable, len(readable)), "this is not UTF-8. Save the file in the encoding UTF-8.")
+
+
+def _hint(path: Path) -> str:
+    siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, sorted(siblings), n=1)
+    return f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
 
 
 def _place_of(path: Path, text: str, index: int) -> Place:

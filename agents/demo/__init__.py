@@ -1,5 +1,4 @@
-"""The demo's story without its printing: the agents, what is said to them, the processes, what is measured.
+"""The demo's agents, what is said to them, and their processes. `selfpager demo` (agents.cli.demo) tells the story.
 
-`selfpager demo` (agents/cli/demo.py) tells it. Nothing here is played but the model (`provider: rehearsal`) and the
-slow railway that the errand's tool asks: the agents are processes of `selfpager chat` and `selfpager run`.
+Only the model is played, by the scripts beside the agents' files. The rest are processes of `selfpager chat` and `run`.
 """

@@ -127,24 +127,28 @@ def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
 
 def load(reference: str, folder: Path, **options: Any) -> Tool:
     """Return the tool `package.module:function`, also from a module beside the YAML file."""
+    return Tool.of(find(reference, folder, "tool"), **options)
+
+
+def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
+    """Return the function `package.module:function`, also from a module in `folder`. Raise ToolConfigError."""
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:
-        raise ToolConfigError(f"{reference!r} names no tool; write package.module:function.")
+        raise ToolConfigError(f"{reference!r} names no {purpose}; write package.module:function.")
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
+    failed = f"the {purpose} {reference!r} cannot be imported: "
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise ToolConfigError(
-            f"the tool {reference!r} cannot be imported: {error}. Is its package installed?"
-        ) from error
+        raise ToolConfigError(f"{failed}{error}. Is its package installed?") from error
     except Exception as error:
-        raise ToolConfigError(f"the tool {reference!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ToolConfigError(f"{failed}{type(error).__name__}: {error}") from error
     _check_same_module(module, module_name, folder)
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ToolConfigError(f"{module_name} has no function {function_name!r}.")
-    return Tool.of(function, **options)
+    return function
 
 
 def _check_same_module(module: ModuleType, name: str, folder: Path) -> None:

@@ -13,26 +13,22 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from threading import Thread
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agents import palette
 from agents.explain.json_form import to_json
+from agents.loopback import HOST, LoopbackHandler, LoopbackServer
 from agents.view.answers import answer
 from agents.view.readers import Readers
 from pager.errors import NotFoundError, PagerError, RejectedError
 
-HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
 LARGEST_BODY = 4 << 20
-LOOK_SECONDS = 0.1  # how often it is looked whether the server is to close
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -60,14 +56,11 @@ class ViewServer:
         self.read_only = read_only
         self.closed = False
         self.token = secrets.token_urlsafe(18)
-        self._server = ThreadingHTTPServer((HOST, port), partial(_Handler, self))
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,), name="debug view", daemon=True)
-        self._thread.start()
+        self._server = LoopbackServer(partial(_Handler, self), port=port, name="debug view").start()
 
     @property
     def port(self) -> int:
-        return self._server.server_address[1]
+        return self._server.port
 
     @property
     def address(self) -> str:
@@ -75,9 +68,7 @@ class ViewServer:
 
     def close(self) -> None:
         self.closed = True  # connections that are kept open hear nothing any more
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
         self.readers.close()
 
     def __enter__(self) -> Self:
@@ -154,29 +145,16 @@ def page_file(name: str) -> tuple[str, bytes]:
     return kind, folder.joinpath(name).read_bytes()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     """One connection. Everything that is decided is decided by the `ViewServer`."""
 
-    protocol_version = "HTTP/1.1"
-    server_version = "selfpager"
-    sys_version = ""
     timeout = 60
 
     def __init__(self, view: ViewServer, *arguments: Any) -> None:
         self._view = view
         super().__init__(*arguments)
 
-    def handle(self) -> None:
-        with suppress(ConnectionResetError, BrokenPipeError):  # the page was closed meanwhile
-            super().handle()
-
-    def do_GET(self) -> None:
-        self._answer("GET")
-
-    def do_POST(self) -> None:
-        self._answer("POST")
-
-    def _answer(self, method: str) -> None:
+    def answer(self, method: str) -> None:
         if self._view.closed:
             raise ConnectionResetError
         try:
@@ -219,15 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": f"{kind}; charset=utf-8"}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object, **__: object) -> None:
-        """Nothing: the address, with its token, is not for a log."""
+        self.send_whole(status, f"{kind}; charset=utf-8", body, HEADERS)
 
 
 def _status(error: PagerError) -> HTTPStatus:

@@ -28,11 +28,13 @@ def test_the_log_is_silent_until_a_program_gives_it_a_handler(more: str, said: s
 def test_a_command_shows_it_with_debug(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "broken.py").write_text('def broken() -> None:\n    """Fail."""\n    raise OSError("no disk")\n')
     more = "archival: {embedder: none}\ntools: [{use: 'broken:broken'}]\n"
-    (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {{provider: rehearsal}}\n{more}", encoding="utf-8")
-    arguments = ["run", str(tmp_path / "x.yaml"), "1. broken()", "--home", str(tmp_path)]
+    (tmp_path / "replies.yaml").write_text("- call: {broken: }\n- {otherwise: true, say: It is broken.}\n")
+    model = "{provider: scripted, script: replies.yaml}"
+    (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {model}\n{more}", encoding="utf-8")
+    arguments = ["run", str(tmp_path / "x.yaml"), "Break it.", "--home", str(tmp_path)]
     handlers = list(log.handlers)
     run(arguments)
     assert "Traceback" not in capsys.readouterr().err
-    run([*arguments, "--debug"])
+    run([*arguments, "--new", "--debug"])
     assert 'raise OSError("no disk")' in capsys.readouterr().err
     assert logging.getLogger("selfpager").handlers == handlers

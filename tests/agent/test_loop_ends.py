@@ -14,7 +14,7 @@ from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelError, ModelUnavailableError, PromptTooLongError
-from agents.rehearsal.script import disconnect, http_error, stall, stream_error, too_long, truncate
+from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
 from agents.tools.functions import Tool
 from pager.conversation.replies import CUT_CALL
 from tests.standin import Reply, Standin, call, thinking

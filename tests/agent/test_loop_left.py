@@ -254,9 +254,10 @@ def test_limits_hold_for_each_turn(stage: Stage) -> None:
     assert agent.resume().text == "Fine."
 
 
-def test_the_model_is_closed_with_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_closed_with_the_agent(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[AnthropicModel] = []
-    (tmp_path / "agent.yaml").write_text("name: a\nmodel: {provider: rehearsal}\narchival: {embedder: none}\n")
+    model = f"{{id: m, base_url: '{stage.base_url}'}}"
+    (tmp_path / "agent.yaml").write_text(f"name: a\nmodel: {model}\narchival: {{embedder: none}}\n")
     init = AnthropicModel.__init__
     monkeypatch.setattr(AnthropicModel, "__init__", lambda self, *a, **k: (made.append(self), init(self, *a, **k))[1])
     with Agent.load(tmp_path / "agent.yaml", home=tmp_path / "home") as agent:

@@ -13,8 +13,8 @@ from agents.events import Replied, Stopped, Text
 from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.model import ModelUnavailableError
-from agents.rehearsal.script import http_error
 from agents.tasks import NUDGE, NUDGE_CHARACTERS, NUDGES
+from agents.testing import http_error
 from agents.tools.functions import Tool
 from pager import RejectedError
 from pager.types import Json

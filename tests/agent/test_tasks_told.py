@@ -9,7 +9,7 @@ import pytest
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
 from agents.meter import RunLimits
-from agents.rehearsal.script import http_error
+from agents.testing import http_error
 from pager.types import Json
 from pager.upkeep import inbox
 from tests.standin import Reply, call

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import Agent
-from agents.rehearsal import Rehearsal
+from agents.testing import ScriptedServer
 from pager import Usage
 from tests.bench.figures import Figure
 from tests.bench.texts import Texts
@@ -28,9 +28,9 @@ def figures(work: Path) -> list[Figure]:
 
 
 def _first_request(home: Path) -> Figure:
-    with Rehearsal() as rehearsal:
-        rehearsal.script("Hello.")
-        with Agent.load(ASSISTANT, home=home, environ={"ANTHROPIC_BASE_URL": rehearsal.base_url}) as agent:
+    with ScriptedServer() as server:
+        server.script("Hello.")
+        with Agent.load(ASSISTANT, home=home, environ={"ANTHROPIC_BASE_URL": server.base_url}) as agent:
             turn = agent.turn("hello")
     tokens = turn.usage.whole_input
     return Figure('first request of configs/assistant.yaml, "hello"', "by tiktoken", tokens, 1_600, " tokens")

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from agents import Agent
-from agents.rehearsal.serving import MessagesServer, Sending
-from agents.rehearsal.wire import Json
+from agents.testing.messages_server import MessagesServer, Sending
+from pager.types import Json
 from tests.bench.figures import Figure, timed
 from tests.bench.grown import Talk, archive_all
 from tests.bench.quick_server import Quick

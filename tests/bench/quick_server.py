@@ -1,27 +1,23 @@
 """A Messages API that thinks of nothing: one fixed answer, its usage guessed from the length.
 
 A message that begins with "Remember: " is answered with a call of the memory tool that was offered, ours or the
-provider's. It tells how much of the processor's time it took: what is measured against it can leave that out. It runs
-in a process of its own, so that what it costs is not on the agent's account. The first line of its output is its
-address; it ends with its input.
+provider's. It tells how much of the processor's time it took, so that a measurement can leave that out. For the same
+reason it runs in a process of its own.
 
     with QuickServer() as server: server.base_url
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-import urllib.request
 from itertools import count
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from agents.rehearsal.serving import MessagesServer, Sending, model_record
-from agents.rehearsal.wire import ApiError, Json
+from agents.testing.messages_server import Sending, model_record
+from agents.testing.wire import ApiError
+from pager.types import Json
 from tests.bench.peers.lines import MARK
+from tests.standin.process import ServerProcess
 
 ANSWER = (
     "That sounds like a good plan. The train at nine gets you there before noon, and the hotel keeps a room until "
@@ -51,7 +47,7 @@ class Quick:
         return int(sum(map(_characters, parts)) / CHARACTERS_PER_TOKEN)
 
     def model(self, model_id: str) -> Json:
-        return model_record(model_id, max_input_tokens=200_000, max_tokens=32_000)
+        return model_record(model_id, max_input_tokens=200_000)
 
     def control(self, command: str, body: Json) -> Json:
         if command == "spent":
@@ -82,29 +78,10 @@ def _characters(value: Any) -> int:
     return len(value) if isinstance(value, str) else 0
 
 
-class QuickServer:
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.quick_server"], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self._process.stdout is not None
-        self.base_url = self._process.stdout.readline().strip()
-        return self
+class QuickServer(ServerProcess):
+    def __init__(self) -> None:
+        super().__init__(f"{__name__}:Quick")
 
     def spent(self) -> float:
         """The seconds of the processor's time that it has taken since it began."""
-        request = urllib.request.Request(f"{self.base_url}/control/spent", b"{}")
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
-            return json.load(answer)["seconds"]
-
-    def __exit__(self, *_: object) -> None:
-        with self._process as process:  # closes its stdin, which ends it, and waits
-            assert process.stdin is not None
-            process.stdin.close()
-
-
-if __name__ == "__main__":
-    with MessagesServer(Quick()) as server:
-        print(server.base_url, flush=True)
-        sys.stdin.read()
+        return self.control("spent")["seconds"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.rehearsal import Reply, call, http_error
-from tests.support.cli import COMMAND, Running, Terminal, environment, selfpager, write_agent
+from agents.testing import Reply, call, http_error
+from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop, shop_in
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def place(tmp_path: Path) -> Iterator[Shop]:
 
 
 def test_answers_are_on_stdout_and_nothing_else(place: Shop) -> None:
-    place.rehearsal.script("Hello you.", call("archive", text="likes hats"), "Noted.")
+    place.model.script("Hello you.", call("archive", text="likes hats"), "Noted.")
     done = place.chat("hello", "", "I like hats.", "/quit", "never said")
     assert (done.code, done.out) == (0, "Hello you.\nNoted.\n")
     assert "archive(text='likes hats')" in done.err
@@ -31,13 +31,13 @@ def test_answers_are_on_stdout_and_nothing_else(place: Shop) -> None:
 
 
 def test_quiet_shows_only_the_answers(place: Shop) -> None:
-    place.rehearsal.script(call("archive", text="likes hats"), "Noted.")
+    place.model.script(call("archive", text="likes hats"), "Noted.")
     done = place.chat("I like hats.", options=("--quiet",))
     assert (done.code, done.out, done.err) == (0, "Noted.\n", "")
 
 
 def test_json_is_a_line_for_each_event(place: Shop) -> None:
-    place.rehearsal.script(call("archive", text="likes hats"), "Noted.")
+    place.model.script(call("archive", text="likes hats"), "Noted.")
     events = place.chat("I like hats.", options=("--json",)).events
     kinds = [event["event"] for event in events]
     assert kinds[-1] == "stopped"
@@ -46,23 +46,25 @@ def test_json_is_a_line_for_each_event(place: Shop) -> None:
     assert "".join(event["text"] for event in events if event["event"] == "text") == "Noted."
     moved = [event["movement"] for event in events if event["event"] == "paged"]
     assert {movement["event"] for movement in moved} >= {"epoch", "archive"}
-    assert moved[-1] in selfpager("show", "x", "--home", place.home, "--json").json["movements"]
+    assert moved[-1] in command_line("show", "x", "--home", place.home, "--json").json["movements"]
 
 
 def test_what_a_tool_prints_is_no_line_of_json(place: Shop) -> None:
     place.more += 'tools: [{use: "shop:talk"}]\n'
-    place.rehearsal.script(call("talk"), "Done.")
-    done = place.chat("Talk.", options=("--json",))
+    place.model.script(call("talk"), "Done.")
+    done = selfpager("chat", place.file, "--home", place.home, "--json", said="Talk.\n")
     assert [event["event"] for event in done.events][-1] == "stopped"
     assert "I am at work" in done.err
     assert "so am I" in done.err
 
 
 def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None:
-    assert place.chat("My favourite colour is blue.", options=("--as", "ann")).code == 0
-    assert place.chat("My favourite colour is red.", options=("--as", "bob")).code == 0
-    assert "blue" in place.chat("What is my favourite colour?", options=("--as", "ann")).out
-    assert "red" in place.chat("What is my favourite colour?", options=("--as", "bob")).out
+    place.model.script("Noted.", "Noted.", "Blue.")
+    for name, colour in (("ann", "blue"), ("bob", "purple")):
+        assert place.chat(f"My favourite colour is {colour}.", options=("--as", name)).code == 0
+    assert place.chat("Which is it?", options=("--as", "ann")).out == "Blue.\n"
+    assert "blue" in str(place.model.requests[-1])
+    assert "purple" not in str(place.model.requests[-1])
     assert sorted(path.name for path in place.home.iterdir()) == ["ann", "bob"]
 
 
@@ -73,6 +75,7 @@ def test_history_from_elsewhere_is_taken_once(place: Shop) -> None:
         {"role": "assistant", "text": "How nice."},
     ]
     history.write_text("\n".join(map(json.dumps, turns)), encoding="utf-8")
+    place.model.script("Hello.", "Hello.")
     first = place.chat("hello", options=("--history", str(history)))
     assert "imported 2 turns" in first.err
     assert "imported 0 turns" in place.chat("hello", options=("--history", str(history))).err
@@ -85,14 +88,14 @@ def test_history_from_elsewhere_is_taken_once(place: Shop) -> None:
 
 
 def test_a_failed_call_is_told_and_the_turn_stays_open(place: Shop) -> None:
-    place.rehearsal.script(http_error(403, "no such key"))
+    place.model.script(http_error(403, "no such key"))
     failed = place.chat("hello")
     assert (failed.code, failed.out) == (1, "")
     assert "no such key" in failed.err
     assert "Traceback" not in failed.err
-    place.rehearsal.script(http_error(403, "no such key"))
+    place.model.script(http_error(403, "no such key"))
     assert "Traceback" in place.chat(options=("--debug",)).err
-    place.rehearsal.script("Here I am again.")
+    place.model.script("Here I am again.")
     resumed = place.chat()
     assert (resumed.code, resumed.out) == (0, "Here I am again.\n")
     assert "continuing the open turn" in resumed.err
@@ -101,8 +104,10 @@ def test_a_failed_call_is_told_and_the_turn_stays_open(place: Shop) -> None:
         assert memory.search_recall("hello")[0].page_id == "s1"
 
 
-def test_no_key_is_a_sentence(tmp_path: Path) -> None:
-    done = selfpager("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path, said="hello\n")
+def test_no_key_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    done = command_line("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path, said="hello\n")
     assert done.code == 1
     assert "ANTHROPIC_API_KEY" in done.err
     assert "Traceback" not in done.err
@@ -110,7 +115,7 @@ def test_no_key_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_limit_stops_the_turn_with_exit_code_3(place: Shop) -> None:
     place.more += "limits: {max_steps: 1}\n"
-    place.rehearsal.script(call("search_archive", query="hats"))
+    place.model.script(call("search_archive", query="hats"))
     done = place.chat("What do I like?")
     assert done.code == 3
     assert "stopped (steps): max_steps 1 is reached" in done.err
@@ -118,7 +123,7 @@ def test_a_limit_stops_the_turn_with_exit_code_3(place: Shop) -> None:
 
 def test_a_call_that_needs_approval_waits_where_nobody_can_be_asked(place: Shop) -> None:
     place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
-    place.rehearsal.script(call("refund", order=17))
+    place.model.script(call("refund", order=17))
     done = place.chat("Give me my money back.")
     assert done.code == 3
     assert "refund waits for approval and was not run" in done.err
@@ -129,7 +134,7 @@ def test_a_call_that_needs_approval_waits_where_nobody_can_be_asked(place: Shop)
 @pytest.mark.parametrize(("typed", "result"), [("y\r", "order 17 was refunded"), ("\r", "A person refused this call")])
 def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -> None:
     place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
-    place.rehearsal.script(Reply("One moment.", call("refund", order=17)), "There you go.")
+    place.model.script(Reply("One moment.", call("refund", order=17)), "There you go.")
     with Terminal("chat", place.file, "--home", place.home) as terminal:
         terminal.until("you> ")
         terminal.type("Give me my money back.\r")
@@ -140,12 +145,12 @@ def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -
         terminal.until("you> ")
         terminal.type("\x04")
         assert terminal.end()[0] == 0
-    assert result in str(place.rehearsal.requests[-1]["messages"][-1])
+    assert result in str(place.model.requests[-1]["messages"][-1])
 
 
 def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop) -> None:
     for key in ("\x04", "\x03", "/quit\r"):
-        place.rehearsal.script("Hello you.")
+        place.model.script("Hello you.")
         with Terminal("chat", place.file, "--home", place.home) as terminal:
             terminal.until("you> ")
             terminal.type("hello\r")
@@ -156,7 +161,7 @@ def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop
 
 
 def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
-    place.rehearsal.script("I see.")
+    place.model.script("I see.")
     text = " ".join(f"w{number}" for number in range(1_500))
     with Terminal("chat", place.file, "--home", place.home) as terminal:
         terminal.until("you> ")
@@ -173,7 +178,7 @@ def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
 
 
 def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
-    place.rehearsal.script("Hello.", "Still here.")
+    place.model.script("Hello.", "Still here.")
     done = subprocess.run(
         [*COMMAND, "chat", str(place.file), "--home", str(place.home)], input=b"caf\xe9\nand tea\n",
         env=environment(PYTHONIOENCODING="utf-8:strict"), capture_output=True, check=False,
@@ -185,7 +190,7 @@ def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
 
 def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:
     gate = Gate("I look.", call("search_archive", query="hats"))
-    place.rehearsal.script(gate)
+    place.model.script(gate)
     with Running("chat", place.file, "--home", place.home) as chat:
         chat.say("What do I like?")
         assert gate.asked.wait(60)
@@ -195,13 +200,13 @@ def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:
         chat.tells("stopped (cancelled)")
         done = chat.end()
     assert (done.code, done.out) == (130, "I look.\n")
-    place.rehearsal.script("Hats.")
+    place.model.script("Hats.")
     assert place.chat().out == "Hats.\n"
 
 
 def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:
     gate = Gate(call("search_archive", query="hats"))
-    place.rehearsal.script(gate, "Something else.")
+    place.model.script(gate, "Something else.")
     with Running("chat", place.file, "--home", place.home) as chat:
         chat.say("What do I like?")
         assert gate.asked.wait(60)
@@ -218,7 +223,7 @@ def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:
 
 def test_ctrl_c_twice_stops_now(place: Shop) -> None:
     gate = Gate("never heard")
-    place.rehearsal.script(gate)
+    place.model.script(gate)
     with Running("chat", place.file, "--home", place.home) as chat:
         chat.say("hello")
         assert gate.asked.wait(60)
@@ -229,5 +234,5 @@ def test_ctrl_c_twice_stops_now(place: Shop) -> None:
         done = chat.end()
     gate.may.set()
     assert (done.code, done.out) == (130, "")
-    place.rehearsal.script("Hello you.")
+    place.model.script("Hello you.")
     assert place.chat().out == "Hello you.\n"

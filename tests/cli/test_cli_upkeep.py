@@ -23,7 +23,8 @@ from pager.upkeep.inbox import pending_commands, send_command
 from tests.cli.conftest import Command
 from tests.support.cli import Terminal
 
-YAML = "name: x\nmodel: {provider: rehearsal, id: '${MODEL:-m}', api_key: s3cret}\n"
+SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok'"
+YAML = f"name: x\nmodel: {{{SCRIPTED}, id: '${{MODEL:-m}}', api_key: s3cret}}\n"
 
 
 def contents(directory: Path) -> list[Any]:
@@ -76,7 +77,7 @@ def test_check_finds_what_is_wrong_and_repairs_it(command: Command, alice: Path,
 
 def test_validate_reports_what_it_read(command: Command) -> None:
     Path("x.yaml").write_text(YAML, encoding="utf-8")
-    assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', rehearsal m\n"
+    assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', scripted m\n"
     assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": [], "remarks": []}
 
 
@@ -109,7 +110,7 @@ def test_what_could_never_load_is_invalid(command: Command, more: str, message: 
 def test_all_commands_report_a_window_that_is_too_small_alike(
     command: Command, monkeypatch: pytest.MonkeyPatch, limit: int, codes: tuple[int, ...]
 ) -> None:
-    window = f"model: {{provider: rehearsal, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
+    window = f"model: {{{SCRIPTED}, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
     Path("x.yaml").write_text(f"name: x\narchival: {{embedder: none}}\n{window}", encoding="utf-8")
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
     valid = command("validate", "x.yaml", "--json")

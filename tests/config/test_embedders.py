@@ -12,12 +12,10 @@ from chromadb.utils import embedding_functions
 from agents import Agent
 from agents.cli.main import run
 from agents.config import embedders
-from agents.rehearsal import Rehearsal
-from agents.rehearsal.fixture import rehearsal as rehearsal  # noqa: PLC0414 - pytest finds it by its name
 from pager import MemoryReader
 from tests.support import Words
 
-BASE = "name: x\nmodel: {provider: rehearsal, id: m}\n"
+BASE = "name: x\nmodel: {provider: scripted, script: 'tests.support.answers:keeps_and_finds'}\n"
 
 
 class Shelf(embedding_functions.EmbeddingFunction):
@@ -57,7 +55,7 @@ def embedded_by(directory: Path) -> str | None:
         return reading._store.settings.get("embedder")
 
 
-def test_an_agent_finds_by_the_embedder_that_its_file_names(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_an_agent_finds_by_the_embedder_that_its_file_names(tmp_path: Path) -> None:
     file = agent_file(tmp_path, "embedder: {name: shelf, config: {size: 24, api_key: s3cret}}")
     with Agent.load(file, home=tmp_path) as agent:
         agent.turn("I prefer window seats.")
@@ -70,7 +68,7 @@ def test_an_agent_finds_by_the_embedder_that_its_file_names(rehearsal: Rehearsal
 @pytest.mark.parametrize("options", [[], ["--fix"]])
 @pytest.mark.parametrize("archival", ["embedder: {name: shelf, config: {size: 24}}", "embedder: none"])
 def test_check_embeds_as_the_agent_does(
-    rehearsal: Rehearsal, tmp_path: Path, archival: str, options: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, archival: str, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Agent.load(agent_file(tmp_path, archival), home=tmp_path) as agent:
         agent.memory.archive("prefers window seats")
@@ -80,7 +78,7 @@ def test_check_embeds_as_the_agent_does(
     assert embedded_by(tmp_path / "x") == before
 
 
-def test_a_purge_leaves_the_other_facts_their_vectors(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_a_purge_leaves_the_other_facts_their_vectors(tmp_path: Path) -> None:
     file = agent_file(tmp_path, "embedder: {name: shelf, config: {size: 24}}")
     with Agent.load(file, home=tmp_path) as agent:
         secret = agent.memory.archive("the code is 4711")
@@ -93,7 +91,7 @@ def test_a_purge_leaves_the_other_facts_their_vectors(rehearsal: Rehearsal, tmp_
         assert not agent.memory.check()
 
 
-def test_which_one_it_was_is_known_without_its_secrets(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_which_one_it_was_is_known_without_its_secrets(tmp_path: Path) -> None:
     for archival, kind in (
         ("embedder: {name: shelf, config: {size: 24, api_key: s3cret}}", "ChromaEmbedder"),
         ("embedder: none", "NoneType"),

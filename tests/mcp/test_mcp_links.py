@@ -137,7 +137,7 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
         Thread(target=guarded.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{guarded.server_port}/mcp"
         entry = f"{{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}"
-        (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {{id: m, base_url: '{url}'}}\ntools: [{{mcp: {entry}}}]\n")
+        (tmp_path / "x.yaml").write_text(f"name: x\nwindow: {{limit_tokens: 20000}}\ntools: [{{mcp: {entry}}}]\n")
         with pytest.raises(ConfigError, match=r"cannot be used: .*; its last output: .*401 Unauthorized"):
             Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={"KEY": "very-secret"})
         guarded.shutdown()

@@ -11,7 +11,7 @@ from agents import Agent
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import ModelUnavailableError
 from agents.models.summaries import Summarizer
-from agents.rehearsal.script import Fault, disconnect, http_error, stall, truncate
+from agents.testing import Fault, disconnect, http_error, stall, truncate
 from pager.prompt.summary import SummaryRequest
 from tests.standin import Reply
 from tests.support.clock import HandClock

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from agents.rehearsal import Rehearsal
+from agents.testing import ScriptedServer
 from tests.local.invariants import live
+from tests.support.answers import keeps_and_finds
 from tests.support.stage import Stage
 
 pytestmark = pytest.mark.slow
 
 
 def test_it_passes_with_a_model_that_uses_its_tools(tmp_path: Path) -> None:
-    with Rehearsal() as rehearsal:
-        life = live(tmp_path, rehearsal.base_url)
+    with ScriptedServer() as server:
+        server.otherwise(keeps_and_finds)
+        life = live(tmp_path, server.base_url)
     assert (life.turns, life.calls > 0, life.facts_by_agent > 0, life.evictions > 0) == (16, True, True, True)
     assert life.untried == []
 

@@ -36,7 +36,7 @@ print([hit.text for hit in hits], fact.id, sorted(params))
 with Agent.load("clerk.yaml", home="home") as agent:
     text: str = agent.turn("My name is Dana.").text
 """
-CLERK = "name: clerk\nmodel: {provider: rehearsal}\narchival: {embedder: none}\n"
+CLERK = "name: clerk\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
 
 
 def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
@@ -66,6 +66,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "clerk.yaml").write_text(CLERK, encoding="utf-8")
+    (folder / "replies.yaml").write_text("- {otherwise: true, say: Hello Dana.}\n", encoding="utf-8")
     return folder
 
 

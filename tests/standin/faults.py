@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agents.rehearsal.script import Fault, http_error
-from agents.rehearsal.serving import Break
+from agents.testing import Fault, http_error
+from agents.testing.messages_server import Break
 from tests.standin.reply import Reply
 
 Json = dict[str, Any]

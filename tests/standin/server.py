@@ -5,48 +5,30 @@
         standin.script(Reply("Hello."), http_error(529))
         assert standin.log()["rejected"] == []
 
-It says what is scripted, then what the rehearsal's rules say (`--replies rules`), "ok", or what a function
-`module:function` says. Faults come at random by the seed (tests.standin.faults): `--faults some`, or
-`429=0.05,disconnect=0.02`. The process ends when its stdin closes.
+It gives the scripted replies, then "ok" or those of `replies="module:function"`. Faults come at random by the seed
+(tests.standin.faults): `faults="some"`, or `429=0.05,disconnect=0.02`.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import json
-import subprocess
-import sys
-import urllib.request
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import date
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from agents.rehearsal import rules
-from agents.rehearsal.script import Fault
-from agents.rehearsal.serving import Break, MessagesServer, Sending, model_record
-from agents.rehearsal.wire import ApiError
+from agents.testing.faults import Fault
+from agents.testing.messages_server import Break, Sending, model_record
+from agents.testing.wire import ApiError
+from pager.types import Json
 from tests.standin.api import Standin
 from tests.standin.errors import Rejected
 from tests.standin.faults import Faults, Replies, odd_reply, read_profile, waiting_server_calls
-from tests.standin.reply import Reply, search_result, thinking
-
-Json = dict[str, Any]
-TODAY = date(2026, 5, 3)
+from tests.standin.process import ServerProcess, named
+from tests.standin.reply import Reply, search_result
 
 
-def by_rules(params: Json) -> Reply:
-    """What the rehearsal says, with thinking that this stand-in signs."""
-    ruling = rules.reply(params, TODAY)
-    said = [thinking(block["thinking"]) if block["type"] == "thinking" else block for block in ruling.blocks]
-    blocks = [{**block, "id": None} if block["type"] == "tool_use" else block for block in said]
-    return Reply(*blocks, stop_reason=ruling.stop_reason)
-
-
-def ok(params: Json) -> Reply:
+def ok(_: Json) -> Reply:
+    """Answer anything with one word."""
     return Reply("ok")
 
 
@@ -67,7 +49,7 @@ class StandinService:
         standin: Standin,
         *,
         faults: Faults | None = None,
-        replies: Replies = by_rules,
+        replies: Replies = ok,
         limits: dict[str, int] | None = None,
         clock: MinuteHand | None = None,
     ) -> None:
@@ -110,7 +92,7 @@ class StandinService:
         return self._checked(params, self.standin.count_tokens)
 
     def model(self, model_id: str) -> Json:
-        return model_record(model_id, max_input_tokens=self._limit(model_id), max_tokens=32_000)
+        return model_record(model_id, max_input_tokens=self._limit(model_id))
 
     def control(self, command: str, body: Json) -> Json:
         if command == "script":
@@ -189,108 +171,45 @@ def _read_line(raw: Json) -> Reply | Fault:
 # a process of its own
 
 
-class StandinProcess:
-    """The stand-in in another process. `scripted` and random faults, and its own account of what it was asked."""
+class StandinProcess(ServerProcess):
+    """The stand-in in another process, with scripted and random faults, and its own account of the requests."""
 
     def __init__(
-        self,
-        *,
-        limit: int,
-        seed: int = 0,
-        faults: str = "none",
-        replies: str = "rules",
+        self, *, limit: int, seed: int = 0, faults: str = "none", replies: str = f"{__name__}:ok",
         models: dict[str, int] | None = None,
-    ) -> None:
-        self._command = [
-            *(sys.executable, "-m", "tests.standin.server", "--limit", str(limit), "--seed", str(seed)),
-            *("--faults", faults, "--replies", replies),
-            *(word for name, tokens in (models or {}).items() for word in ("--model", f"{name}={tokens}")),
-        ]
-        self.base_url = ""
-        self._process: subprocess.Popen[str] | None = None
-
-    def __enter__(self) -> Self:
-        root = Path(__file__).parents[2]
-        self._process = subprocess.Popen(
-            self._command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.base_url = self._process.stdout.readline().strip()
-        if not self.base_url:
-            self.__exit__()
-            raise RuntimeError(f"the stand-in did not start: {' '.join(self._command)}")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process is not None
-        with self._process as process:  # closes its stdin, which ends it, and waits
-            assert process.stdin is not None
-            process.stdin.close()
+    ) -> None:  # fmt: skip
+        given = {"limit": limit, "seed": seed, "faults": faults, "replies": replies, "models": models or {}}
+        super().__init__(f"{__name__}:service_of", **given)
 
     def script(self, *lines: Reply | Fault | str) -> None:
         """What the next requests are answered with, in order."""
-        self._control("script", lines=[write_line(line) for line in lines])
+        self.control("script", lines=[write_line(line) for line in lines])
 
     def faults(self, profile: str) -> None:
-        self._control("faults", profile=profile)
+        self.control("faults", profile=profile)
 
     def limit(self, tokens: int, model: str = "") -> None:
         """The window of a model, or of all that have none of their own."""
-        self._control("limit", tokens=tokens, model=model)
+        self.control("limit", tokens=tokens, model=model)
 
     def wait(self, minutes: float) -> None:
         """So much later for the prompt cache."""
-        self._control("wait", minutes=minutes)
+        self.control("wait", minutes=minutes)
 
     def log(self) -> Json:
         """asked, accepted, rejected (with the messages), faults by kind, unsaid."""
-        return self._control("log")
+        return self.control("log")
 
     def requests(self, start: int = 0) -> list[Json]:
         """The accepted requests, as they came."""
-        return self._control("requests", start=start)["requests"]
+        return self.control("requests", start=start)["requests"]
 
     def replies(self, start: int = 0) -> list[Json]:
-        return self._control("requests", start=start)["replies"]
-
-    def _control(self, command: str, **body: Any) -> Any:
-        request = urllib.request.Request(
-            f"{self.base_url}/control/{command}", json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
-            return json.load(answer)
+        return self.control("requests", start=start)["replies"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.standin.server")
-    parser.add_argument("--limit", type=int, required=True, help="the window, in tokens")
-    parser.add_argument("--seed", type=int, default=0, help="of the tokenizer and of the faults")
-    parser.add_argument("--faults", default="none")
-    parser.add_argument("--replies", default="rules", help="rules, ok, or module:function")
-    parser.add_argument("--model", action="append", default=[], help="name=limit: a model with a window of its own")
-    parser.add_argument("--port", type=int, default=0)
-    asked = parser.parse_args()
-    limits = {name: int(tokens) for name, _, tokens in (each.partition("=") for each in asked.model)}
+def service_of(*, limit: int, seed: int, faults: str, replies: str, models: dict[str, int]) -> StandinService:
+    """Return the service of a process. `replies` is module:function."""
     clock = MinuteHand()
-    service = StandinService(
-        Standin(limit_tokens=asked.limit, seed=asked.seed, minutes=clock),
-        faults=Faults(asked.seed, asked.faults),
-        replies=_replies(asked.replies),
-        limits=limits,
-        clock=clock,
-    )
-    with MessagesServer(service, port=asked.port) as server:
-        sys.stdout.write(f"{server.base_url}\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-
-
-def _replies(named: str) -> Replies:
-    if named in {"rules", "ok"}:
-        return by_rules if named == "rules" else ok
-    module, _, function = named.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-if __name__ == "__main__":
-    main()
+    standin = Standin(limit_tokens=limit, seed=seed, minutes=clock)
+    return StandinService(standin, faults=Faults(seed, faults), replies=named(replies), limits=models, clock=clock)

@@ -90,12 +90,6 @@ def test_thinking_is_bound_to_the_order_of_keys_in_an_input() -> None:
     bound(api, request(user("x"), turned, answer, two, user("z")), "messages.3.content.0")
 
 
-def test_where_a_message_ends_does_not_matter_to_thinking() -> None:
-    api = standin()
-    message = said(api.create(request(user("a"), user("b")), Reply(thinking("hm"), "y")))
-    api.create(request(user("a", "b"), message, user("z")))
-
-
 def test_the_text_of_thinking_may_not_change() -> None:
     api = standin()
     conversation = thought(api, 1)
@@ -136,18 +130,6 @@ def test_two_thinking_blocks_may_not_change_places() -> None:
         blocks[one], blocks[two] = blocks[two], blocks[one]
         with pytest.raises(Rejected, match="bound to a different conversation"):
             api.create(request(user("x"), turned, user("z")))
-
-
-def test_after_all_thinking_is_gone_new_thinking_is_valid_and_the_old_stays_away() -> None:
-    api = standin()
-    old = thought(api)
-    kept = [user("digest"), *without_thinking(old, 5)[4:]]
-    new = said(api.create(request(*kept), Reply(thinking("afresh"), "y")))
-    api.create(request(*kept, new, user("z")))
-    same = without_thinking(old, 1, 3, 5)
-    new = said(api.create(request(*same), Reply(thinking("afresh"), "y")))
-    api.create(request(*same, new, user("z")))
-    bound(api, request(*old, new, user("z")), "messages.7.content.0")
 
 
 def test_a_model_without_preserved_thinking_looks_at_the_signature_alone() -> None:

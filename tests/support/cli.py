@@ -7,6 +7,7 @@ with Terminal("chat", file) as terminal: ...             # on a pseudo-terminal:
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,12 +15,16 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from agents.cli.main import run
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "agents"]
+SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok', id: m"
 INSIST_S = 2
 TIMEOUT_S = 120
 # The terminal becomes that of the process, so that its keys send signals; then the process becomes the command.
@@ -59,7 +64,19 @@ def selfpager(*arguments: str | Path, said: str = "", cwd: Path | None = None, *
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def write_agent(folder: Path, more: str = "", *, name: str = "x", model: str = "provider: rehearsal, id: m") -> Path:
+def command_line(*arguments: str | Path, said: str = "") -> Done:
+    """Run it in this process; `said` is its standard input."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.StringIO(said)
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = run([*map(str, arguments)])
+    finally:
+        sys.stdin = before
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def write_agent(folder: Path, more: str = "", *, name: str = "x", model: str = SCRIPTED) -> Path:
     """A small agent's YAML file. `more` are further lines."""
     path = folder / f"{name}.yaml"
     path.write_text(f"name: {name}\nmodel: {{{model}}}\nwindow: {{limit_tokens: 20000}}\n{more}", encoding="utf-8")

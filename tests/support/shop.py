@@ -1,22 +1,23 @@
-"""An agent in a folder for tests of the command line: its model is a rehearsal in this process, reached over HTTP.
+"""An agent in a folder for tests of the command line: its model is scripted in this process, reached over HTTP.
 
 with shop_in(folder) as shop:
-    shop.rehearsal.script("Hello.")
+    shop.model.script("Hello.")
     assert shop.chat("hello").out == "Hello.\\n"
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from agents.rehearsal import Rehearsal, Reply
-from agents.rehearsal.wire import Json
+from agents.testing import Reply, ScriptedServer
 from pager import Memory
-from tests.support.cli import TIMEOUT_S, Done, selfpager, write_agent
+from pager.types import Json
+from tests.support.cli import TIMEOUT_S, Done, command_line, write_agent
 
 TOOLS = '''
 import subprocess
@@ -46,7 +47,7 @@ class Shop:
     """`more` are lines of the agent's YAML."""
 
     folder: Path
-    rehearsal: Rehearsal
+    model: ScriptedServer
     more: str = "archival: {embedder: none}\n"
 
     @property
@@ -56,14 +57,14 @@ class Shop:
     @property
     def file(self) -> Path:
         (self.folder / "shop.py").write_text(TOOLS, encoding="utf-8")
-        model = f"id: m, base_url: '{self.rehearsal.base_url}'"
-        return write_agent(self.folder, self.more, model=model)
+        return write_agent(self.folder, self.more, model=f"id: m, base_url: '{self.model.base_url}'")
 
     def chat(self, *lines: str, options: tuple[str, ...] = ()) -> Done:
-        return selfpager("chat", self.file, "--home", self.home, *options, said="".join(f"{line}\n" for line in lines))
+        said = "".join(f"{line}\n" for line in lines)
+        return command_line("chat", self.file, "--home", self.home, *options, said=said)
 
     def run(self, *arguments: str, options: tuple[str, ...] = ()) -> Done:
-        return selfpager("run", self.file, *arguments, "--home", self.home, *options)
+        return command_line("run", self.file, *arguments, "--home", self.home, *options)
 
     def memory(self, name: str = "x") -> Memory:
         return Memory.open(self.home / name, embedder=None)
@@ -72,10 +73,13 @@ class Shop:
 @contextmanager
 def shop_in(folder: Path) -> Generator[Shop]:
     """All that is scripted has to be said in the end."""
-    with Rehearsal() as rehearsal:
-        yield Shop(folder, rehearsal)
-    assert not rehearsal.errors
-    assert rehearsal.unsaid == 0
+    with ScriptedServer() as model:
+        yield Shop(folder, model)
+    sys.modules.pop("shop", None)  # the next folder has a module of that name, too
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    assert not model.errors
+    assert model.unused == 0
 
 
 class Gate:

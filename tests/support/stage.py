@@ -20,9 +20,9 @@ from agents.loop import Approve, Patience
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import Model
-from agents.rehearsal.script import Fault
-from agents.rehearsal.serving import MessagesServer
 from agents.tasks import PLAN_BLOCK, TaskTools
+from agents.testing.faults import Fault
+from agents.testing.messages_server import MessagesServer
 from agents.tools.functions import Tool
 from agents.tools.memory_tools import MemoryTools
 from pager import BlockSpec, Limits, Memory

@@ -1,4 +1,4 @@
-"""The rehearsal as its clients see it: through the real SDK, over real HTTP."""
+"""The scripted server as its clients see it: through the real SDK, over real HTTP."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -14,47 +15,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rehearsal import (
+from agents import Agent
+from agents.models.replies import STOP_REASONS
+from agents.testing import (
     Fault,
-    Rehearsal,
     Reply,
+    ScriptedServer,
     broken_call,
     call,
     disconnect,
     fixture,
     http_error,
-    shared,
     stall,
     stream_error,
     thinking,
     too_long,
     truncate,
 )
-from agents.rehearsal.script import STOP_REASONS
-from agents.rehearsal.serving import MessagesServer, Sending
+from agents.testing.messages_server import MessagesServer, Sending
 from pager import tokens
 
-rehearsal = fixture.rehearsal  # pytest finds it here, wherever the plugin is not installed
+scripted = fixture.scripted  # pytest finds it here, wherever the plugin is not installed
 Json = dict[str, Any]
 LOOK: Json = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
 MARK = {"type": "ephemeral"}
 SHORT_SECONDS = 0.001
 
 
-def client_of(rehearsal: Rehearsal, **options: Any) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=rehearsal.base_url, api_key="none", **{"max_retries": 0, **options})
+def client_of(scripted: ScriptedServer, **options: Any) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=scripted.base_url, api_key="none", **{"max_retries": 0, **options})
 
 
 @pytest.fixture
-def client(rehearsal: Rehearsal) -> Iterator[anthropic.Anthropic]:
-    with client_of(rehearsal) as made:
+def client(scripted: ScriptedServer) -> Iterator[anthropic.Anthropic]:
+    scripted.otherwise("Yes.")
+    with client_of(scripted) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def stage() -> Generator[tuple[Rehearsal, anthropic.Anthropic]]:
+def stage() -> Generator[tuple[ScriptedServer, anthropic.Anthropic]]:
     """One for many examples of a property."""
-    with Rehearsal() as started, client_of(started) as made:
+    with ScriptedServer() as started, client_of(started) as made:
         yield started, made
 
 
@@ -92,26 +94,6 @@ def plain(blocks: Any) -> list[Json]:
 # ---- the wire
 
 
-def test_a_text_arrives_in_pieces_that_make_the_whole(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    text = "A reply of several pieces, with Größe and 日本 and 🎉 in it. " * 3
-    rehearsal.script(text)
-    message, events = streamed(client, hello())
-    pieces = [event.text for event in events if event.type == "text"]
-    assert len(pieces) > 3
-    assert "".join(pieces) == text
-    assert (message["stop_reason"], message["role"], message["model"]) == ("end_turn", "assistant", "m")
-    assert events[0].type == "message_start"
-    assert [event.type for event in events][-2:] == ["message_delta", "message_stop"]
-
-
-def test_calls_get_ids_of_their_own_and_may_be_several(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(Reply("Let me look.", call("look", at="sea"), call("look", at="sky")))
-    message, _ = streamed(client, hello(tools=[LOOK]))
-    assert message["stop_reason"] == "tool_use"
-    assert [block["input"] for block in message["content"][1:]] == [{"at": "sea"}, {"at": "sky"}]
-    assert len({block["id"] for block in message["content"][1:]}) == 2
-
-
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
@@ -128,7 +110,7 @@ BLOCKS = st.lists(
 
 @given(blocks=BLOCKS, stop_reason=st.sampled_from([reason for reason in STOP_REASONS if reason != "max_tokens"]))
 def test_any_reply_is_the_same_streamed_and_not(
-    stage: tuple[Rehearsal, anthropic.Anthropic], blocks: list[Json], stop_reason: str
+    stage: tuple[ScriptedServer, anthropic.Anthropic], blocks: list[Json], stop_reason: str
 ) -> None:
     server, client = stage
     reply = Reply(*blocks, stop_reason=stop_reason)
@@ -142,8 +124,10 @@ def test_any_reply_is_the_same_streamed_and_not(
     assert whole["usage"] == message["usage"]
 
 
-def test_a_call_that_max_tokens_cut_is_not_json_on_the_wire(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(Reply(call("look", at="the se"), stop_reason="max_tokens"))
+def test_a_call_cut_at_max_tokens_is_not_json_on_the_wire(
+    scripted: ScriptedServer, client: anthropic.Anthropic
+) -> None:
+    scripted.script(Reply(call("look", at="the se"), stop_reason="max_tokens"))
     message, events = streamed(client, hello(tools=[LOOK]))
     raw = "".join(event.partial_json for event in events if event.type == "input_json")
     assert raw == '{"at": "the se"'
@@ -151,16 +135,16 @@ def test_a_call_that_max_tokens_cut_is_not_json_on_the_wire(rehearsal: Rehearsal
     assert message["content"][0]["input"] == {"at": "the se"}
 
 
-def test_broken_arguments_arrive_as_they_are(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(broken_call("look", '{"at": "se'))
+def test_broken_arguments_arrive_as_they_are(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
+    scripted.script(broken_call("look", '{"at": "se'))
     message, events = streamed(client, hello(tools=[LOOK]))
     assert "".join(event.partial_json for event in events if event.type == "input_json") == '{"at": "se'
     assert message["stop_reason"] == "tool_use"
     assert "raw_json" not in message["content"][0]
 
 
-def test_max_tokens_cuts_what_is_longer(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script("one two three four five six seven eight nine ten")
+def test_max_tokens_cuts_what_is_longer(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
+    scripted.script("one two three four five six seven eight nine ten")
     message, _ = streamed(client, hello(max_tokens=6))
     assert message["stop_reason"] == "max_tokens"
     assert message["content"][0]["text"] == "one two three four"
@@ -181,9 +165,9 @@ def test_max_tokens_cuts_what_is_longer(rehearsal: Rehearsal, client: anthropic.
     ],
 )
 def test_an_http_error_has_the_shape_of_the_api(
-    rehearsal: Rehearsal, client: anthropic.Anthropic, status: int, kind: type[anthropic.APIStatusError]
+    scripted: ScriptedServer, client: anthropic.Anthropic, status: int, kind: type[anthropic.APIStatusError]
 ) -> None:
-    rehearsal.script(http_error(status, "no"))
+    scripted.script(http_error(status, "no"))
     with pytest.raises(kind) as caught:
         streamed(client, hello())
     assert caught.value.status_code == status
@@ -194,51 +178,38 @@ def test_an_http_error_has_the_shape_of_the_api(
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
-def test_the_sdk_tries_again_and_gets_the_next_line(rehearsal: Rehearsal, status: int) -> None:
-    rehearsal.script(http_error(status, retry_after=SHORT_SECONDS), http_error(500, retry_after=SHORT_SECONDS), "Here.")
-    with client_of(rehearsal, max_retries=2) as client:
+def test_the_sdk_tries_again_and_gets_the_next_line(scripted: ScriptedServer, status: int) -> None:
+    scripted.script(http_error(status, retry_after=SHORT_SECONDS), http_error(500, retry_after=SHORT_SECONDS), "Here.")
+    with client_of(scripted, max_retries=2) as client:
         message, _ = streamed(client, hello())
     assert plain(message["content"]) == [{"type": "text", "text": "Here."}]
-    assert (len(rehearsal.requests), len(rehearsal.replies), rehearsal.unsaid) == (3, 1, 0)
-
-
-def test_retry_after_stands_in_the_header(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(http_error(429, retry_after=7))
-    with pytest.raises(anthropic.RateLimitError) as caught:
-        streamed(client, hello())
-    assert caught.value.response.headers["retry-after"] == "7"
+    assert (len(scripted.requests), len(scripted.replies), scripted.unused) == (3, 1, 0)
 
 
 @pytest.mark.parametrize("after", [0.3, 0.6, 1.0])
 def test_a_lost_connection_is_a_raw_transport_error(
-    rehearsal: Rehearsal, client: anthropic.Anthropic, after: float
+    scripted: ScriptedServer, client: anthropic.Anthropic, after: float
 ) -> None:
-    rehearsal.script(disconnect("These words arrive only in part, and never the end of them. " * 4, after=after))
+    scripted.script(disconnect("These words arrive only in part, and never the end of them. " * 4, after=after))
     seen, error = heard(client)
     assert isinstance(error, httpx2.RemoteProtocolError)
     assert seen.startswith("These words")
-    assert rehearsal.replies[0]["content"][0]["text"].startswith(seen)
-
-
-def test_a_connection_may_be_lost_before_any_answer(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(disconnect(after=0))
-    with pytest.raises(anthropic.APIConnectionError):
-        streamed(client, hello())
+    assert scripted.replies[0]["content"][0]["text"].startswith(seen)
 
 
 @pytest.mark.parametrize("after", [0.3, 1.0])
 def test_a_truncated_stream_ends_quietly_without_a_reason(
-    rehearsal: Rehearsal, client: anthropic.Anthropic, after: float
+    scripted: ScriptedServer, client: anthropic.Anthropic, after: float
 ) -> None:
-    rehearsal.script(truncate(call("look", at="a very long way from here, and further still"), after=after))
+    scripted.script(truncate(call("look", at="a very long way from here, and further still"), after=after))
     message, events = streamed(client, hello(tools=[LOOK]))
     assert message["stop_reason"] is None
     assert "message_stop" not in [event.type for event in events]
 
 
-def test_the_server_goes_on_after_a_client_that_gave_up_waiting(rehearsal: Rehearsal) -> None:
-    rehearsal.script(stall("Some words, and then nothing more for as long as anybody waits. " * 3), "Next.")
-    with client_of(rehearsal, timeout=0.5) as client:
+def test_the_server_goes_on_after_a_client_that_gave_up_waiting(scripted: ScriptedServer) -> None:
+    scripted.script(stall("Some words, and then nothing more for as long as anybody waits. " * 3), "Next.")
+    with client_of(scripted, timeout=0.5) as client:
         seen, error = heard(client)
         message, _ = streamed(client, hello())
     assert isinstance(error, httpx2.ReadTimeout)
@@ -248,7 +219,7 @@ def test_the_server_goes_on_after_a_client_that_gave_up_waiting(rehearsal: Rehea
 
 def test_a_stalled_stream_does_not_hold_up_the_end() -> None:
     """`close` ends it: the client sees the connection go, without any timeout of its own."""
-    own = Rehearsal().start()
+    own = ScriptedServer()
     own.script(stall("words " * 40))
     with client_of(own, timeout=60) as client, client.messages.stream(**hello()) as stream:
         next(stream.text_stream)
@@ -257,8 +228,8 @@ def test_a_stalled_stream_does_not_hold_up_the_end() -> None:
             list(stream)
 
 
-def test_an_error_in_the_middle_of_a_stream_is_told(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(stream_error("half of this comes through " * 4))
+def test_an_error_in_the_middle_of_a_stream_is_told(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
+    scripted.script(stream_error("half of this comes through " * 4))
     seen, error = heard(client)
     assert seen
     assert isinstance(error, anthropic.APIStatusError)
@@ -267,21 +238,22 @@ def test_an_error_in_the_middle_of_a_stream_is_told(rehearsal: Rehearsal, client
 
 @pytest.mark.parametrize("fault", [disconnect(), truncate()])
 def test_without_streaming_a_broken_answer_is_a_lost_connection(
-    rehearsal: Rehearsal, client: anthropic.Anthropic, fault: Fault
+    scripted: ScriptedServer, client: anthropic.Anthropic, fault: Fault
 ) -> None:
-    rehearsal.script(fault)
+    scripted.script(fault)
     with pytest.raises((anthropic.APIConnectionError, httpx2.TransportError)):
         client.messages.create(**hello())
 
 
-def test_too_long_in_the_words_of_the_provider(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script(too_long(tokens=900, limit=800))
+def test_too_long_in_the_words_of_the_provider(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
+    scripted.script(too_long(tokens=900, limit=800))
     with pytest.raises(anthropic.BadRequestError, match="prompt is too long: 900 tokens > 800 maximum"):
         streamed(client, hello())
 
 
 def test_its_own_window_is_kept() -> None:
-    with Rehearsal(limit_tokens=100) as small, client_of(small) as client:
+    with ScriptedServer(limit_tokens=100) as small, client_of(small) as client:
+        small.otherwise("Yes.")
         assert client.models.retrieve("m").max_input_tokens == 100
         with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 100 maximum"):
             streamed(client, hello({"type": "text", "text": "word " * 101}))
@@ -302,13 +274,13 @@ def test_its_own_window_is_kept() -> None:
         ("/v1/other", b"{}", 404, "Not found"),
     ],
 )
-def test_what_is_no_request_is_refused(rehearsal: Rehearsal, path: str, body: bytes, status: int, words: str) -> None:
-    answer = httpx2.post(f"{rehearsal.base_url}{path}", content=body, trust_env=False)
+def test_no_request_is_refused(scripted: ScriptedServer, path: str, body: bytes, status: int, words: str) -> None:
+    answer = httpx2.post(f"{scripted.base_url}{path}", content=body, trust_env=False)
     assert (answer.status_code, answer.json()["type"]) == (status, "error")
     assert words in answer.json()["error"]["message"]
 
 
-def test_a_call_without_its_result_is_refused(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_a_call_without_its_result_is_refused(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     params = hello()
     params["messages"] += [{"role": "assistant", "content": [{**call("look"), "id": "toolu_1"}]}, *params["messages"]]
     with pytest.raises(anthropic.BadRequestError, match="without `tool_result` blocks immediately after: toolu_1"):
@@ -318,7 +290,7 @@ def test_a_call_without_its_result_is_refused(rehearsal: Rehearsal, client: anth
 # ---- what it costs
 
 
-def test_the_count_is_tiktokens_and_the_bill_agrees(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_the_count_is_tiktokens_and_the_bill_agrees(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     params = hello({"type": "text", "text": "How many tokens are these?"}, system="Be brief.")
     counted = client.messages.count_tokens(model="m", messages=params["messages"], system="Be brief.").input_tokens
     assert counted == tokens.total("How many tokens are these?") + tokens.total("Be brief.")
@@ -336,7 +308,7 @@ def billed(client: anthropic.Anthropic, *blocks: Json, **fields: Any) -> tuple[i
     return usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"], usage["input_tokens"]
 
 
-def test_what_one_request_marked_the_next_one_reads(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_what_one_request_marked_the_next_one_reads(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     first, second, rest = (tokens.total(long(name)["text"]) for name in ("one", "two", "three"))
     assert billed(client, long("one", cache_control=MARK), long("two")) == (0, first, second)
     assert billed(client, long("one"), long("two", cache_control=MARK)) == (first, second, 0)
@@ -345,18 +317,18 @@ def test_what_one_request_marked_the_next_one_reads(rehearsal: Rehearsal, client
     assert billed(client, *marked) == (first + second + rest, 0, 0)
 
 
-def test_a_changed_prefix_reads_nothing(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_a_changed_prefix_reads_nothing(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     billed(client, long("one", cache_control=MARK))
     assert billed(client, long("one", cache_control=MARK), system="other")[0] == 0
     assert billed(client, long("one"))[0] == 0  # without a mark nobody looks
 
 
-def test_a_short_prefix_is_not_cached_and_nobody_says_so(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_a_short_prefix_is_not_cached_and_nobody_says_so(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     short = {"type": "text", "text": "a hundred words at most", "cache_control": MARK}
     assert billed(client, short) == billed(client, short) == (0, 0, tokens.total(short["text"]))
 
 
-def test_a_mark_looks_twenty_blocks_back(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
+def test_a_mark_looks_twenty_blocks_back(scripted: ScriptedServer, client: anthropic.Anthropic) -> None:
     billed(client, long("one", cache_control=MARK))
     word = {"type": "text", "text": "word"}
     assert billed(client, long("one"), *[word] * 19, {**word, "cache_control": MARK})[0] == 0
@@ -366,7 +338,8 @@ def test_a_mark_looks_twenty_blocks_back(rehearsal: Rehearsal, client: anthropic
 @pytest.mark.parametrize(("control", "minutes"), [(MARK, 5), ({**MARK, "ttl": "1h"}, 60)])
 def test_the_cache_forgets_after_its_time(control: Json, minutes: int) -> None:
     now = 0.0
-    with Rehearsal(seconds=lambda: now) as server, client_of(server) as client:
+    with ScriptedServer(seconds=lambda: now) as server, client_of(server) as client:
+        server.otherwise("Yes.")
         marked = long("one", cache_control=control)
         assert billed(client, marked)[1] > 0
         now += 60 * minutes - 1
@@ -382,55 +355,49 @@ def test_the_cache_forgets_after_its_time(control: Json, minutes: int) -> None:
 # ---- scripts
 
 
-def test_after_the_script_the_rules_answer_again(rehearsal: Rehearsal, client: anthropic.Anthropic) -> None:
-    rehearsal.script("Scripted.")
-    ask = hello({"type": "text", "text": "Trains to Lisbon are slow"})
-    assert streamed(client, ask)[0]["content"][0]["text"] == "Scripted."
-    assert "Trains" in streamed(client, ask)[0]["content"][0]["text"]
-
-
-def test_a_function_sees_the_request_and_may_leave_it_to_the_rules(
-    rehearsal: Rehearsal, client: anthropic.Anthropic
+def test_functions_get_the_request_and_otherwise_answers_when_no_line_is_left(
+    scripted: ScriptedServer, client: anthropic.Anthropic
 ) -> None:
-    rehearsal.follow(lambda request: f"{len(request['messages'])} message" if request["model"] == "m" else None)
-    assert streamed(client, hello())[0]["content"][0]["text"] == "1 message"
-    assert (
-        streamed(client, {**hello(), "model": "other"})[0]["content"][0]["text"] == "You wrote about Hello. "
-        "I have nothing to add to that."
-    )
-    rehearsal.script(lambda request: call("look", at=request["model"]))
+    scripted.script(lambda request: call("look", at=request["model"]))
+    scripted.otherwise(lambda request: f"{len(request['messages'])} message")
     assert streamed(client, hello(tools=[LOOK]))[0]["content"][0]["input"] == {"at": "m"}
+    for _ in range(2):
+        assert streamed(client, hello())[0]["content"][0]["text"] == "1 message"
 
 
-def test_what_a_function_raises_is_not_tried_again_and_is_kept() -> None:
-    def fails(request: Json) -> str:
-        raise AssertionError("the agent sent something else")
-
-    with Rehearsal() as server, client_of(server, max_retries=3) as client:
-        server.script(fails)
-        with pytest.raises(anthropic.BadRequestError, match="the agent sent something else"):
-            streamed(client, hello())
-        assert len(server.requests) == 1
-        assert [type(error) for error in server.errors] == [AssertionError]
+def fails(_: Json) -> str:
+    raise AssertionError("the agent sent something else")
 
 
-def test_a_line_that_says_nothing_is_refused_at_once(rehearsal: Rehearsal) -> None:
+@pytest.mark.parametrize(
+    ("lines", "text"), [([fails], "the agent sent something else"), ([], "no line is left for request 1")]
+)
+def test_a_mistake_in_the_script_is_told_once_and_fails_the_test(
+    lines: list[Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = fixture.scripted.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
+    server: ScriptedServer = next(running)
+    server.script(*lines)
+    with client_of(server, max_retries=3) as client, pytest.raises(anthropic.BadRequestError, match=text):
+        streamed(client, hello())
+    assert len(server.requests) == 1
+    with pytest.raises(AssertionError, match=text):
+        next(running)
+
+
+def test_what_is_no_line_and_what_is_no_stop_reason_are_refused_at_once(scripted: ScriptedServer) -> None:
     with pytest.raises(TypeError, match="no line of a script"):
-        rehearsal.script(429)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no reply stops for 'tired'"):
+        scripted.script(429)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no stop reason 'tired'"):
         Reply("x", stop_reason="tired")
 
 
-def test_the_fixture_is_the_shared_one(rehearsal: Rehearsal) -> None:
-    assert shared() is rehearsal
-
-
-def test_the_fixture_raises_what_a_function_raised() -> None:
-    running = fixture.rehearsal.__wrapped__()  # type: ignore[attr-defined]
-    server = next(running)
-    server.errors.append(AssertionError("seen by the test"))
-    with pytest.raises(AssertionError, match="seen by the test"):
-        next(running)
+def test_an_agent_in_a_test_needs_no_key_and_no_address(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.script(Reply(text="I keep that.", calls=[call("archive", text="likes hats")]), "Noted.")
+    (tmp_path / "x.yaml").write_text("name: x\narchival: {embedder: none}\n", encoding="utf-8")
+    with Agent.load(tmp_path / "x.yaml", home=tmp_path) as agent:
+        assert agent.turn("I like hats.").text == "Noted."
+        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["likes hats"]
 
 
 class Defective:
@@ -466,23 +433,10 @@ def test_a_defect_behind_the_server_is_told_once_and_logged(caplog: pytest.LogCa
     assert "KeyError" in caplog.text
 
 
-def test_as_a_process_of_its_own() -> None:
-    command = [sys.executable, "-m", "agents.rehearsal", "--limit-tokens", "5000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            address = process.stdout.readline().strip()
-            with anthropic.Anthropic(base_url=address, api_key="none") as client:
-                assert client.models.retrieve("m").max_input_tokens == 5_000
-                assert streamed(client, hello())[0]["stop_reason"] == "end_turn"
-        finally:
-            process.terminate()
-
-
 def test_nothing_here_loads_a_providers_sdk() -> None:
     code = (
-        "import json, sys; import agents.rehearsal.fixture; early = 'http.server' in sys.modules;"
-        "from agents.rehearsal import Rehearsal; Rehearsal().close();"
+        "import json, sys; import agents.testing.fixture; early = 'http.server' in sys.modules;"
+        "from agents.testing import ScriptedServer; ScriptedServer().close();"
         "print(json.dumps([early, *sorted({'anthropic', 'chromadb'} & sys.modules.keys())]))"
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,7 @@
 """The Messages API's wire format, made from finished messages: server-sent events, and errors. Pure.
 
-Any server can put these on a socket. A message is a dict as the API answers it without streaming; a `tool_use` block
-may have a field `raw_json` beside its input: what is streamed instead of it, valid JSON or not.
+A message is a dict as the API answers it without streaming. A `tool_use` block may have a field `raw_json` beside its
+input, which is streamed instead of it, valid JSON or not.
 
     >>> message = {"id": "m", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn", "usage": {}}
     >>> [event["type"] for event in events(message)][:3]
@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-Json = dict[str, Any]
+from agents.models.replies import RAW_JSON
+from pager.types import Json
 
 PIECE_CHARACTERS = 24  # of a text or an input in one event
-RAW_JSON = "raw_json"
 CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -35,7 +34,7 @@ ERROR_TYPES = {
 
 
 class ApiError(Exception):
-    """An answer that is not a message: an HTTP status, and the API's own kind of body."""
+    """An answer that is not a message: an HTTP status with the API's own kind of body."""
 
     def __init__(
         self, status: int, message: str, *, error_type: str = "", headers: Mapping[str, str] | None = None
@@ -47,24 +46,25 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     def body(self, request_id: str | None = None) -> Json:
+        """Return the body of the answer."""
         return {"type": "error", "error": {"type": self.type, "message": self.message}, "request_id": request_id}
 
 
 def whole(message: Json) -> Json:
-    """The message as it is answered without streaming."""
+    """Return the message as it is answered without streaming."""
     content = [{name: value for name, value in block.items() if name != RAW_JSON} for block in message["content"]]
     return {**message, "content": content}
 
 
 def events(message: Json) -> Iterator[Json]:
-    """The message as the events of a stream, in order."""
+    """Yield the message as the events of a stream."""
     usage = message["usage"]
-    opening: Json = {"content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None}
-    yield {"type": "message_start", "message": {**message, **opening, "usage": {**usage, "output_tokens": 1}}}
+    empty: Json = {"content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None}
+    yield {"type": "message_start", "message": {**message, **empty, "usage": {**usage, "output_tokens": 1}}}
     yield {"type": "ping"}
     for index, block in enumerate(message["content"]):
         is_cut = message["stop_reason"] in CUT_STOPS and index == len(message["content"]) - 1
-        start, deltas = _opened(block, is_cut=is_cut)
+        start, deltas = _opening(block, is_cut=is_cut)
         yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -76,36 +76,36 @@ def events(message: Json) -> Iterator[Json]:
 
 
 def encode(event: Json) -> bytes:
-    """One event as it stands on the wire."""
+    """Return one event as it stands on the wire."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode(errors="replace")
 
 
 def error_event(error: ApiError) -> Json:
-    """An error in the middle of a stream, when the status line is long gone."""
+    """Return an error event, for the middle of a stream."""
     return {"type": "error", "error": {"type": error.type, "message": error.message}}
 
 
-def _opened(block: Json, *, is_cut: bool) -> tuple[Json, Iterator[Json]]:
-    """A block as its stream begins, and what is added to it then."""
+def _opening(block: Json, *, is_cut: bool) -> tuple[Json, Iterator[Json]]:
+    """Return a block as its stream begins, and its deltas."""
     kind = block["type"]
     if kind == "text":
         return {**block, "text": ""}, ({"type": "text_delta", "text": piece} for piece in _pieces(block["text"]))
     if kind == "thinking":
-        return {**block, "thinking": "", "signature": ""}, _thought(block)
+        return {**block, "thinking": "", "signature": ""}, _thinking_deltas(block)
     if kind in {"tool_use", "server_tool_use"}:
         start = {name: value for name, value in block.items() if name != RAW_JSON}
-        return {**start, "input": {}}, _input(block, is_cut=is_cut)
+        return {**start, "input": {}}, _input_deltas(block, is_cut=is_cut)
     return dict(block), iter(())  # everything else comes in one piece
 
 
-def _thought(block: Json) -> Iterator[Json]:
+def _thinking_deltas(block: Json) -> Iterator[Json]:
     for piece in _pieces(block["thinking"]):
         yield {"type": "thinking_delta", "thinking": piece}
     yield {"type": "signature_delta", "signature": block["signature"]}
 
 
-def _input(block: Json, *, is_cut: bool) -> Iterator[Json]:
+def _input_deltas(block: Json, *, is_cut: bool) -> Iterator[Json]:
     text = block.get(RAW_JSON)
     if text is None:
         text = json.dumps(block["input"], ensure_ascii=False)

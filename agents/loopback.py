@@ -1,0 +1,133 @@
+"""An HTTP server on 127.0.0.1, in daemon threads of this process: the base of the debug view and of `agents.testing`.
+
+with LoopbackServer(Handler, port=0) as server:     # Handler is a LoopbackHandler
+    print(server.base_url)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+HOST = "127.0.0.1"
+POLL_SECONDS = 0.02  # how soon `close` is noticed
+
+
+class LoopbackServer:
+    """Listens from its construction on, and answers between `start` and `close`. Port 0 lets the system choose one."""
+
+    def __init__(self, handler: Callable[..., LoopbackHandler], *, port: int = 0, name: str = "loopback") -> None:
+        self._listener = _Listener(handler, port)
+        self._thread = threading.Thread(
+            target=self._listener.serve_forever, args=(POLL_SECONDS,), name=name, daemon=True
+        )
+
+    @property
+    def port(self) -> int:
+        """Return the port that it listens on."""
+        return self._listener.server_address[1]
+
+    @property
+    def base_url(self) -> str:
+        """Return its address."""
+        return f"http://{HOST}:{self.port}"
+
+    def start(self) -> Self:
+        """Begin to answer."""
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stop, and end the connections that clients keep open."""
+        if self._thread.is_alive():
+            self._listener.shutdown()
+            self._thread.join()
+        self._listener.server_close()
+        self._listener.hang_up()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class LoopbackHandler(BaseHTTPRequestHandler):
+    """One connection. It logs nothing, and a client may leave at any moment."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "selfpager"
+    sys_version = ""
+    disable_nagle_algorithm = True
+    server: _Listener  # pyright: ignore[reportIncompatibleVariableOverride]  the standard library's own way
+
+    def setup(self) -> None:
+        """Register the connection, so that `close` can end it."""
+        super().setup()
+        self.server.connections.add(self.connection)
+
+    def finish(self) -> None:
+        """Forget the connection."""
+        self.server.connections.discard(self.connection)
+        super().finish()
+
+    def handle(self) -> None:
+        """Answer until the client has left."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def do_GET(self) -> None:
+        """Answer a GET."""
+        self.answer("GET")
+
+    def do_POST(self) -> None:
+        """Answer a POST."""
+        self.answer("POST")
+
+    def answer(self, method: str) -> None:
+        """Answer the request in `path` and `headers`. Subclasses decide how."""
+        raise NotImplementedError
+
+    def send_head(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the status line and the headers."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def send_whole(self, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send an answer of a known length."""
+        self.send_head(status, {**headers, "Content-Type": kind, "Content-Length": str(len(body))})
+        self.wfile.write(body)
+
+    def log_message(self, *_: object, **__: object) -> None:
+        """Log nothing: an address may carry a token, and stderr belongs to the program around."""
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, handler: Callable[..., LoopbackHandler], port: int) -> None:
+        self.connections = set[socket.socket]()
+        super().__init__((HOST, port), handler)
+
+    def server_bind(self) -> None:
+        """Bind without HTTPServer's question to the name service, which can take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.server_address[1]
+
+    def hang_up(self) -> None:
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # the connection was lost
+            super().handle_error(request, client_address)

@@ -1,0 +1,177 @@
+"""What a provider adds to a reply: its ids, its token counts, and what the prompt cache had of the request.
+
+The cache follows the provider's published rules. A mark stores the prefix that ends there. A later request reads the
+longest stored prefix that ends at one of its marks or within the 20 blocks before it. A prefix below
+`CACHE_MINIMUM_TOKENS` is never stored, and one that is not read for five minutes (or an hour) is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from agents.models.model import PromptTooLongError
+from agents.models.replies import RAW_JSON, Reply
+from pager import blocks, tokens
+from pager.tokens import media
+from pager.types import Json
+
+DEFAULT_LIMIT_TOKENS = 200_000
+CACHE_MINIMUM_TOKENS = 1_024
+LOOKBACK_BLOCKS = 20
+TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
+CALL_TOKENS = 8  # around the name and the input of a call
+END_TOKENS = 2  # what a reply costs beyond its content
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnd:
+    """The end of one block of a prompt: a hash of everything up to here, its tokens, and the mark's lifetime."""
+
+    prefix: bytes
+    tokens: int
+    mark: str | None
+
+
+class SimulatedProvider:
+    """One account at a provider: a window, a tokenizer (tiktoken) and a prompt cache."""
+
+    def __init__(
+        self, limit_tokens: int = DEFAULT_LIMIT_TOKENS, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit_tokens = limit_tokens
+        self._seconds = seconds
+        self._cached: dict[bytes, tuple[float, str]] = {}  # prefix -> when it expires, and its lifetime
+
+    def check_window(self, params: Json) -> None:
+        """Raise PromptTooLongError, in the provider's words, if a request does not fit."""
+        size, max_tokens, limit = count_tokens(params), params["max_tokens"], self.limit_tokens
+        if size > limit:
+            raise PromptTooLongError(f"prompt is too long: {size} tokens > {limit} maximum")
+        if size + max_tokens > limit:
+            raise PromptTooLongError(
+                f"input length and `max_tokens` exceed context limit: {size} + {max_tokens} > {limit}, decrease input "
+                "length or `max_tokens` and try again"
+            )
+
+    def finish(self, params: Json, reply: Reply) -> Json:
+        """Return the finished message for a reply, cut at `max_tokens`. Store the request's marked prefixes."""
+        prompt = block_ends(params)
+        content, output_tokens, is_cut = _cut(reply, params["max_tokens"])
+        name = blake2b(prompt[-1].prefix + str(params["max_tokens"]).encode(), digest_size=12).hexdigest()
+        for index, block in enumerate(content):
+            if block["type"] == "tool_use":
+                content[index] = {"id": f"toolu_{name}{index:02}", "caller": {"type": "direct"}, **block}
+        usage = {**self._bill(prompt), "output_tokens": output_tokens, "service_tier": "standard"}
+        return {
+            "id": f"msg_{name}",
+            "type": "message",
+            "role": "assistant",
+            "model": params["model"],
+            "content": content,
+            "stop_reason": "max_tokens" if is_cut else reply.stop_reason,
+            "stop_sequence": None if is_cut else reply.stop_sequence,
+            "stop_details": {"type": "refusal"} if reply.stop_reason == "refusal" and not is_cut else None,
+            "usage": {**usage, **(reply.usage or {})},
+        }
+
+    def _bill(self, prompt: list[BlockEnd]) -> Json:
+        """Return the input's share of a message's usage, and store the prefixes at this request's marks."""
+        now = self._seconds()
+        self._cached = {prefix: entry for prefix, entry in self._cached.items() if entry[0] > now}
+        marks = [index for index, end in enumerate(prompt) if end.mark and end.tokens >= CACHE_MINIMUM_TOKENS]
+        hits = [
+            next(
+                (at for at in range(mark, max(-1, mark - LOOKBACK_BLOCKS), -1) if prompt[at].prefix in self._cached), -1
+            )
+            for mark in marks
+        ]
+        hit = max(hits, default=-1)
+        read = prompt[hit].tokens if hit >= 0 else 0
+        if hit >= 0:
+            self._store(prompt[hit].prefix, self._cached[prompt[hit].prefix][1], now)
+        ends = {"5m": read, "1h": read}
+        for index in marks:
+            lifetime = prompt[index].mark or "5m"
+            ends[lifetime] = max(ends[lifetime], prompt[index].tokens)
+            self._store(prompt[index].prefix, lifetime, now)
+        hour = ends["1h"] - read
+        minutes = max(0, ends["5m"] - ends["1h"])
+        return {
+            "input_tokens": prompt[-1].tokens - read - hour - minutes,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": hour + minutes,
+            "cache_creation": {"ephemeral_5m_input_tokens": minutes, "ephemeral_1h_input_tokens": hour},
+        }
+
+    def _store(self, prefix: bytes, lifetime: str, now: float) -> None:
+        expires, _ = self._cached.get(prefix, (0.0, lifetime))
+        if now + TTL_SECONDS[lifetime] > expires:
+            self._cached[prefix] = (now + TTL_SECONDS[lifetime], lifetime)
+
+
+def count_tokens(params: Json) -> int:
+    """Return the tokens of a request."""
+    return block_ends(params)[-1].tokens
+
+
+def block_ends(params: Json) -> list[BlockEnd]:
+    """Return the end of every block of a request, in the order in which the provider reads them."""
+    result: list[BlockEnd] = []
+    running, total = blake2b(digest_size=16), 0
+    for where, block in _blocks(params):
+        control = block.get("cache_control")
+        plain = {name: value for name, value in block.items() if name != "cache_control"}
+        running.update(f"{where}{blocks.dump(plain)}".encode(errors="replace"))
+        total += _block_tokens(plain)
+        result.append(BlockEnd(running.digest(), total, control.get("ttl", "5m") if control else None))
+    whole = params.get("cache_control")
+    if whole and result and not result[-1].mark:
+        last = result.pop()
+        result.append(BlockEnd(last.prefix, last.tokens, whole.get("ttl", "5m")))
+    return result
+
+
+def _blocks(params: Json) -> Iterator[tuple[str, Json]]:
+    for tool in params.get("tools") or ():
+        yield "tool", tool
+    for block in _as_blocks(params.get("system")):
+        yield "system", block
+    for index, message in enumerate(params["messages"]):
+        for block in _as_blocks(message["content"]):
+            yield f"{index} {message['role']}", block
+
+
+def _as_blocks(content: Any) -> list[Json]:
+    return [blocks.text_block(content)] if isinstance(content, str) else list(content or ())
+
+
+def _block_tokens(block: Json) -> int:
+    total = _text_tokens(blocks.countable(block) if "type" in block else blocks.dump(block))
+    total += sum(media.tokens(each) for each in blocks.media_in(block))
+    return total + (CALL_TOKENS if block.get("type") == "tool_use" else 0)
+
+
+@lru_cache(maxsize=20_000)
+def _text_tokens(text: str) -> int:
+    return tokens.total(text)
+
+
+def _cut(reply: Reply, max_tokens: int) -> tuple[list[Json], int, bool]:
+    """Return as much of a reply as fits, its tokens, and whether something is missing."""
+    room = max_tokens - END_TOKENS
+    content: list[Json] = []
+    used = 0
+    for block in reply.blocks:
+        size = _block_tokens({key: value for key, value in block.items() if key not in {RAW_JSON, "signature"}})
+        if used + size > room:
+            if block["type"] == "text" and (text := tokens.head(block["text"], room - used)):
+                content.append({**block, "text": text})
+            return content, max_tokens, True
+        content.append(dict(block))
+        used += size
+    return content, used + END_TOKENS, False

@@ -1,0 +1,42 @@
+"""Test your own agents without a model, a key or a network. For users' tests, and for this project's.
+
+`Reply` and `call` also serve the functions of `provider: scripted`. The pytest fixture `scripted` (see `fixture`) is a
+`ScriptedServer`: the Messages API on a loopback port, so a test runs the real SDK over real HTTP. The other names are
+faults that it can be told to make. `messages_server` is the HTTP around any answers, `wire` the format.
+
+Importing this loads nothing else until a name is used: pytest imports it at every start, for the fixture.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents.models.replies import Reply, broken_call, call, thinking
+    from agents.testing.faults import Fault, disconnect, http_error, stall, stream_error, too_long, truncate
+    from agents.testing.scripted_server import ScriptedServer
+
+__all__ = [
+    "Fault",
+    "Reply",
+    "ScriptedServer",
+    "broken_call",
+    "call",
+    "disconnect",
+    "http_error",
+    "stall",
+    "stream_error",
+    "thinking",
+    "too_long",
+    "truncate",
+]
+
+_IN_REPLIES = {"Reply", "broken_call", "call", "thinking"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'agents.testing' has no attribute {name!r}")
+    module = "scripted_server" if name == "ScriptedServer" else "faults"
+    return getattr(import_module("agents.models.replies" if name in _IN_REPLIES else f"agents.testing.{module}"), name)

@@ -1,0 +1,195 @@
+"""The HTTP of the Messages API around any `Service`, on a loopback port.
+
+It answers POST /v1/messages (streamed or not), POST /v1/messages/count_tokens, GET /v1/models/{id}, and whatever the
+service takes under POST /control/. A `Break` is how an answer goes wrong on its way.
+
+    with MessagesServer(service) as server:
+        client = Anthropic(base_url=server.base_url, api_key="none")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, Literal, Protocol, TypeVar, cast
+from urllib.parse import unquote, urlsplit
+
+from agents.logs import log
+from agents.loopback import LoopbackHandler, LoopbackServer
+from agents.testing import wire
+from agents.testing.wire import ApiError
+from pager.types import Json
+
+Answer = TypeVar("Answer")
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "transfer-encoding": "chunked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do.
+
+    disconnect closes the connection, truncate ends the stream as if it were complete, stall sends nothing more until
+    the client leaves, error sends an error event in the stream.
+    """
+
+    kind: Literal["disconnect", "truncate", "stall", "error"]
+    after: float = 0.5
+    error: ApiError | None = None
+
+    def sent(self, length: int) -> int:
+        """Return how many of `length` events or bytes are sent. The last two are always missing."""
+        return min(int(self.after * length), max(0, length - 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A finished message on its way to the client."""
+
+    message: Json
+    broken: Break | None = None
+
+
+class Service(Protocol):
+    """Decides the answers. It is called by one thread at a time, and each method may raise `ApiError`."""
+
+    def create(self, params: Json) -> Sending:
+        """Answer POST /v1/messages."""
+        ...
+
+    def count_tokens(self, params: Json) -> int:
+        """Answer POST /v1/messages/count_tokens."""
+        ...
+
+    def model(self, model_id: str) -> Json:
+        """Answer GET /v1/models/{id}."""
+        ...
+
+    def control(self, command: str, body: Json) -> Json:
+        """Answer a test's POST /control/{command}."""
+        ...
+
+
+def model_record(model_id: str, *, max_input_tokens: int, max_tokens: int = 32_000) -> Json:
+    """Return a model's record, as GET /v1/models/{id} answers it."""
+    return {
+        "type": "model", "id": model_id, "display_name": model_id, "created_at": "1970-01-01T00:00:00Z",
+        "lifecycle": "active", "max_input_tokens": max_input_tokens, "max_tokens": max_tokens,
+    }  # fmt: skip
+
+
+class MessagesServer(LoopbackServer):
+    """A `Service` behind HTTP."""
+
+    def __init__(self, service: Service, *, port: int = 0) -> None:
+        self.service = service
+        self.service_lock = threading.Lock()
+        self.request_ids = (f"req_{number:012}" for number in count(1))
+        super().__init__(partial(_Handler, self), port=port, name="messages server")
+
+
+class _Handler(LoopbackHandler):
+    def __init__(self, api: MessagesServer, *arguments: Any) -> None:
+        self._api = api
+        super().__init__(*arguments)
+
+    def answer(self, method: str) -> None:
+        self._request_id = next(self._api.request_ids)
+        path = unquote(urlsplit(self.path).path)
+        try:
+            if method == "GET":
+                self._get(path)
+            else:
+                self._post(path)
+        except ApiError as error:
+            self._send_json(error.body(self._request_id), error.status, error.headers)
+
+    def _get(self, path: str) -> None:
+        model_id = path.removeprefix("/v1/models/")
+        if not model_id or model_id == path:
+            raise ApiError(404, f"Not found: GET {path}")
+        self._send_json(self._ask(self._api.service.model, model_id))
+
+    def _post(self, path: str) -> None:
+        body = self._read_body()
+        service = self._api.service
+        if path == "/v1/messages":
+            self._send_message(self._ask(service.create, body), streams=bool(body.get("stream")))
+        elif path == "/v1/messages/count_tokens":
+            self._send_json({"input_tokens": self._ask(service.count_tokens, body)})
+        elif path.startswith("/control/"):
+            self._send_json(self._ask(service.control, path.removeprefix("/control/"), body))
+        else:
+            raise ApiError(404, f"Not found: POST {path}")
+
+    def _ask(self, method: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Return the service's answer. Any exception but its ApiError is a defect: logged, and not to be retried."""
+        try:
+            with self._api.service_lock:
+                return method(*arguments)
+        except ApiError:
+            raise
+        except Exception as error:
+            log.exception("the service behind %s failed", self.path)
+            text = f"this server failed: {type(error).__name__}: {error}"
+            raise ApiError(500, text, headers={"x-should-retry": "false"}) from error
+
+    def _read_body(self) -> Json:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            body = json.loads(raw)
+        except ValueError as error:
+            raise ApiError(400, f"The request body is not valid JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise ApiError(400, "Input should be a valid dictionary")
+        return cast(Json, body)
+
+    def _send_json(self, body: Json, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        all_headers = {"request-id": self._request_id, **(headers or {})}
+        self.send_whole(status, "application/json", json.dumps(body).encode(), all_headers)
+
+    def _send_message(self, sending: Sending, *, streams: bool) -> None:
+        broken = sending.broken
+        if broken and broken.error and not streams:
+            raise broken.error
+        if broken and broken.after <= 0 and broken.kind in {"disconnect", "stall"}:
+            self._end_early(broken)
+        elif streams:
+            self._send_events(sending.message, broken)
+        elif broken:
+            raw = json.dumps(wire.whole(sending.message)).encode()
+            self.send_head(200, {"content-type": "application/json", "content-length": str(len(raw))})
+            self.wfile.write(raw[: broken.sent(len(raw))])
+            self._end_early(broken)
+        else:
+            self._send_json(wire.whole(sending.message))
+
+    def _send_events(self, message: Json, broken: Break | None) -> None:
+        self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
+        events = list(wire.events(message))
+        for event in events[: broken.sent(len(events))] if broken else events:
+            self._send_chunk(wire.encode(event))
+        if broken and broken.error:
+            self._send_chunk(wire.encode(wire.error_event(broken.error)))
+        if broken and broken.kind in {"disconnect", "stall"}:
+            self._end_early(broken)
+        else:
+            self._send_chunk(b"")
+
+    def _send_chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def _end_early(self, broken: Break) -> None:
+        """Leave the answer incomplete. The connection is closed now, or when a stalled client has left."""
+        if broken.kind == "stall":
+            with contextlib.suppress(OSError):
+                self.connection.recv(1)
+        self.close_connection = True

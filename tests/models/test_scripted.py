@@ -1,0 +1,204 @@
+"""`provider: scripted`: which entry answers, what it quotes, what is wrong in a script, as an agent shows it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents import Agent, Turn
+from agents.config.agent_config import ConfigError
+from agents.models.model import ModelError, PromptTooLongError
+from agents.models.scripted import Entries, Entry, OpenTurn, ScriptedModel
+from agents.testing import Reply, call
+from pager.types import Json
+from tests.support.cli import command_line
+
+TOOLS = '''
+def look(at: str) -> str:
+    """Look at something."""
+    return f"{at} is <blue>"
+'''
+
+
+class Place:
+    """A folder with an agent, its script and a tool."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "skies_of_script.py").write_text(TOOLS, encoding="utf-8")
+        self.file = folder / "x.yaml"
+        self.file.write_text(
+            "name: x\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
+            "tools: [{use: 'skies_of_script:look'}]\n",
+            encoding="utf-8",
+        )
+
+    def agent(self, script: str) -> Agent:
+        (self.folder / "replies.yaml").write_text(script, encoding="utf-8")
+        return Agent.load(self.file, home=self.folder / "home", environ={})
+
+    def answers(self, script: str, *texts: str) -> list[str]:
+        with self.agent(script) as agent:
+            return [agent.turn(text).text for text in texts]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.delitem(sys.modules, "skies_of_script", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "answers"),
+    [
+        ("- say: one\n- say: two\n- say: three\n", ["one", "two", "three"]),
+        ("- {when: b, say: for b}\n- say: in order\n- say: then\n", ["in order", "for b", "then"]),
+        ("- {when: '^[ab]$', say: once}\n- {otherwise: true, say: 'you said {{said}}'}\n",
+         ["once", "you said b", "you said a"]),
+        ("- {when: c, say: no}\n- {when: a, otherwise: true, say: always a}\n- {otherwise: true, say: else}\n",
+         ["always a", "else", "always a"]),
+    ],
+)  # fmt: skip
+def test_the_first_unused_entry_that_fits_answers(place: Place, script: str, answers: list[str]) -> None:
+    assert place.answers(script, "a", "b", "a") == answers
+
+
+def test_an_entry_that_quotes_a_result_waits_for_it(place: Place) -> None:
+    script = """\
+- say: "2 of 2: {{result.2}}; all: {{ result }}"
+- when: Look
+  say: Let me see.
+  call: {look: {at: "{{said}}"}, search_archive: {query: hats, limit: 3}}
+- say: Hello.
+- otherwise: true
+  call: [{look: {at: sea}}, {look: {at: sky}}]
+- otherwise: true
+  say: "{{result.1}}, {{result.2}}"
+"""
+    texts = ["Hello", "Look", "And?", "And?"]
+    with place.agent(script) as agent:
+        answers = [agent.turn(text).text for text in texts]
+    assert answers[0] == "Hello."
+    second = re.fullmatch(r"2 of 2: (.*); all: Look is <blue>\n(.*)", answers[1])
+    assert second
+    assert second[1] == second[2]
+    assert answers[2:] == ["sea is <blue>, sky is <blue>"] * 2
+
+
+def test_a_killed_turn_goes_on_where_it_was(place: Place) -> None:
+    script = "- call: {look: {at: one}}\n- call: {look: {at: two}}\n- say: done\n"
+    with place.agent(script) as agent:
+        for event in agent.stream("go"):
+            if type(event).__name__ == "ToolFinished":
+                break
+    with place.agent(script) as agent:
+        assert agent.resume().text == "done"
+        blocks = [block for number in range(1, 5) for block in agent.memory.history.blocks_of(f"s{number}")]
+    assert [block["input"]["at"] for block in blocks if block["type"] == "tool_use"] == ["one", "two"]
+
+
+def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
+    with (
+        place.agent("- call: {look: {at: sea}}\n- {when: never, say: x}\n") as agent,
+        pytest.raises(ModelError) as error,
+    ):
+        agent.turn("hello")
+    text = str(error.value)
+    assert "replies.yaml:2:3: the script has no reply for step 3 of the turn 'hello': 1 of 2 entries used" in text
+    assert "'otherwise: true'" in text
+    assert "replies.yaml:2:3: unused, because it waits for a message with 'never'." in text
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("say: x\n", "1:1: a script is a list of entries"),
+        ("- hello\n", "1:3: an entry of a script is a mapping"),
+        ("- {wen: a, say: x}\n", "1:9: unknown key 'wen' in an entry of a script. Did you mean 'when'?"),
+        ("- {when: (, say: x}\n", "1:10: when: '(' is not a regular expression: missing )"),
+        ("- {when: 5, say: x}\n", "1:10: when is a regular expression, not 5."),
+        ("- when: a\n", "1:3: this entry has no reply."),
+        ("- {say: 5}\n", "1:9: say is a text, not 5."),
+        ("- {say: x, otherwise: yes}\n", "1:23: otherwise can only be true."),
+        ("- {call: look}\n", "1:10: call names tools and their arguments"),
+        ("- {call: {look: 5}}\n", "1:10: the arguments of 'look' are a mapping, not 5."),
+        ("- {say: '{{answer}}'}\n", "1:9: {{answer}} is not known. There are {{said}}, {{result}} and {{result.2}}."),
+        ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry answers with a call"),
+        ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'. Did you mean 'look'?"),
+        ("- say: x: y\n", "1:9: ':' is not expected here."),
+    ],
+)
+def test_a_mistake_has_its_place_and_a_way_out(place: Place, script: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        place.agent(script)
+    assert "replies.yaml:" in str(error.value)
+    assert problem in str(error.value)
+    valid = command_line("validate", place.file)
+    assert (valid.code, problem in valid.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ("provider: scripted, script: replis.yaml", "x.yaml:2:37: there is no file"),
+        ("provider: scripted, script: 'nowhere:f'", "x.yaml:2:37: the script 'nowhere:f' cannot be imported"),
+        ("provider: scripted", "model needs a script for 'provider: scripted'; write 'script: replies.yaml'."),
+        ("provider: rehearsal", "or 'scripted', not the text 'rehearsal'"),
+    ],
+)
+def test_the_agents_file_has_to_name_its_script(place: Place, model: str, problem: str) -> None:
+    (place.folder / "replies.yaml").write_text("- say: x\n", encoding="utf-8")
+    place.file.write_text(f"name: x\nmodel: {{{model}}}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        Agent.load(place.file, home=place.folder, environ={})
+
+
+def test_a_function_gets_the_request(tmp_path: Path) -> None:
+    (tmp_path / "answers_of_x.py").write_text(
+        "from agents.testing import Reply, call\n\n"
+        "def answer(request):\n"
+        "    last = request['messages'][-1]['content'][-1]\n"
+        "    if last['type'] == 'tool_result':\n"
+        "        return 5 if 'fail' in str(request) else 'Noted.'\n"
+        "    return Reply(text='I keep that.', calls=[call('archive', text=last['text'])])\n",
+        encoding="utf-8",
+    )
+    model = "{provider: scripted, script: 'answers_of_x:answer'}"
+    (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {model}\narchival: {{embedder: none}}\n", encoding="utf-8")
+    with Agent.load(tmp_path / "x.yaml", home=tmp_path) as agent:
+        turn: Turn = agent.turn("I like hats.")
+        assert turn.text == "Noted."
+        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["I like hats."]
+        with pytest.raises(ModelError, match="the script answers_of_x:answer failed: TypeError: 5 is not a reply"):
+            agent.turn("Now fail.")
+
+
+def test_what_the_memory_put_beside_a_message_was_not_said() -> None:
+    def texts(*lines: str) -> list[Json]:
+        return [{"type": "text", "text": line} for line in lines]
+
+    result: Json = {"type": "tool_result", "tool_use_id": "1"}
+    messages = [
+        {"role": "user", "content": texts("<recalled>\nf1 hats\n</recalled>", "What of &lt;core>?")},
+        {"role": "assistant", "content": [{**call("look"), "id": "1"}]},
+        {"role": "user", "content": [{**result, "content": texts("blue", "<notice>The window is full.</notice>")}]},
+    ]
+    assert OpenTurn.of({"messages": messages}) == OpenTurn("What of <core>?", (("blue",),))
+
+
+def test_a_request_that_does_not_fit_is_refused_and_uses_no_entry() -> None:
+    model = ScriptedModel("m", Entries("r.yaml", [Entry("r.yaml:1", say="yes")]))
+    params: Json = {"max_tokens": 100, "messages": [{"role": "user", "content": "word " * 210_000}]}
+    with pytest.raises(PromptTooLongError, match="prompt is too long"):
+        list(model.stream(params))
+    assert [str(event) for event in model.stream({**params, "messages": [{"role": "user", "content": "word"}]})]
+
+
+def test_a_reply_is_text_then_calls() -> None:
+    reply = Reply(text="one", calls=[call("look", at="sea")])
+    assert [block["type"] for block in reply.blocks] == ["text", "tool_use"]
+    assert (reply.stop_reason, Reply("one").stop_reason) == ("tool_use", "end_turn")
