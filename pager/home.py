@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,9 +26,9 @@ from pager.limits import Limits
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
+from pager.upkeep import export as exports
 from pager.upkeep import inbox
-from pager.upkeep.checksum import unseal
-from pager.upkeep.lock import held_by
+from pager.upkeep.lock import current_owner
 
 MESSAGE = "message"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -69,6 +70,7 @@ class Home:
         return sorted(name for name in names if _NAME.fullmatch(name))
 
     def exists(self, name: str) -> bool:
+        """Return True if there is an agent of this name."""
         return self.files(name).database.is_file()
 
     def files(self, name: str) -> AgentFiles:
@@ -111,7 +113,7 @@ class Home:
         if not file.is_file():
             raise RejectedError(f"there is no file {file}.")
         if files.directory.exists():
-            raise RejectedError(f"there is an agent in {files.directory} already; give another name with --as.")
+            raise RejectedError(f"there is an agent in {files.directory} already; choose another name with --as.")
         if not file.stat().st_size:
             raise RejectedError(f"{file} is empty, so it is damaged: there is nothing to import.")
         aside = AgentFiles(self.path / f".{name}.import")
@@ -119,7 +121,7 @@ class Home:
         try:
             aside.make_directory()
             shutil.copyfile(file, aside.database)
-            unseal(aside.database)
+            exports.remove_checksum(aside.database)
             with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
                 if problems := memory.check():
                     raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
@@ -131,11 +133,27 @@ class Home:
         finally:
             shutil.rmtree(aside.directory, ignore_errors=True)
 
+    @staticmethod
+    def is_export(file: Path) -> bool:
+        """Return True for a file that `import_file` takes, also for a damaged one."""
+        return exports.is_export(file)
+
+    @contextmanager
+    def whole_or_none(self, name: str) -> Generator[None]:
+        """Delete the agent again if the block fails and there was no agent of this name before."""
+        files, existed = self.files(name), self.files(name).directory.exists()
+        try:
+            yield
+        except BaseException:
+            if not existed:
+                shutil.rmtree(files.directory, ignore_errors=True)
+            raise
+
     # commands for an agent that another process may be running
 
     def owner(self, name: str) -> dict[str, Any] | None:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
-        return held_by(self.existing(name).lock)
+        return current_owner(self.existing(name).lock)
 
     def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
         """Send a command: a message waits for the process that will answer it, an edit is applied at once if none runs.
@@ -144,8 +162,9 @@ class Home:
         """
         files = self.existing(name)
         command = inbox.send_command(files.directory, kind, arguments, self._clock)
-        if kind != MESSAGE:
-            self.apply_pending(name)
+        if kind == MESSAGE:
+            return CommandOutcome(command, "pending")
+        self.apply_pending(name)
         return self.outcomes(name, [command])[0]
 
     def pending(self, name: str) -> list[dict[str, Any]]:
@@ -155,7 +174,7 @@ class Home:
     def apply_pending(self, name: str) -> bool:
         """Apply pending edits, but no messages, unless a process has the agent open. Return whether that was so."""
         files = self.existing(name)
-        if held_by(files.lock):
+        if current_owner(files.lock):
             return False
         # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
         with self.read(name) as reader:

@@ -55,6 +55,7 @@ from pager.types import (
     read_step_id,
 )
 from pager.upkeep import check, inbox, purge
+from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
@@ -464,7 +465,7 @@ class Memory:
         return self._process_inbox(messages=messages)
 
     def _process_inbox(self, *, messages: bool = True) -> int:
-        return self._inbox.take(self._carry_out, may_speak=messages and self._prompt.state.accepts_message)
+        return self._inbox.process(self._carry_out, messages=messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":
@@ -524,8 +525,7 @@ class Memory:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent."""
-        path = path_of(file, "the file to export to")
-        self._store.maintenance.copy_to(path, inbox.packed(self._files.directory))
+        export(self._store, self._files, path_of(file, "the file to export to"))
 
     @locked
     def save_value(self, key: str, value: str | None) -> None:
@@ -626,13 +626,13 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
         ) from None
     lock = AgentLock(files.lock)
     try:
-        if (lock.was_held or files.index.exists()) and not files.database.exists():
+        if (lock.had_owner or files.index.exists()) and not files.database.exists():
             raise StorageError(
                 f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
                 "directory, or remove it to begin anew."
             )
         store = Store(files.database, clock)
-        lock.say(clock)
+        lock.write_owner(clock)
         return lock, store
     except BaseException:
         lock.release()

@@ -30,7 +30,7 @@ from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers
 from pager.tokens.counter import Counter, Window
 from pager.types import Block, Call, Fact, Hit, Movement, PageText, read_step_id
-from pager.upkeep import inbox
+from pager.upkeep.export import export
 
 
 class MemoryReader:
@@ -146,9 +146,7 @@ class MemoryReader:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        path = path_of(file, "the file to export to")
-        commands = inbox.packed(self._files.directory)  # first: what is taken meanwhile is in both, and acts once
-        self._store.maintenance.copy_to(path, commands)
+        export(self._store, self._files, path_of(file, "the file to export to"))
 
     @locked  # closed while another thread reads, SQLite's connection would end the process
     def close(self) -> None:

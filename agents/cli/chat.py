@@ -1,4 +1,4 @@
-"""`selfpager chat AGENT.yaml`: a conversation, streamed, that goes on after a restart."""
+"""`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ import click
 from agents.agent import Agent
 from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
-from agents.cli.terminal import Printer, stopped_gently
+from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.events import Event
-from agents.importing import importer as history
 from pager.errors import PagerError
 
 END = frozenset({"/quit", "/exit"})
 
 
-@click.command("chat", short_help="A conversation that remembers, also over restarts.")
+@click.command("chat")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option("--history", "history_file", type=click.Path(path_type=Path), help="A conversation to remember, as JSON.")
+@click.option(
+    "--history", "history_file", type=click.Path(path_type=Path), help="A file with earlier conversations to remember."
+)
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
-@click.option("--quiet", is_flag=True, help="Only the answers, not what moves in the memory.")
+@click.option("--quiet", is_flag=True, help="Print only the answers.")
 @common
 @click.pass_obj
 def chat_command(
@@ -36,28 +37,23 @@ def chat_command(
     json_lines: bool,
     quiet: bool,
 ) -> int:
-    """Talk to the agent in AGENT.yaml. It remembers what was said, also over restarts.
+    """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
-    Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message.
-    Ctrl-C once stops the turn at its next step, twice at once; your next message goes on from there.
+    Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message. The
+    first Ctrl-C stops the turn at its next step, the second at once; your next message continues from there.
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
-        for remark in agent.remarks:
-            printer.note(remark)
-        if history_file:
-            printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
-            agent.background.wake()
-        printer.embedding(agent.background)
+        begin(agent, printer, history_file)
         code = DONE
         if agent.memory.turn_is_open:
-            printer.note("going on with the turn that was open")
+            printer.note("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
         return _talk(agent, printer, code, debug=shared.debug)
 
 
 def _talk(agent: Agent, printer: Printer, code: int, *, debug: bool) -> int:
-    """How the last turn ended is how the conversation did."""
+    """Read and answer messages until the input ends. Return the exit code of the last turn."""
     while (line := _read()) is not None:
         if line.strip() in END:
             break
@@ -68,7 +64,7 @@ def _talk(agent: Agent, printer: Printer, code: int, *, debug: bool) -> int:
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
-    """One turn. However it ends, it is on disk: the next message, or the next start, goes on from there."""
+    """Print one turn. However it ends, it is saved: the next message, or the next start, continues from there."""
     try:
         with closing(events), stopped_gently(agent):
             stopped = printer.show(events)
@@ -79,7 +75,7 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         printer.error(str(error))
         return FAILED
     except (click.Abort, KeyboardInterrupt):
-        printer.error("interrupted; the turn is on disk and goes on with your next message")
+        printer.error("interrupted; the turn is saved and continues with your next message")
         return INTERRUPTED
     if stopped.reason != "answered" and not printer.json_lines:
         printer.error(f"stopped ({stopped.reason}): {stopped.text}")
@@ -88,8 +84,8 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
 
 def _read() -> str | None:
     if sys.stdin.isatty():
-        with suppress(ImportError):  # it is not on every system
-            import_module("readline")  # what is typed can be edited then, and be longer than a terminal's line
+        with suppress(ImportError):  # not on every system; with it the line can be edited, and be of any length
+            import_module("readline")
         try:
             return click.prompt("you", prompt_suffix="> ", default="", show_default=False)
         except (click.Abort, EOFError):

@@ -1,4 +1,4 @@
-"""What every command shares: exit codes, `--home`, `--as` and `--debug`."""
+"""Shared by all commands: exit codes, and the options `--home`, `--as` and `--debug`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class Shared:
-    """What was said before or behind the command's name."""
+    """The values of the common options, given before or after the command's name."""
 
     home_path: Path | None = None
     as_name: str | None = None
@@ -30,22 +30,23 @@ class Shared:
 
     @property
     def home(self) -> Home:
+        """Return the home that `--home` names, or the default one."""
         return Home.locate(self.home_path)
 
     def existing(self, name: str) -> tuple[str, Path]:
-        """Return the name of the agent, for which `--as` goes before NAME, and its directory."""
-        meant = self.as_name or name
-        return meant, self.home.existing(meant).directory
+        """Return the name of an agent that exists, where `--as` overrides NAME, and its directory."""
+        name = self.as_name or name
+        return name, self.home.existing(name).directory
 
 
 def common(function: Function) -> Function:
-    """The options that stand on every command, and on `selfpager` itself."""
+    """Add the options that every command has, and `selfpager` itself."""
     home = click.option(
         "--home",
         type=click.Path(path_type=Path),
         expose_value=False,
         callback=_set_home,
-        help="Where agents live. Default: $SELFPAGER_HOME, or your data directory.",
+        help="The directory of all agents. Default: $SELFPAGER_HOME, or your data directory.",
     )
     instance = click.option(
         "--as",
@@ -60,7 +61,7 @@ def common(function: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=_set_debug,
-        help="Show where an error came from, and the log.",
+        help="Show the traceback of an error, and the log.",
     )
     return home(instance(debug(function)))
 
@@ -82,7 +83,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 class _OnStderr(logging.Handler):
-    """The log in the terminal."""
+    """Prints the log in the terminal."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(self.format(record), err=True)

@@ -1,4 +1,4 @@
-"""What the Tab key offers behind a command: names of agents that are there, YAML files that may describe one."""
+"""What the Tab key offers after a command: the names of agents, and YAML files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pager.home import Home
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-ENDINGS = (".yaml", ".yml")
+SUFFIXES = (".yaml", ".yml")
 
 
 class AgentName(click.types.StringParamType):
-    """An agent in the home; whether it exists is found out by the command."""
+    """The name of an agent. The command finds out if it exists."""
 
     name = "name"
 
@@ -37,7 +37,7 @@ class AgentName(click.types.StringParamType):
 
 
 class AgentFile(click.Path):
-    """A YAML file: here, or one folder further down. Where there is none, what the shell itself would offer."""
+    """A YAML file, here or one folder further down. Without any the shell offers what it would by itself."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -50,14 +50,14 @@ class AgentFile(click.Path):
 
 
 def _files(incomplete: str) -> Iterator[str]:
-    written, slash, beginning = incomplete.rpartition("/")
-    for path in _inside(Path(f"{written}{slash}" or ".")):
+    folder, slash, beginning = incomplete.rpartition("/")
+    for path in _inside(Path(f"{folder}{slash}" or ".")):
         if not path.name.startswith(beginning) or (path.name.startswith(".") and not beginning):
             continue
         if path.is_dir():
-            yield from (f"{written}{slash}{path.name}/{file.name}" for file in _inside(path) if _is_yaml(file))
+            yield from (f"{folder}{slash}{path.name}/{file.name}" for file in _inside(path) if _is_yaml(file))
         elif _is_yaml(path):
-            yield f"{written}{slash}{path.name}"
+            yield f"{folder}{slash}{path.name}"
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -68,4 +68,4 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_yaml(path: Path) -> bool:
-    return path.suffix in ENDINGS and path.is_file()
+    return path.suffix in SUFFIXES and path.is_file()

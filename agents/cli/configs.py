@@ -1,4 +1,4 @@
-"""`validate`, `render`, `schema`: an agent's YAML, checked and resolved, without running it."""
+"""`validate`, `render`, `schema`: check and resolve the YAML file of an agent without running the agent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agents.cli.completion import AgentFile
 from agents.cli.terminal import as_json
 
 
-@click.command("validate", short_help="Check an agent's YAML, with places.")
+@click.command("validate")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
 @common
 def validate_command(file: Path, as_line: bool) -> int:
-    """Check AGENT.yaml and everything that it names, tools included. Errors have file, line and column."""
+    """Check AGENT.yaml and everything that it names, including tools. Errors give file, line and column."""
     from agents.assembly import own_tools, try_out
     from agents.config.agent_config import load
     from agents.config.errors import ConfigError
@@ -30,37 +30,37 @@ def validate_command(file: Path, as_line: bool) -> int:
     try:
         try_out(config, SystemClock(), task=True)
     except ConfigError as error:
-        remarks.append(f"good for chat, but not for `run`, which adds a plan and a tool: {error}")
-    told = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
+        remarks.append(f"valid for `chat`, but not for `run`, which adds a plan and a tool: {error}")
+    summary = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
         f", own tools {', '.join(tools)}" if tools else ""
     )
     result = {"valid": True, "name": config.name, "tools": tools, "remarks": remarks}
-    click.echo(as_json(result) if as_line else told)
+    click.echo(as_json(result) if as_line else summary)
     for remark in () if as_line else remarks:
         click.echo(remark, err=True)
     return DONE
 
 
-@click.command("render", short_help="Show an agent's configuration as resolved.")
+@click.command("render")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.option("--json", "as_line", is_flag=True, help="Print it as JSON.")
 @common
 def render_command(file: Path, as_line: bool) -> int:
-    """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are hidden."""
+    """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are masked."""
     from agents.assembly import own_tools
     from agents.config.agent_config import load
     from agents.config.render import render, render_json
 
     config = load(file, os.environ)
-    own_tools(config)  # what cannot be imported is an error here too
+    own_tools(config)  # raises if one cannot be imported
     click.echo(render_json(config) if as_line else render(config), nl=False)
     return DONE
 
 
-@click.command("schema", short_help="Print the JSON schema of the YAML, for editors.")
+@click.command("schema")
 @common
 def schema_command() -> int:
-    """Print the JSON schema of an agent's YAML. Editors read it for completion and checks."""
+    """Print the JSON schema of an agent's YAML. Editors use it to complete and check the file."""
     from agents.config.schema import rendered
 
     click.echo(rendered(), nl=False)

@@ -1,7 +1,7 @@
-"""`selfpager`: the group of commands, what they share, and the one place that turns errors into exit codes.
+"""`selfpager`: the group of commands, and the one place that turns errors into exit codes.
 
 Exit 0 done, 1 failed, 2 usage or configuration, 3 stopped at a limit, 130 interrupted; after the last two the work
-resumes. Errors go to stderr in a sentence; `--debug` shows where they came from.
+resumes. An error is a sentence on stderr; `--debug` shows its traceback.
 """
 
 from __future__ import annotations
@@ -20,27 +20,25 @@ from agents.logs import log
 from pager.errors import PagerError
 
 COMMANDS = {  # command -> (module, what it does)
-    "demo": ("agents.cli.demo", "The whole story offline: no key, no network, real machinery."),
-    "chat": ("agents.cli.chat", "A conversation that remembers, also over restarts."),
-    "run": ("agents.cli.run", "A long task with progress; --resume after any end."),
-    "tell": ("agents.cli.tell", "A message to a running agent, taken at its next step."),
-    "show": ("agents.cli.show", "The tiers of an agent in the terminal."),
-    "view": ("agents.cli.view", "The debug view in a browser."),
-    "trace": ("agents.cli.trace", "Where a text has been: written, moved, evicted, searched."),
-    "check": ("agents.cli.upkeep", "Look over laws and files, both stores; --fix mends."),
-    "validate": ("agents.cli.configs", "Check an agent's YAML, with places."),
-    "render": ("agents.cli.configs", "Show an agent's configuration as resolved."),
+    "demo": ("agents.cli.demo", "Watch everything at work, offline and without a key."),
+    "chat": ("agents.cli.chat", "Talk to an agent that remembers, across restarts."),
+    "run": ("agents.cli.run", "Work on a long task; --resume continues after any stop."),
+    "tell": ("agents.cli.tell", "Send a message to a running agent."),
+    "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
+    "view": ("agents.cli.view", "Show it in a browser, live."),
+    "trace": ("agents.cli.trace", "Follow a text: written, moved, evicted, searched for."),
+    "check": ("agents.cli.upkeep", "Check an agent's files; --fix repairs them."),
+    "validate": ("agents.cli.configs", "Check the YAML file of an agent."),
+    "render": ("agents.cli.configs", "Show the YAML of an agent with everything resolved."),
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
-    "export": ("agents.cli.upkeep", "Copy an agent, also a running one, into a file."),
-    "import": ("agents.cli.upkeep", "Bring back an exported agent, or take conversations and notes."),
+    "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
+    "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
     "mcp": ("agents.cli.mcp", "Serve an agent's memory to any MCP client."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
-
-
-HALVES = "surrogateescape"  # bytes that are no UTF-8 come in as halves of characters, which the memory replaces
+LONE_SURROGATES = "surrogateescape"  # what bytes that are no UTF-8 become; the memory replaces them
 COMPLETION = """\b
-The Tab key completes commands, agents and files, with this line in your shell's configuration:
+The Tab key completes commands, agents and files. Add this line to your shell's configuration:
   bash  eval "$(_SELFPAGER_COMPLETE=bash_source selfpager)"
   zsh   eval "$(_SELFPAGER_COMPLETE=zsh_source selfpager)"
   fish  _SELFPAGER_COMPLETE=fish_source selfpager | source
@@ -48,7 +46,7 @@ The Tab key completes commands, agents and files, with this line in your shell's
 
 
 class LazyGroup(click.Group):
-    """Commands whose modules are imported when they run: `--help` stays quick."""
+    """Imports the module of a command when it runs, so that `--help` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -56,12 +54,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
-        return getattr(module, f"{cmd_name}_command")
+        module, about = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), f"{cmd_name}_command")
+        command.short_help = about
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         try:
@@ -85,24 +85,28 @@ def cli() -> None:
 
     \b
     Start here:
-      selfpager demo                          the whole story offline, in half a minute
-      selfpager chat configs/assistant.yaml   talk to one that remembers
-      selfpager show assistant                what it remembers
-      selfpager view                          the same in a browser, live
-      selfpager trace assistant "my seat"     why it does or does not know that
+      selfpager demo                          watch everything at work, offline
+      selfpager chat configs/assistant.yaml   talk to an agent that remembers
+      selfpager show assistant                see what it remembers
+      selfpager view                          see it in a browser, live
+      selfpager trace assistant "my seat"     learn why it does or does not know something
     """
 
 
 def main() -> None:
     """The console script."""
-    for stream, errors in ((sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace"), (sys.stdin, HALVES)):
+    for stream, errors in (
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+        (sys.stdin, LONE_SURROGATES),
+    ):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)  # what is no text ends no conversation
+            stream.reconfigure(errors=errors)  # bytes that are no text end no conversation
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line; its exit code."""
+    """Run a command line. Return its exit code."""
     shared = Shared()
     try:
         code = cli.main(arguments, prog_name="selfpager", standalone_mode=False, obj=shared)
@@ -112,7 +116,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; what was done is on disk and the work resumes.", err=True)
+        click.echo("interrupted; everything done so far is saved, and the work resumes.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
         return _failed(error, debug=shared.debug)
@@ -124,8 +128,6 @@ def run(arguments: list[str]) -> int:
 def _failed(error: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    if isinstance(error, PagerError):
-        click.echo(harmless(f"selfpager: {error}"), err=True)
-    else:
-        click.echo(harmless(f"selfpager: {type(error).__name__}: {error} (--debug shows where)"), err=True)
+    text = str(error) if isinstance(error, PagerError) else f"{type(error).__name__}: {error} (--debug shows where)"
+    click.echo(harmless(f"selfpager: {text}"), err=True)
     return USAGE if isinstance(error, ConfigError) else FAILED

@@ -1,6 +1,8 @@
-"""`mcp`: an agent's memory for other programs."""
+"""`selfpager mcp NAME`: serve an agent's memory to other programs."""
 
 from __future__ import annotations
+
+from contextlib import ExitStack
 
 import click
 
@@ -12,34 +14,37 @@ from pager.memory import Memory
 from pager.reader import MemoryReader
 
 
-@click.command("mcp", short_help="Serve an agent's memory to any MCP client.")
+@click.command("mcp")
 @click.argument("name", type=AgentName())
-@click.option("--write", is_flag=True, help="Let clients change it, too. The agent must not be running.")
+@click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
 @click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
 @common
 @click.pass_obj
 def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
-    """Serve the memory of the agent NAME: search, pages and core; with --write all that the agent itself can do.
+    """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
 
-    A client starts it by itself, with the command `selfpager mcp NAME`. MemoryReader goes beside the running agent.
+    A client starts `selfpager mcp NAME` itself and talks to it over stdio. The agent may be running; with --write,
+    which offers everything that the agent itself can do, it must not be.
     """
     from agents.config import embedders
-    from agents.mcp import client as mcp_client
-    from agents.mcp import served_memory
+    from agents.mcp import client, served_memory
 
-    name, directory = shared.existing(name)
-    embedder = embedders.stored(directory)
     try:
-        from agents.mcp import server as mcp_server
+        from agents.mcp import server
     except ImportError:
-        raise RejectedError(mcp_client.MISSING) from None
-    clock = SystemClock()
-    opened = Memory.open(directory, embedder=embedder) if write else MemoryReader.open(directory, embedder=embedder)
-    with opened as memory:
-        tools = served_memory.tools(memory, clock)
-        if port is None:
-            mcp_server.serve_stdio(name, tools)
+        raise RejectedError(client.MISSING) from None
+    name, directory = shared.existing(name)
+    embedder, clock = embedders.stored(directory), SystemClock()
+    with ExitStack() as stack:
+        if write:
+            memory = stack.enter_context(Memory.open(directory, embedder=embedder, clock=clock))
+            tools = served_memory.writing_tools(memory, clock)
         else:
-            said = f"{name} is served at {{}} until Ctrl-C."
-            mcp_server.serve_http(name, tools, port, lambda address: click.echo(said.format(address), err=True))
+            reader = stack.enter_context(MemoryReader.open(directory, embedder=embedder, clock=clock))
+            tools = served_memory.reading_tools(reader, clock)
+        if port is None:
+            server.serve_stdio(name, tools)
+        else:
+            on_ready = f"{name} is served at {{}} until Ctrl-C."
+            server.serve_http(name, tools, port, lambda address: click.echo(on_ready.format(address), err=True))
     return DONE

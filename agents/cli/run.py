@@ -1,4 +1,4 @@
-"""`selfpager run AGENT.yaml "task"`: a long task with a progress line, that can be resumed after any end."""
+"""`selfpager run AGENT.yaml "task"`: a long task with a progress line, which can be resumed after any end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import FAILED, STOPPED, Shared, common
 from agents.cli.completion import AgentFile
-from agents.cli.terminal import Printer, progress, stopped_gently
+from agents.cli.terminal import Printer, begin, progress, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
-from agents.importing import importer as history
 from agents.loop import Patience
 from pager.errors import RejectedError
 from pager.types import Call
@@ -22,13 +21,15 @@ from pager.types import Call
 OUTAGE_SECONDS = 12 * 3600.0
 
 
-@click.command("run", short_help="A long task with progress; --resume after any end.")
+@click.command("run")
 @click.argument("file", metavar="AGENT.yaml", type=AgentFile())
 @click.argument("task", required=False)
-@click.option("--resume", is_flag=True, help="Go on with the open task, however it ended.")
-@click.option("--new", is_flag=True, help="Drop a task that is still open.")
-@click.option("--approve/--deny", "approval", default=None, help="Answer the call that waits for approval.")
-@click.option("--history", "history_file", type=click.Path(path_type=Path), help="A conversation to remember, as JSON.")
+@click.option("--resume", is_flag=True, help="Continue the open task, however it stopped.")
+@click.option("--new", is_flag=True, help="Drop the open task and start another one.")
+@click.option("--approve/--deny", "approval", default=None, help="Answer the tool call that waits for approval.")
+@click.option(
+    "--history", "history_file", type=click.Path(path_type=Path), help="A file with earlier conversations to remember."
+)
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @common
 @click.pass_obj
@@ -42,17 +43,17 @@ def run_command(
     history_file: Path | None,
     json_lines: bool,
 ) -> int:
-    """Work on TASK until it is done or a limit holds.
+    """Work on TASK until it is done or a limit is reached.
 
-    Ctrl-C once stops at the step, twice at once; `--resume` goes on, also after a crash. `selfpager tell NAME "..."`
-    reaches the running task at its next step.
+    The first Ctrl-C stops at the next step, the second at once. `--resume` continues, even after a crash. A running
+    task reads what `selfpager tell NAME "..."` sends at its next step.
     """
     if bool(task) == resume:
-        raise click.UsageError("give the task as text, or --resume to go on with the open one.")
+        raise click.UsageError("give the task as text, or --resume to continue the open one.")
     if resume and new:
-        raise click.UsageError("--new drops the open task, --resume goes on with it; give one of them.")
+        raise click.UsageError("--new drops the open task, --resume continues it; give one of them.")
     if task is not None and not task.strip():
-        raise click.UsageError("the task is empty; say what is to be done.")
+        raise click.UsageError("the task is empty; write what is to be done.")
     if approval is not None and not resume:
         raise click.UsageError("--approve and --deny answer a call that waits; give them with --resume.")
     printer = Printer(json_lines=json_lines)
@@ -61,12 +62,7 @@ def run_command(
         file, home=shared.home_path, as_name=shared.as_name, approve=answers,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
-        for remark in agent.remarks:
-            printer.note(remark)
-        if history_file:
-            printer.note(f"{history.take(agent.memory, history_file)} turns were taken from {history_file}")
-            agent.background.wake()
-        printer.embedding(agent.background)
+        begin(agent, printer, history_file)
         answers.expect([call.id for call in agent.memory.open_calls if call.waiting])
         runner = agent.tasks()
         if new:
@@ -79,7 +75,7 @@ def run_command(
 
 
 class Answers:
-    """`--approve` and `--deny` answer the call that a person was told of; any other is asked for at the terminal."""
+    """Answers the call that waits for approval with `--approve` or `--deny`, and asks a person about any other."""
 
     def __init__(self, approval: bool | None, printer: Printer) -> None:
         self._approval = approval
@@ -87,6 +83,7 @@ class Answers:
         self._waiting: list[str] = []
 
     def expect(self, waiting: list[str]) -> None:
+        """Set the calls that wait. Raises RejectedError if there is none to answer."""
         if self._approval is not None and not waiting:
             raise RejectedError("no call waits for approval; resume without --approve and --deny.")
         self._waiting = waiting[:1]

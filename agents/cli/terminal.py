@@ -1,4 +1,4 @@
-"""Events of a turn on a terminal: the answer as it streams, what moved in the memory dimly beside it."""
+"""Print the events of a turn: the answer as it streams, and dimmed what moves in the memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, is_dataclass
 from datetime import date
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -27,29 +28,32 @@ from agents.events import (
     ToolFinished,
     ToolStarted,
 )
+from agents.importing import import_conversations
 from pager.types import Call, Movement
 
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork, Progress
 
-SHOWN_MOVES = {
+MOVEMENTS = {  # ledger event -> how it is printed
     "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed", "evict": "evicted",
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
-    "notice": "told that the window fills", "epoch": "new epoch",
+    "notice": "notified that the window fills", "epoch": "new epoch",
 }  # fmt: skip
 NOTE_CHARS = 100
+BAR_CELLS = 20
+MIN_TEXTS_FOR_BAR = 256  # fewer are embedded at once
 
 
 def as_json(value: Any) -> str:
-    """One line of JSON for a program that reads along; a movement as `show --json` tells it."""
-    plain = asdict(cast(Any, value)) if is_dataclass(value) else value
+    """Return a value as one line of JSON; a movement in the same form as in `show --json`."""
+    data = asdict(cast(Any, value)) if is_dataclass(value) else value
     if isinstance(value, Paged):
         from agents.explain.snapshot import moved
 
-        plain["movement"] = asdict(moved(value.movement))
+        data["movement"] = asdict(moved(value.movement))
     if is_dataclass(value):
-        plain = {"event": type(value).__name__.lower(), **plain}
-    return escaped(json.dumps(plain, ensure_ascii=False, default=_in_json))
+        data = {"event": type(value).__name__.lower(), **data}
+    return escaped(json.dumps(data, ensure_ascii=False, default=_in_json))
 
 
 def _in_json(value: Any) -> str:
@@ -57,12 +61,11 @@ def _in_json(value: Any) -> str:
 
 
 @contextmanager
-def _alone(out: TextIO) -> Generator[TextIO]:
-    """Standard output for us alone: what a tool prints, or a program that it starts, goes to standard error. To whoever
-    reads along it would be no line of JSON."""
+def _reserved(out: TextIO) -> Generator[TextIO]:
+    """Reserve standard output: what tools and their processes print goes to standard error, since it is no JSON."""
     try:
         number = out.fileno()
-    except OSError:  # no file, as under a test
+    except OSError:  # not a file, as in a test
         with redirect_stdout(sys.stderr):
             yield out
         return
@@ -78,7 +81,7 @@ def _alone(out: TextIO) -> Generator[TextIO]:
 
 
 class Printer:
-    """Prints events; `--json` prints each as a line."""
+    """Prints events as text, or each as a line of JSON."""
 
     def __init__(self, *, json_lines: bool, quiet: bool = False) -> None:
         self.json_lines = json_lines
@@ -87,9 +90,9 @@ class Printer:
         self._in_line = False
 
     def show(self, events: Iterable[Event]) -> Stopped:
-        """Print until the end; how it stopped."""
+        """Print all events. Return how the turn stopped."""
         stopped = Stopped("answered")
-        with _alone(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
+        with _reserved(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
             for event in events:
                 if isinstance(event, Stopped):
                     stopped = event
@@ -98,6 +101,7 @@ class Printer:
         return stopped
 
     def print(self, event: Event) -> None:
+        """Print one event."""
         if self.json_lines:
             click.echo(as_json(event), file=self._out)
             return
@@ -120,34 +124,35 @@ class Printer:
                 pass
 
     def _paged(self, movement: Movement) -> None:
-        told = SHOWN_MOVES.get(movement.event)
-        if told and movement.event != "evict":
-            self.note(f"{told} {movement.page_id or movement.reason}".strip())
+        text = MOVEMENTS.get(movement.event)
+        if text and movement.event != "evict":
+            self.note(f"{text} {movement.page_id or movement.reason}".strip())
 
     def note(self, text: str) -> None:
+        """Print a dimmed line to standard error, cut to `NOTE_CHARS`; nothing with `--quiet`."""
         if self._quiet:
             return
         line = " ".join(text.split())
-        self._aside(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
+        self._to_stderr(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
 
     def embedding(self, background: BackgroundWork) -> None:
-        """How far it has come, while there is enough to do."""
-        if background.is_busy and not self.json_lines and (told := embedding(background.progress)):
-            self.note(told)
+        """Print the progress of the embedding while it takes long."""
+        if background.is_busy and not self.json_lines and (bar := embedding_bar(background.progress)):
+            self.note(bar)
 
     def error(self, text: str) -> None:
-        """In full: it says what to do."""
-        self._aside(text, fg="red")
+        """Print an error in full."""
+        self._to_stderr(text, fg="red")
 
     def ask(self, call: Call) -> bool | None:
-        """Whether the person at the terminal allows a call; None when there is none."""
+        """Ask the person at the terminal to allow a call. Return None if there is no terminal."""
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             return None
         self._end_line()
         arguments = json.dumps(call.input, ensure_ascii=False)
         return click.confirm(harmless(f"Allow {call.name}({arguments})?"), default=False)
 
-    def _aside(self, line: str, **style: Any) -> None:
+    def _to_stderr(self, line: str, **style: Any) -> None:
         self._end_line()
         click.secho(f"  · {harmless(line)}", err=True, **style)
 
@@ -157,37 +162,44 @@ class Printer:
             self._in_line = False
 
 
+def begin(agent: Agent, printer: Printer, history: Path | None) -> None:
+    """Print the remarks of an agent that was just opened, and import the conversations of `--history`."""
+    for remark in agent.remarks:
+        printer.note(remark)
+    if history:
+        printer.note(f"imported {import_conversations(agent.memory, history)} turns from {history}")
+        agent.background.wake()
+    printer.embedding(agent.background)
+
+
 @contextmanager
 def stopped_gently(agent: Agent) -> Generator[None]:
-    """The first Ctrl-C asks the loop to return at its next step; the second one interrupts."""
+    """Stop the agent at its next step at the first Ctrl-C, and at once at the second."""
     before = signal.getsignal(signal.SIGINT)
 
-    def gently(_: int, __: FrameType | None) -> None:
+    def on_interrupt(_: int, __: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
         click.echo("stopping at the next step; Ctrl-C again stops now", err=True)
         agent.stop()
 
-    signal.signal(signal.SIGINT, gently)
+    signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-BAR_CELLS, WORTH_TELLING = 20, 256
-
-
-def embedding(made: Progress) -> str:
-    """How far the embedding has come, as a bar; empty when it is no more than a few texts."""
-    if made.total < WORTH_TELLING:
+def embedding_bar(state: Progress) -> str:
+    """Return a progress bar of the embedding, or an empty text if there is little to embed."""
+    if state.total < MIN_TEXTS_FOR_BAR:
         return ""
-    full = BAR_CELLS * made.done // made.total
+    full = BAR_CELLS * state.done // state.total
     bar = "█" * full + "░" * (BAR_CELLS - full)
-    return f"embedding {bar} {made.done:,} of {made.total:,} texts; the rest is found by words meanwhile"
+    return f"embedding {bar} {state.done:,} of {state.total:,} texts; the rest is found by words meanwhile"
 
 
 def progress(event: Replied, *, steps: int, tokens: int, usd: float, doing: str) -> str:
-    """The progress line of a long task."""
+    """Return the progress line of a long task."""
     fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
     money = f" · ${usd:.4f}" if event.usd is not None else ""
     return f"step {steps} · {tokens:,} tokens{money} · window {fill} % · {doing}"

@@ -1,8 +1,8 @@
-"""Tools of MCP servers in an agent: named as the server names them, with its descriptions and schemas.
+"""The tools of MCP servers, for an agent: with the names, descriptions and schemas that the server gives them.
 
-A server is connected when the agent is opened. One that goes is connected again when the next of its tools is called,
-once for each call. A call that its going cut off is made again only if the server says that this does no harm;
-otherwise the model is told that it may have run.
+The connection is opened with the agent. If the server goes away, the next call of one of its tools connects again. A
+call that was interrupted is repeated once if the server says that this does no harm; otherwise the model gets an error
+which says that the call may have run.
 
     >>> with connected(Server(command=("mcp-server-time",))) as server:
     ...     server.tools()[0].run({"timezone": "Europe/Lisbon"})
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.mcp import results as mcp_results
 from agents.mcp import schemas as mcp_schemas
-from agents.mcp.link import Link, LinkLost, Server, first
+from agents.mcp.link import Link, LinkLostError, Server, first_cause
 from agents.tools.functions import (
     DEFAULT_TIMEOUT_SECONDS,
     Json,
@@ -28,7 +28,6 @@ from agents.tools.functions import (
     ToolConfigError,
     describe_error,
 )
-from pager.blocks import clean
 
 if TYPE_CHECKING:
     from mcp import types
@@ -39,51 +38,53 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Connection:
-    """A server, and the link to it that is in use."""
+    """A server and the present link to it."""
 
     def __init__(self, server: Server, seconds: float) -> None:
         self._server = server
         self._seconds = seconds
-        self._one_at_a_time = threading.Lock()  # two calls that find it gone connect once
-        self._link = _opened(server, seconds)
-        self._known = self._link.known
+        self._reconnecting = threading.Lock()  # so that two calls do not both reconnect
+        self._link = _open(server, seconds)
+        self._tools = self._link.tools
 
     def tools(self, only: tuple[str, ...] = (), **options: Any) -> list[Tool]:
-        """Its tools, or those that are named. `options` are those of a `Tool`."""
-        names = [tool.name for tool in self._known]
+        """Return all tools of the server, or those named in `only`. `options` are those of `Tool`."""
+        names = [tool.name for tool in self._tools]
         missing = [name for name in only if name not in names]
         if missing:
-            there = ", ".join(names) or "none"
-            raise ToolConfigError(f"{self._server} has no tool {missing[0]!r}; there are: {there}.")
-        return [self._tool(tool, options) for tool in self._known if not only or tool.name in only]
+            raise ToolConfigError(
+                f"{self._server} has no tool {missing[0]!r}; there are: {', '.join(names) or 'none'}."
+            )
+        return [self._tool(tool, options) for tool in self._tools if not only or tool.name in only]
 
     def close(self) -> None:
+        """Disconnect."""
         self._link.close()
 
     def _tool(self, tool: types.Tool, options: dict[str, Any]) -> Tool:
-        about = tool.annotations
-        harmless = bool(about and (about.read_only_hint or about.idempotent_hint))
-        name = _NOT_IN_NAMES.sub("_", tool.name)[: mcp_schemas.LONGEST_NAME] or "_"
-        flat, ways = mcp_schemas.for_api(tool.input_schema)
+        hints = tool.annotations
+        repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+        name = _NOT_IN_NAMES.sub("_", tool.name)[: mcp_schemas.MAX_NAME_CHARS] or "_"
+        flat, alternatives = mcp_schemas.for_api(tool.input_schema)
         schema, renamed = mcp_schemas.with_plain_names(flat)
-        description = " ".join(filter(None, (tool.description or tool.title or tool.name, ways)))
+        description = " ".join(filter(None, (tool.description or tool.title or tool.name, alternatives)))
         seconds = options.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
 
         def call(arguments: Json) -> Output:
-            given = {renamed.get(each, each): value for each, value in arguments.items()}
-            return self._call(tool.name, given, again=harmless, seconds=seconds)
+            own_names = {renamed.get(name, name): value for name, value in arguments.items()}
+            return self._call(tool.name, own_names, repeatable=repeatable, seconds=seconds)
 
-        return Tool(name, description, schema, call, idempotent=harmless, **options)
+        return Tool(name, description, schema, call, idempotent=repeatable, **options)
 
-    def _call(self, name: str, arguments: Json, *, again: bool, seconds: float) -> Output:
+    def _call(self, name: str, arguments: Json, *, repeatable: bool, seconds: float) -> Output:
         try:
-            return mcp_results.output(name, self._live().call(name, clean(arguments), seconds))
-        except LinkLost as error:
-            if again:
-                return self._call(name, arguments, again=False, seconds=seconds)
+            return mcp_results.output(name, self._connected_link().call(name, mcp_results.clean(arguments), seconds))
+        except LinkLostError as error:
+            if repeatable:
+                return self._call(name, arguments, repeatable=False, seconds=seconds)
             raise ToolCallError(
                 f"{self._server} went away during the call of {name}, which may have run ({error}). Check before you "
-                "call it again; the next call connects to it anew."
+                "call it again; the next call connects again."
             ) from error
         except TimeoutError:
             raise ToolCallError(f"{name} did not finish within {seconds:g} s; it may still be running.") from None
@@ -92,22 +93,22 @@ class Connection:
         except Exception as error:
             raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
 
-    def _live(self) -> Link:
-        with self._one_at_a_time:
+    def _connected_link(self) -> Link:
+        with self._reconnecting:
             if self._link.gone:
                 self._link.close()
                 try:
-                    self._link = _opened(self._server, self._seconds)
+                    self._link = _open(self._server, self._seconds)
                 except ToolConfigError as error:
                     raise ToolCallError(
-                        f"{error} The call was not made; a later one tries to connect again."
+                        f"{error} The call was not made; the next one tries to connect again."
                     ) from error
             return self._link
 
 
 @contextmanager
 def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> Generator[Connection]:
-    """Connect and ask what there is; whatever goes wrong is a `ToolConfigError`. The connection ends with the block."""
+    """Connect to a server until the block ends. Raises ToolConfigError if it cannot be used."""
     connection = Connection(server, seconds)
     try:
         yield connection
@@ -115,18 +116,22 @@ def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> Generator[
         connection.close()
 
 
-def _opened(server: Server, seconds: float) -> Link:
+def _open(server: Server, seconds: float) -> Link:
     link = Link(server)
     try:
         link.open(seconds)
     except ImportError:
         raise ToolConfigError(MISSING) from None
     except TimeoutError:
-        raise ToolConfigError(f"the MCP server {server} did not answer within {seconds:g} s{_said(link)}.") from None
+        raise ToolConfigError(
+            f"the MCP server {server} did not answer within {seconds:g} s{_last_output(link)}."
+        ) from None
     except Exception as error:
-        raise ToolConfigError(f"the MCP server {server} cannot be used: {first(error)}{_said(link)}.") from error
+        raise ToolConfigError(
+            f"the MCP server {server} cannot be used: {first_cause(error)}{_last_output(link)}."
+        ) from error
     return link
 
 
-def _said(link: Link) -> str:
-    return f"; it said: {link.last_lines}" if link.last_lines else ""
+def _last_output(link: Link) -> str:
+    return f"; its last output: {link.last_lines}" if link.last_lines else ""

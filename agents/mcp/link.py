@@ -1,8 +1,7 @@
-"""One connection to an MCP server, over stdio or streamable HTTP, in an event loop of its own thread. With
-`agents.mcp.server` the only files that import `mcp`.
+"""One connection to an MCP server, over stdio or streamable HTTP. Its event loop runs in a thread of its own.
 
-A link lives until it is closed or its server goes; then it is `gone` for good, and whoever needs the server opens
-another one (`agents.mcp.client`). What the server writes to its standard error goes to the log.
+A link is used until it is closed or its server goes away. It never reconnects: `agents.mcp.client` opens another one.
+What the server writes to its standard error goes to the log.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from mcp import Client, types
 
 CLOSE_SECONDS = 10.0
-LAST_LINES_SECONDS = 1.0  # what a server that has ended said last is on its way; one that it started may go on
-MOST_PAGES = 100
-MOST_LINES = 5  # of what the server said last on its standard error, told when it cannot be used
-GONE_CODES = frozenset({-32000, -32600})  # the connection is closed; the session is one that the server does not know
+LAST_LINES_SECONDS = 1.0  # to read the last output of a server that has ended; its own children may keep the pipe open
+MAX_PAGES = 100  # of its list of tools
+MAX_LAST_LINES = 5  # of its standard error, quoted when it cannot be used
+GONE_CODES = frozenset({-32000, -32600})  # connection closed; unknown session
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server is: a command to start, or the address of one that runs."""
+    """A server to connect to: a command to start, or the URL of one that runs."""
 
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -44,12 +43,12 @@ class Server:
         return self.url or " ".join(self.command)
 
 
-class LinkLost(Exception):
-    """The server went while it was asked: what was asked may have been done."""
+class LinkLostError(Exception):
+    """The server went away during a call, which may have run."""
 
 
 class Link:
-    """A server that is connected. `known` are its tools."""
+    """A connected server. `tools` are those that it offers."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -58,66 +57,67 @@ class Link:
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._incoming: Any = None
-        self._lines = deque[str](maxlen=MOST_LINES)
-        self._noting: threading.Thread | None = None
+        self._lines = deque[str](maxlen=MAX_LAST_LINES)
+        self._log_thread: threading.Thread | None = None
         self._lost = False
         self._thread = threading.Thread(target=self._run, name=f"mcp {server}", daemon=True)
-        self.known: list[types.Tool] = []
+        self.tools: list[types.Tool] = []
 
     def open(self, seconds: float) -> None:
-        """Connect and ask what there is; a TimeoutError, an ImportError or whatever went wrong comes out."""
+        """Connect and list the tools. Raises TimeoutError, ImportError, or what the transport raised."""
         self._thread.start()
         try:
-            self.known = self._opened.result(seconds)
+            self.tools = self._opened.result(seconds)
         except BaseException:
             self.close()
             raise
 
     @property
     def gone(self) -> bool:
+        """Return True if the server went away or a call was given up: nothing can be called any more."""
         hung_up = self._incoming is not None and self._incoming.statistics().open_send_streams == 0
         return self._lost or hung_up or not self._thread.is_alive()
 
     @property
     def last_lines(self) -> str:
-        """What the server said last on its standard error, or by the status of its answers."""
+        """Return the last lines of the server's standard error, or the last HTTP errors."""
         return " | ".join(self._lines)
 
     def call(self, name: str, arguments: Json, seconds: float) -> types.CallToolResult:
-        """Call a tool. `LinkLost` when the server goes meanwhile, TimeoutError when it does not answer."""
+        """Call a tool. Raises LinkLostError if the server goes away meanwhile, TimeoutError if it does not answer."""
         from mcp import MCPError
 
         assert self._loop is not None
         assert self._client is not None
 
         try:
-            asked = asyncio.run_coroutine_threadsafe(self._client.call_tool(name, arguments), self._loop)
+            future = asyncio.run_coroutine_threadsafe(self._client.call_tool(name, arguments), self._loop)
         except RuntimeError as error:  # its loop has ended
-            raise self._losing(error) from error
+            raise self._lost_by(error) from error
         try:
-            return asked.result(seconds)
+            return future.result(seconds)
         except TimeoutError:
-            asked.cancel()
+            future.cancel()
             self._lost = True
             raise
         except MCPError as error:
-            raise (self._losing(error) if error.code in GONE_CODES else error) from error
+            raise (self._lost_by(error) if error.code in GONE_CODES else error) from error
         except Exception as error:
-            raise self._losing(error) from error
+            raise self._lost_by(error) from error
 
-    def _losing(self, error: BaseException) -> LinkLost:
+    def _lost_by(self, error: BaseException) -> LinkLostError:
         self._lost = True
-        return LinkLost(describe_error(error))
+        return LinkLostError(describe_error(error))
 
     def close(self) -> None:
-        """Hang up; a server that was started is ended."""
+        """Disconnect, and end a server that was started by this link."""
         task, loop = self._task, self._loop
         if task is not None and loop is not None:
             with suppress(RuntimeError):  # its loop has ended by itself
                 loop.call_soon_threadsafe(task.cancel)
         self._thread.join(CLOSE_SECONDS)
-        if self._noting is not None:
-            self._noting.join(LAST_LINES_SECONDS)
+        if self._log_thread is not None:
+            self._log_thread.join(LAST_LINES_SECONDS)
 
     # in its own thread
 
@@ -148,10 +148,10 @@ class Link:
             import httpx2
             from mcp.client.streamable_http import streamable_http_client
 
-            patience = httpx2.Timeout(30.0, read=300.0)
+            timeout = httpx2.Timeout(30.0, read=300.0)
             async with (
                 httpx2.AsyncClient(
-                    headers=dict(self._server.headers), timeout=patience, event_hooks={"response": [self._note_status]}
+                    headers=dict(self._server.headers), timeout=timeout, event_hooks={"response": [self._add_status]}
                 ) as http,
                 streamable_http_client(self._server.url, http_client=http) as streams,
             ):
@@ -161,20 +161,20 @@ class Link:
         from mcp.client.stdio import stdio_client
 
         program, *arguments = self._server.command
-        known = StdioServerParameters(command=program, args=arguments, env=dict(self._server.env))
-        written, end = os.pipe()
-        self._noting = threading.Thread(target=self._note, args=(written,), daemon=True)
-        self._noting.start()
-        with os.fdopen(end, "w") as errors:
-            async with stdio_client(known, errlog=errors) as (incoming, outgoing):
+        parameters = StdioServerParameters(command=program, args=arguments, env=dict(self._server.env))
+        read_end, write_end = os.pipe()
+        self._log_thread = threading.Thread(target=self._log_lines, args=(read_end,), daemon=True)
+        self._log_thread.start()
+        with os.fdopen(write_end, "w") as errors:
+            async with stdio_client(parameters, errlog=errors) as (incoming, outgoing):
                 self._incoming = incoming
                 yield incoming, outgoing
 
-    async def _note_status(self, response: httpx2.Response) -> None:
-        if response.is_error:  # the library says only that there was one
+    async def _add_status(self, response: httpx2.Response) -> None:
+        if response.is_error:  # the library reports only that there was an error
             self._lines.append(f"{response.status_code} {response.reason_phrase}")
 
-    def _note(self, descriptor: int) -> None:
+    def _log_lines(self, descriptor: int) -> None:
         with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self._lines.append(line.strip())
@@ -182,18 +182,18 @@ class Link:
 
 
 async def _all_tools(client: Client) -> list[types.Tool]:
-    known: list[types.Tool] = []
+    tools: list[types.Tool] = []
     cursor = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        known += page.tools
+        tools += page.tools
         cursor = page.next_cursor
         if not cursor:
             break
-    return known
+    return tools
 
 
-def first(error: BaseException) -> str:
-    """What went wrong first, out of the groups in which the transports wrap it."""
+def first_cause(error: BaseException) -> str:
+    """Return the text of the first error in the exception groups in which the transports wrap it."""
     inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
-    return first(inner[0]) if inner else describe_error(error)
+    return first_cause(inner[0]) if inner else describe_error(error)

@@ -1,13 +1,13 @@
-"""What a tool of an MCP server answers, as content of the Messages API. Pure.
+"""Convert the result of an MCP tool to content of the Messages API. Pure.
 
-Of what that API does not take (sound, other files) the kind and the address are told. A result that has structured
-content only is told as JSON.
+Content that the API does not take (sound, other files) is replaced by its kind and address. A result with structured
+content only becomes JSON.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.tools.functions import Json, Output, ToolCallError
 
@@ -18,7 +18,7 @@ IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def output(name: str, result: types.CallToolResult) -> Output:
-    """The answer of the tool `name`; if it is an error, `ToolCallError` says what the tool said."""
+    """Return the result of the tool `name`. Raises ToolCallError with the tool's own text if it is an error."""
     blocks = [_block(content) for content in result.content]
     if not blocks and result.structured_content is not None:
         blocks = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
@@ -29,19 +29,23 @@ def output(name: str, result: types.CallToolResult) -> Output:
     return blocks
 
 
+def clean(value: Any) -> Any:
+    """Return a JSON value without lone surrogates, which no connection can carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
 def _block(content: types.ContentBlock) -> Json:
     if content.type == "text":
         return _text(content.text)
     if content.type == "image" and content.mime_type in IMAGES:
-        return {
-            "type": "image",
-            "source": {"type": "base64", "media_type": content.mime_type, "data": content.data},
-        }
+        source = {"type": "base64", "media_type": content.mime_type, "data": content.data}
+        return {"type": "image", "source": source}
     if content.type == "resource" and hasattr(content.resource, "text"):
         return _text(str(getattr(content.resource, "text", "")))
-    of_it = getattr(content, "resource", content)
-    about = [getattr(content, "name", ""), getattr(of_it, "mime_type", ""), getattr(of_it, "uri", "")]
-    return _text(f"({' '.join([content.type, *(str(each) for each in about if each)])})")
+    inner = getattr(content, "resource", content)
+    words = [content.type, getattr(content, "name", ""), getattr(inner, "mime_type", ""), getattr(inner, "uri", "")]
+    return _text(f"({' '.join(str(word) for word in words if word)})")
 
 
 def _text(text: str) -> Json:

@@ -1,66 +1,67 @@
-"""An agent's memory as tools for others: what `selfpager mcp` serves. Reading goes beside the running agent; writing
-needs the agent's directory for itself.
+"""The tools that `selfpager mcp` serves: an agent's memory for other programs.
 
-The tools are those of the agent, and `core`, which an agent needs no tool for.
+They are the agent's own tools, and `core`, for which the agent needs none. A reader runs beside the agent and offers
+those that only read; a `Memory` needs the agent's directory for itself and offers all.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 from agents.tools.functions import Tool
-from agents.tools.memory_tools import MemoryTools
-from pager import markup
+from agents.tools.memory_tools import MemoryTools, ReadingTools
 from pager.clock import Clock
 from pager.errors import RejectedError
 from pager.limits import Limits
 from pager.memory import Memory
 from pager.reader import MemoryReader
-from pager.types import Hit, PageText
+from pager.types import Block, Hit, PageText
 
-READS = ("search_archive", "search_recall", "page_in")
-ACTOR = "mcp"  # not the agent: what is written here is told to it
-PIECE_CHARS = 20_000
-
-
-def tools(memory: MemoryReader, clock: Clock) -> list[Tool]:
-    """What can be done with this memory: everything, or of a reader what changes nothing."""
-    if isinstance(memory, Memory):
-        return [_core(memory), *MemoryTools(memory, clock, actor=ACTOR).tools()]
-    shared = MemoryTools(cast(Memory, _Reader(memory)), clock, actor=ACTOR)
-    return [_core(memory), *(tool for tool in shared.tools() if tool.name in READS)]
+CORE_FIELDS = ("name", "description", "value", "used_tokens", "limit_tokens", "read_only")
+ACTOR = "mcp"  # not the agent, which is told of what is written here
 
 
-def _core(memory: MemoryReader) -> Tool:
+def writing_tools(memory: Memory, clock: Clock) -> list[Tool]:
+    """Return everything that the agent itself can do with its memory."""
+    return [_core_tool(memory.core), *MemoryTools(memory, clock, actor=ACTOR).tools()]
+
+
+def reading_tools(reader: MemoryReader, clock: Clock) -> list[Tool]:
+    """Return the tools that change nothing, not even the ledger."""
+    return [_core_tool(reader.core), *ReadingTools(_SilentMemory(reader), clock, actor=ACTOR).tools()]
+
+
+def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
     def core() -> str:
         """Read the core blocks: what the agent always has in view."""
-        return markup.core(memory.core())
+        shown = [{name: getattr(block, name) for name in CORE_FIELDS} for block in blocks()]
+        return json.dumps(shown, ensure_ascii=False, indent=1)
 
     return Tool.of(core)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """A reader where the tools expect a memory: the same answers, and no row in any ledger."""
+class _SilentMemory:
+    """A `ReadableMemory` over a reader: nobody is written down as the actor, and nothing can be pinned."""
 
-    reading: MemoryReader
+    reader: MemoryReader
 
     @property
     def limits(self) -> Limits:
-        return self.reading.history.limits_at() or Limits.for_window()
+        return self.reader.history.limits_at() or Limits.for_window()
 
-    def search_archive(self, query: str, *, actor: str, **options: Any) -> list[Hit]:
-        return self.reading.search_archive(query, **options)
+    def search_archive(
+        self, query: str, *, limit: int, as_of: str | None, tags: list[str] | None, after: str | None,
+        before: str | None, actor: str,
+    ) -> list[Hit]:  # fmt: skip
+        return self.reader.search_archive(query, limit=limit, as_of=as_of, tags=tags, after=after, before=before)
 
-    def search_recall(self, query: str, *, actor: str, limit: int, after: str | None, before: str | None) -> list[Hit]:
-        return self.reading.search_recall(query, limit=limit, after=after, before=before)
+    def search_recall(self, query: str, *, limit: int, after: str | None, before: str | None, actor: str) -> list[Hit]:
+        return self.reader.search_recall(query, limit=limit, after=after, before=before)
 
     def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str) -> PageText:
         if pin:
-            raise RejectedError("this memory is only read here: nothing can be pinned. Read the page without pin.")
-        text = self.reading.page(page_id)
-        if not 0 <= offset <= len(text):
-            raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
-        end = min(len(text), offset + PIECE_CHARS)
-        return PageText(page_id, text[offset:end], offset, end if end < len(text) else None, len(text))
+            raise RejectedError("this memory is read-only here, so nothing can be pinned. Read the page without pin.")
+        return self.reader.read_page(page_id, offset)

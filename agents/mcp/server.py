@@ -1,4 +1,4 @@
-"""An agent's memory, served to any MCP client over stdio or streamable HTTP. Imports `mcp`, and so is imported late."""
+"""Serve tools to any MCP client over stdio or streamable HTTP. Imports `mcp`, so import it only where it is needed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
+from agents.mcp.results import clean
 from agents.tools.functions import Output, Tool, ToolCallError, describe_error
-from pager.blocks import clean
 from pager.errors import PagerError, RejectedError
 
 HOST = "127.0.0.1"  # only this machine: there is no password
 PIECE_BYTES = 65_536
 LAST_ANSWER_SECONDS = 0.3
 INSTRUCTIONS = (
-    "The memory of the agent {name}. search_archive finds facts and search_recall what was said; page_in reads either "
-    "by its id; core is what the agent always has in view."
+    "The memory of the agent {name}. search_archive finds facts, search_recall finds what was said, page_in reads "
+    "either by its id, core shows what the agent always has in view."
 )
 
 
 def serve_stdio(name: str, tools: list[Tool]) -> None:
-    """Serve one client on standard input and output, until it hangs up."""
+    """Serve one client on standard input and output, until the client closes the input."""
 
     async def run() -> None:
         server = _server(name, tools)
@@ -43,39 +43,39 @@ def serve_stdio(name: str, tools: list[Tool]) -> None:
 
 
 async def _lines_of_input() -> AsyncGenerator[str]:
-    """Standard input line by line. Read by a thread that nobody waits for: a Ctrl-C ends the program at once, while
-    the reader that the library would use ends with its input only."""
+    """Yield the lines of standard input. A daemon thread reads them, so that Ctrl-C ends the program at once; the
+    library's own reader would block until the input ends."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
     descriptor = os.dup(sys.stdin.fileno())
 
     def read() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed
             while piece := os.read(descriptor, PIECE_BYTES):
                 loop.call_soon_threadsafe(lines.put_nowait, piece)
             loop.call_soon_threadsafe(lines.put_nowait, b"")
 
     threading.Thread(target=read, name="standard input", daemon=True).start()
-    begun = b""
+    rest = b""
     while piece := await lines.get():
-        *whole, begun = (begun + piece).split(b"\n")
+        *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace")
-    if begun:
-        yield begun.decode("utf-8", "replace")
-    await asyncio.sleep(LAST_ANSWER_SECONDS)  # the end of the input ends the server, whatever is at work
+    if rest:
+        yield rest.decode("utf-8", "replace")
+    await asyncio.sleep(LAST_ANSWER_SECONDS)  # the end of the input ends the server, also while it still answers
 
 
-def serve_http(name: str, tools: list[Tool], port: int, ready: Callable[[str], object]) -> None:
-    """Serve on this machine's port (0: a free one), until Ctrl-C. `ready` is told the address once it answers there."""
+def serve_http(name: str, tools: list[Tool], port: int, on_ready: Callable[[str], object]) -> None:
+    """Serve on a port of this machine (0: a free one) until Ctrl-C. `on_ready` gets the address."""
     app = _server(name, tools).streamable_http_app(host=HOST)
     try:
         listening = socket.create_server((HOST, port))
     except OSError as error:
         raise RejectedError(
-            f"{HOST}:{port} cannot be served: {error.strerror}. Take another port; 0 takes one that is free."
+            f"{HOST}:{port} cannot be served: {os.strerror(error.errno or 0)}. Choose another port; 0 is a free one."
         ) from None
     with listening:
-        ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
+        on_ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])
 
 
@@ -85,14 +85,14 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
     by_name = {tool.name: tool for tool in tools}
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_told_as(tool) for tool in tools])
+        return types.ListToolsResult(tools=[_definition(tool) for tool in tools])
 
-    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = by_name.get(asked.name)
+    async def call_tool(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = by_name.get(request.name)
         if tool is None:
-            return _result(f"There is no tool {asked.name!r}. There are: {', '.join(by_name)}.", is_error=True)
+            return _result(f"There is no tool {request.name!r}. There are: {', '.join(by_name)}.", is_error=True)
         try:
-            return _result(await anyio.to_thread.run_sync(tool.run, asked.arguments or {}))
+            return _result(await anyio.to_thread.run_sync(tool.run, request.arguments or {}))
         except (PagerError, ToolCallError) as error:
             return _result(str(error), is_error=True)
         except Exception as error:
@@ -103,7 +103,7 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
     return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _told_as(tool: Tool) -> types.Tool:
+def _definition(tool: Tool) -> types.Tool:
     return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Generic, Protocol, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
-from pager import Block, Clock, Hit, Memory, RejectedError, count_tokens
+from pager import Block, Clock, Hit, Limits, Memory, PageText, RejectedError, count_tokens
 
 NAMES = (
     "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
@@ -19,50 +20,37 @@ MAX_HITS = 20
 ACTOR = "agent"
 
 
-class MemoryTools:
-    """The tools over one memory. Whatever they change is noted in the ledger as done by `actor`."""
+class ReadableMemory(Protocol):
+    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.served_memory`."""
 
-    def __init__(self, memory: Memory, clock: Clock, *, actor: str = ACTOR) -> None:
+    @property
+    def limits(self) -> Limits: ...
+    def search_archive(
+        self, query: str, *, limit: int, as_of: str | None, tags: list[str] | None, after: str | None,
+        before: str | None, actor: str,
+    ) -> list[Hit]: ...  # fmt: skip
+    def search_recall(
+        self, query: str, *, limit: int, after: str | None, before: str | None, actor: str
+    ) -> list[Hit]: ...
+    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str) -> PageText: ...
+
+
+MemoryT = TypeVar("MemoryT", bound=ReadableMemory)
+
+
+class ReadingTools(Generic[MemoryT]):
+    """The three tools that change no fact and no block, over one memory."""
+
+    NAMES: tuple[str, ...] = ("search_archive", "search_recall", "page_in")
+
+    def __init__(self, memory: MemoryT, clock: Clock, *, actor: str = ACTOR) -> None:
         self._memory = memory
         self._clock = clock
         self._actor = actor
 
-    @classmethod
-    def definitions(cls) -> list[Json]:
-        """Return the definitions of the tools, with which their memory has to be opened."""
-        return definitions_of(cls, NAMES)
-
     def tools(self) -> list[Tool]:
         """Return the tools."""
-        return [Tool.of(getattr(self, name), memory=True, idempotent=True) for name in NAMES]
-
-    def core_append(self, block: str, text: str) -> str:
-        """Add a line to a core block, which is always in view. For what every turn needs."""
-        return _block_now(self._memory.core_append(block, text, actor=self._actor))
-
-    def core_replace(self, block: str, old_text: str, new_text: str) -> str:
-        """Replace an exact and unique piece of a core block. An empty new_text deletes it."""
-        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=self._actor))
-
-    def archive(
-        self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
-    ) -> str:
-        """Store a fact for good, one per call, as a sentence that stands by itself.
-
-        Args:
-            key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
-            valid_from: When it began to be true, if not now (2026-05-03).
-        """
-        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
-        lines = [f"Stored as {fact.id}."]
-        if fact.supersedes is not None:
-            lines.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
-        if fact.valid_until is not None:
-            lines.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
-        near = [f"{hit.page_id}: {hit.text}" for hit in self._memory.similar_facts(fact.id)]
-        if near:
-            lines.append("Close to it: " + " | ".join(near))
-        return self._bounded(lines)
+        return [Tool.of(getattr(self, name), memory=True, idempotent=True) for name in self.NAMES]
 
     def search_archive(
         self, query: str, tags: list[str] | None = None, as_of: str | None = None, after: str | None = None,
@@ -102,6 +90,63 @@ class MemoryTools:
         text = f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
         return [{"type": "text", "text": text}, *page.media] if page.media else text
 
+    def _fact_line(self, hit: Hit) -> str:
+        tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
+        until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
+        since = _day(hit.valid_from) if hit.valid_from else ""
+        replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
+        stored = _ago(self._clock.now() - hit.at)
+        return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
+
+    def _bounded(self, lines: Sequence[str]) -> str:
+        """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
+        left = self._memory.limits.max_part_tokens // 2
+        for number, line in enumerate(lines):
+            left -= count_tokens(line) + 1
+            if left < 0:
+                more = f"({len(lines) - number} more do not fit; ask more narrowly, or page_in by id.)"
+                return "\n".join([*lines[:number], more])
+        return "\n".join(lines)
+
+
+class MemoryTools(ReadingTools[Memory]):
+    """All eight. Whatever they change is noted in the ledger as done by `actor`."""
+
+    NAMES = NAMES
+
+    @classmethod
+    def definitions(cls) -> list[Json]:
+        """Return the definitions of the tools, with which their memory has to be opened."""
+        return definitions_of(cls, NAMES)
+
+    def core_append(self, block: str, text: str) -> str:
+        """Add a line to a core block, which is always in view. For what every turn needs."""
+        return _block_now(self._memory.core_append(block, text, actor=self._actor))
+
+    def core_replace(self, block: str, old_text: str, new_text: str) -> str:
+        """Replace an exact and unique piece of a core block. An empty new_text deletes it."""
+        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=self._actor))
+
+    def archive(
+        self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
+    ) -> str:
+        """Store a fact for good, one per call, as a sentence that stands by itself.
+
+        Args:
+            key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
+            valid_from: When it began to be true, if not now (2026-05-03).
+        """
+        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
+        lines = [f"Stored as {fact.id}."]
+        if fact.supersedes is not None:
+            lines.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
+        if fact.valid_until is not None:
+            lines.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
+        near = [f"{hit.page_id}: {hit.text}" for hit in self._memory.similar_facts(fact.id)]
+        if near:
+            lines.append("Close to it: " + " | ".join(near))
+        return self._bounded(lines)
+
     def page_out(
         self, page_id: str | None = None, block: str | None = None, text: str | None = None, key: str | None = None,
         tags: list[str] | None = None,
@@ -120,24 +165,6 @@ class MemoryTools:
         """End a fact's validity: it is no longer true. It stays findable with as_of."""
         fact = self._memory.forget(page_id, reason, actor=self._actor)
         return f"{fact.id} no longer holds: {fact.text}"
-
-    def _fact_line(self, hit: Hit) -> str:
-        tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
-        until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
-        since = _day(hit.valid_from) if hit.valid_from else ""
-        replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
-        stored = _ago(self._clock.now() - hit.at)
-        return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
-
-    def _bounded(self, lines: Sequence[str]) -> str:
-        """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
-        left = self._memory.limits.max_part_tokens // 2
-        for number, line in enumerate(lines):
-            left -= count_tokens(line) + 1
-            if left < 0:
-                more = f"({len(lines) - number} more do not fit; ask more narrowly, or page_in by id.)"
-                return "\n".join([*lines[:number], more])
-        return "\n".join(lines)
 
 
 def _block_now(block: Block) -> str:

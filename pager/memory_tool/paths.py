@@ -1,9 +1,9 @@
-"""The tiers as paths of the provider's memory tool. Pure.
+"""Which path of the provider's memory tool is which block, fact, day or page. Pure.
 
 /memories/core/<block>.md     a core block
-/memories/archive/<key>       the fact of that key that is current; without a key it goes by its id: f12
-/memories/<key>               the fact of the key /<key>: for programs that put their files anywhere
-/memories/recall/<day>.md     what was said that day and has left the view; and any page by its id: s45, x3
+/memories/archive/<key>       the current fact of a key; a fact without a key is named by its id: f12
+/memories/<key>               the fact of the key /<key>, for programs that put their files anywhere
+/memories/recall/<day>.md     what was said on a day and is not in view; and any page by its id: s45, x3
 
 >>> place_of("/memories/archive/travel/seat")
 Place(area='archive', name='travel/seat')
@@ -24,9 +24,9 @@ ROOT = "/memories"
 ARCHIVE, CORE, RECALL = "archive", "core", "recall"
 AREAS = (ARCHIVE, CORE, RECALL)
 MARKDOWN = ".md"
-LONGEST_NAME_BYTES = 255
+MAX_NAME_BYTES = 255
 _FACT_ID = re.compile(r"f[0-9]+")
-_ABOVE = "/-"  # whatever lies above /memories, so that it can be left
+_ABOVE = "/-"  # stands for what lies above /memories, so that a path can lead there
 
 
 class Place(NamedTuple):
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def place_of(path: str) -> Place:
-    """The place that a path names, as a file system would resolve it, or why it names none."""
+    """Return the place of a path, resolved as a file system would. Raises RejectedError if it leads elsewhere."""
     if not path.startswith(ROOT):
         raise RejectedError(f"Path must start with {ROOT}, got: {path}")
     whole = posixpath.normpath(f"{_ABOVE}{ROOT}/{normalize('NFC', path[len(ROOT) :])}")
@@ -51,31 +51,33 @@ def place_of(path: str) -> Place:
 
 
 def path_of(place: Place) -> str:
+    """Return the path of a place."""
     if place.area == ARCHIVE and place.name.startswith("/"):
         return f"{ROOT}{place.name}"
     return "/".join(filter(None, (ROOT, place.area, place.name)))
 
 
 def path_of_key(key: str) -> str:
+    """Return the path of the fact of a key."""
     return path_of(Place(ARCHIVE, key))
 
 
-def above(place: Place) -> list[Place]:
-    """The directories over a place of the archive, from the outermost."""
+def parents(place: Place) -> list[Place]:
+    """Return the directories above a place of the archive, outermost first."""
     names = place.name.split("/")
     ends = range(2 if place.name.startswith("/") else 1, len(names))
     return [Place(place.area, "/".join(names[:end])) for end in ends]
 
 
 def number_of_fact(name: str) -> int | None:
-    """The fact that a name in the archive means by its id."""
+    """Return the number of the fact if a name in the archive is a fact's id."""
     return int(name[1:]) if _FACT_ID.fullmatch(name) else None
 
 
 def is_name(key: str) -> bool:
-    """Whether the fact of this key can go by it; else it goes by its id."""
+    """Return True if a key can be a file's name; else the fact is named by its id."""
     names = key.removeprefix("/").split("/")
     whole = all(name not in ("", ".", "..") and name.isprintable() for name in names)
-    short = all(len(name.encode()) <= LONGEST_NAME_BYTES for name in names)
+    short = all(len(name.encode()) <= MAX_NAME_BYTES for name in names)
     free = not _FACT_ID.fullmatch(key) and not (key.startswith("/") and names[0] in AREAS)
     return whole and short and free and key == key.strip()

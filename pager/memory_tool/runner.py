@@ -1,7 +1,6 @@
-"""The provider's memory tool over the tiers, for programs that use the anthropic SDK's own tool runner. Importing this
-module, and only this one, loads that SDK.
+"""The provider's memory tool over the tiers, for the anthropic SDK's own tool runner. Only this module loads that SDK.
 
-`clear_all_memory` is not offered: files can be deleted, and what was said stays. `Memory.purge` destroys for good.
+`clear_all_memory` is not offered: files can be deleted, but what was said stays. `Memory.purge` destroys for good.
 
     >>> from pager.memory_tool.runner import TieredMemoryTool
     >>> with Memory.open(directory, embedder=None) as memory:
@@ -27,7 +26,7 @@ from pager.reader import MemoryReader
 
 
 class TieredMemoryTool(BetaAbstractMemoryTool):
-    """For `client.beta.messages.tool_runner` of an `Anthropic` client. Whoever opened the memory closes it."""
+    """A tool for `client.beta.messages.tool_runner` of an `Anthropic` client. The caller closes the memory."""
 
     def __init__(
         self, memory: Memory | MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None

@@ -1,7 +1,6 @@
-"""Files as the provider's memory tool shows and edits them: numbered lines, one exact replacement, an insertion, a
-listing. Pure.
+"""Texts as the provider's memory tool shows and edits them: numbered lines, replacements, insertions, listings. Pure.
 
-What is answered and refused is worded as the SDK's own local tool words it: models were trained on those words.
+Answers and errors are worded as the SDK's own local tool words them: models were trained on these words.
 
     >>> inserted("one\\nthree", 1, "two")
     'one\\ntwo\\nthree\\n'
@@ -17,21 +16,23 @@ from pager.errors import RejectedError
 
 NUMBER_WIDTH = 6
 LEVELS = 2
-AROUND_CHANGE = 2  # lines shown before and after one that changed
+CONTEXT_LINES = 2  # shown before and after a change
 UNITS = "BKMG"
-WORDS_AROUND_TOKENS = 60
+NOTE_TOKENS = 60  # reserved for the note how to read on
 
 
-def no_such(path: str) -> RejectedError:
+def not_found(path: str) -> RejectedError:
+    """Return the error for a path where nothing is."""
     return RejectedError(f"The path {path} does not exist. Please provide a valid path.")
 
 
 def numbered(lines: Sequence[str], first: int = 1) -> list[str]:
+    """Return the lines with their numbers before them."""
     return [f"{number:>{NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, start=first)]
 
 
-def within(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str], int]:
-    """The lines of a range [first, last], counted from 1, where -1 is the end; and the number of the first."""
+def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str], int]:
+    """Return the lines of a range [first, last], counted from 1, where -1 is the end, and the number of the first."""
     if not view_range:
         return lines, 1
     ends = cast("list[Any]", view_range) if isinstance(view_range, list) else []
@@ -43,10 +44,11 @@ def within(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str], int]:
     return lines[start : len(lines) if ends[1] == -1 else ends[1]], start + 1
 
 
-def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, whole_in: str) -> tuple[list[str], int]:
-    """As many numbered lines as the limit takes, with how to read on; and the number of the last one shown. `last` is
-    the number of the last line there is, `whole_in` says where a line that is too long by itself can be read."""
-    left, shown = limit_tokens - WORDS_AROUND_TOKENS, list[str]()
+def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
+    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown.
+
+    `last` is the number of the text's last line. `read_whole` says where a line that is too long can be read."""
+    left, shown = limit_tokens - NOTE_TOKENS, list[str]()
     for line in numbered(lines, first):
         left -= tokens.total(line) + 1
         if left < 0:
@@ -56,14 +58,14 @@ def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, whol
     if len(shown) == len(lines):
         return shown, end
     if not shown:
-        shown = [tokens.head(numbered(lines[:1], first)[0], max(8, limit_tokens - WORDS_AROUND_TOKENS))]
-        shown.append(f"(Line {first} is too long to be shown whole; {whole_in}.)")
+        shown = [tokens.head(numbered(lines[:1], first)[0], max(8, limit_tokens - NOTE_TOKENS))]
+        shown.append(f"(Line {first} is too long to be shown whole; {read_whole}.)")
     shown.append(f"(Lines {first} to {end} of {last} are shown; read on with view_range [{end + 1}, -1].)")
     return shown, end
 
 
 def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
-    """The content with the one place of `old` exchanged, and the lines around it as they are told."""
+    """Replace the only occurrence of `old`. Return the new content, and the numbered lines around the change."""
     count = content.count(old)
     if count == 0:
         raise RejectedError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
@@ -75,8 +77,8 @@ def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
         )
     changed = content.replace(old, new)
     line = content.count("\n", 0, content.index(old))
-    first = max(0, line - AROUND_CHANGE)
-    return changed, "\n".join(numbered(changed.split("\n")[first : line + AROUND_CHANGE + 1], first + 1))
+    first = max(0, line - CONTEXT_LINES)
+    return changed, "\n".join(numbered(changed.split("\n")[first : line + CONTEXT_LINES + 1], first + 1))
 
 
 def _places(content: str, old: str) -> Iterable[int]:
@@ -87,7 +89,7 @@ def _places(content: str, old: str) -> Iterable[int]:
 
 
 def inserted(content: str, after_line: int, text: str) -> str:
-    """The content with a text behind a line, 0 being its beginning. It ends with a line break afterwards."""
+    """Insert a text after a line; 0 is the beginning. The result ends with a line break."""
     lines = content.removesuffix("\n").split("\n") if content else []
     if not 0 <= after_line <= len(lines):
         raise RejectedError(
@@ -99,28 +101,29 @@ def inserted(content: str, after_line: int, text: str) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as a listing shows them: 512B, 1.5K, 2M."""
+    """Return a number of bytes as a listing shows it: 512B, 1.5K, 2M."""
     unit = min(max(0, count.bit_length() - 1) // 10, len(UNITS) - 1)
     number = count / 1024**unit
     return f"{int(number) if number == int(number) else f'{number:.1f}'}{UNITS[unit]}"
 
 
 def listing(path: str, files: Mapping[str, int], folders: Iterable[str], levels: int = LEVELS) -> list[str]:
-    """The lines of a directory: itself, then what is in it, each with its size in bytes. `files` are named from it
-    on; `folders` are there also without a file. What begins with a dot is not shown."""
-    known: dict[tuple[str, ...], int] = {(*folder.split("/"), ""): 0 for folder in folders}
+    """Return a line for the directory and one for everything in it, each with its size. Hidden names are left out.
+
+    `files` are named relative to the directory; `folders` are listed even if they are empty."""
+    sizes: dict[tuple[str, ...], int] = {(*folder.split("/"), ""): 0 for folder in folders}
     for name, count in files.items():
         names = name.split("/")
         for depth in range(1, len(names)):
             folder = (*names[:depth], "")
-            known[folder] = known.get(folder, 0) + count
-        known[tuple(names)] = count
+            sizes[folder] = sizes.get(folder, 0) + count
+        sizes[tuple(names)] = count
     shown = sorted(
-        (names for names in known if not any(name.startswith(".") for name in names) and _depth(names) <= levels),
+        (names for names in sizes if not any(name.startswith(".") for name in names) and _depth(names) <= levels),
         key=lambda names: tuple(name for name in names if name),
     )
     lines = [f"{size(sum(files.values()))}\t{path}"]
-    return lines + [f"{size(known[names])}\t{path}/{'/'.join(names)}" for names in shown]
+    return lines + [f"{size(sizes[names])}\t{path}/{'/'.join(names)}" for names in shown]
 
 
 def _depth(names: tuple[str, ...]) -> int:

@@ -15,7 +15,6 @@ from pager.errors import StorageError
 from pager.store.audits import AUDITS
 from pager.store.database import Database
 from pager.types import Json
-from pager.upkeep.checksum import seal
 
 
 class Change(Protocol):
@@ -223,21 +222,12 @@ class MaintenanceTable:
 
     # copies
 
-    def copy_to(self, file: Path, values: Mapping[str, str] | None = None) -> None:
-        """A copy of what is committed, with further single values in it, sealed and on disk when this returns."""
-        try:
-            file.touch(mode=0o600, exist_ok=False)  # SQLite takes an empty file, and would make one that all can read
-        except FileExistsError:
-            raise StorageError(f"{file} exists already; choose another name.") from None
-        except OSError as error:
-            raise StorageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
-        try:
-            self._db.run("VACUUM INTO ?", (str(file),))
-            if values:
+    def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
+        """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""
+        self._db.run("VACUUM INTO ?", (str(file),))
+        if values:
+            try:
                 with closing(sqlite3.connect(file)) as copy, copy:
                     copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
-            seal(file)  # and syncs it, which SQLite does not do with what it vacuums into
-        except (StorageError, sqlite3.Error, OSError) as error:
-            file.unlink(missing_ok=True)  # half a copy
-            reason = error.__cause__ or error
-            raise StorageError(f"{file} cannot be written ({reason}). Choose another place.") from error
+            except sqlite3.Error as error:
+                raise StorageError(f"{file} cannot be written ({error}). Choose another place.") from error

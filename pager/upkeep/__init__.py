@@ -1,6 +1,10 @@
-"""What keeps an agent's directory sound: one writer at a time, commands of others, purging, checks, exports.
+"""Looking after an agent's directory: who may write it, what others send to it, and its repair, copies and erasure.
 
-`lock` is the lock of the one writing process, `inbox` holds the commands that others send it, `purge` (with `eraser`)
-destroys a page, `check` looks for broken laws and repairs what can be made again, `checksum` seals an exported file.
-The facades call this room.
+lock.py    one writing process per agent, and who it is
+inbox.py   commands from other processes: left as files, applied exactly once
+check.py   do the laws hold in what is stored? With `fix`, what can be rebuilt is rebuilt
+purge.py   destroy a page and every copy of its text; eraser.py takes a text out of texts and JSON
+export.py  a copy of a running agent in one file, with a checksum
+
+Called by the facades (`Memory`, `MemoryReader`, `Home`) and by nothing else.
 """

@@ -1,7 +1,7 @@
-"""An fsck: do the laws hold in what is on disk, and do the two stores agree? With `fix`, what can be made again is.
+"""An fsck: do the laws hold in what is stored, and do the database and the vector index agree?
 
-Mended can be: the word index, missing vectors, the vector index, used_tokens of core blocks. A broken law of the
-conversation itself is reported and left as it is: nothing is guessed.
+With `fix` everything that can be rebuilt is: the word index, missing vectors, the vector index, used_tokens of core
+blocks. A broken law of the conversation itself is only reported: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from pager.vectors.turns import TurnVectors
 
 
 def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
+    """Return what is wrong. With `fix`, `Problem.fixed` says what was repaired."""
     damage = [Problem("pager.db", text) for text in store.maintenance.damage()]
     if damage:
-        return damage  # what a damaged file says about anything else is worth nothing
+        return damage  # the other checks mean nothing on a damaged file
     found = [Problem(law, text) for law, text in store.maintenance.audit()]
     found += _words(store, fix=fix)
     found += _core(store, fix=fix)
@@ -56,7 +57,7 @@ def _core(store: Store, *, fix: bool) -> list[Problem]:
 
 
 def _last_request(store: Store) -> list[Problem]:
-    """The newest answered request can be made again, and no call in it lacks its result."""
+    """Rebuild the newest answered request, and look for calls without a result in it."""
     step = store.prompt.last_answered()
     if step is None:
         return []
@@ -77,14 +78,14 @@ def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
         for fact in store.archive.wrong_vectors(meaning.dimension):
             store.maintenance.drop_vector(fact)
         mark_unembedded(store)
-        # Without an embedder they stay as they are, and the next check says so again.
+        # Without an embedder they stay as they are, and the next check reports them again.
         with suppress(EmbedderUnavailableError):
             meaning.embedding.embed_pending(meaning, missing + len(wrong))
     return found
 
 
 def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
-    """Turns that meaning would never find. Mended, they wait for a vector, as those do that have just left."""
+    """Find turns that a search by meaning would never find. With `fix` they are embedded with the next batch."""
     wrong = said.wrong_parts() if said else []
     missing = store.said.unowed()
     if fix:
@@ -92,10 +93,11 @@ def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[
             for part in wrong:
                 store.said.renew_vector(part)
             store.said.owe(missing)
-    found = [Problem("vectors", f"of another dimension: {', '.join(f'x{part}' for part in wrong[:5])}", fix)] * bool(
-        wrong
-    )
+    found: list[Problem] = []
+    if wrong:
+        parts = ", ".join(f"x{part}" for part in wrong[:5])
+        found.append(Problem("vectors", f"of another dimension: {parts}", fix))
     if missing:
         steps = ", ".join(f"s{step}" for step in missing[:5])
-        found.append(Problem("vectors", f"{len(missing)} turns have none and wait for none: {steps}", fix))
+        found.append(Problem("vectors", f"{len(missing)} turns have none and are not due for one: {steps}", fix))
     return found

@@ -1,7 +1,7 @@
-"""Commands that others leave for the process that holds the agent: a message, an edit from a debug view.
+"""Commands that other processes send to the process that has an agent open: a message, an edit from a debug view.
 
-A command is a file, written aside and renamed in. The owner commits its id together with its effect, then deletes the
-file; an id that is known already has had its effect, and only the file goes.
+A command is a file, written under another name, synced and renamed. The owner commits its id together with its effect,
+then deletes the file. A file whose id is stored already had its effect, and is only deleted.
 
     >>> command = send_command(directory, "message", {"text": "stop after this step"}, clock)
 """
@@ -20,11 +20,11 @@ from pager.blocks import clean, dump
 from pager.clock import Clock, to_micros
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
+from pager.store.files import AgentFiles
 
-FOLDER = "inbox"
-REJECTED = "rejected"
-PACKED = "inbox"
-ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (needed, optional)
+REJECTED = "rejected"  # the folder for files that are no commands
+PACKED_KEY = "inbox"  # where an exported database holds the commands that were pending
+ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, optional)
     "message": ({"text"}, {"name"}),
     "core_append": ({"block", "text"}, set()),
     "core_replace": ({"block", "old_text", "new_text"}, set()),
@@ -34,18 +34,17 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (needed, optional
     "page_out": ({"page_id"}, set()),
 }
 Apply = Callable[[str, dict[str, Any]], None]
-_numbers = count()  # an id is never given twice, also while the clock stands still: the owner knows it for good
+_numbers = count()  # no id is used twice, even while the clock stands still
 
 
 def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
-    """Leave a command for the owner of the agent in `directory`; its id."""
+    """Leave a command for the owner of the agent in `directory`. Return its id."""
     _validate(kind, arguments)
-    folder = path_of(directory, "the agent's directory") / FOLDER
+    folder = AgentFiles(path_of(directory, "the agent's directory")).inbox
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
-    at = to_micros(clock.now())
+    name = f"{to_micros(clock.now()):020d}-{os.getpid()}-{next(_numbers):06d}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        name = f"{at:020d}-{os.getpid()}-{next(_numbers):06d}"
         aside = folder / f"{name}.tmp"
         with aside.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -55,36 +54,36 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
         return name
     except OSError as error:
         raise StorageError(
-            f"the command could not be left in {folder}: {error.strerror}. Check its rights and space."
+            f"the command cannot be written to {folder}: {error.strerror}. Check the rights on it, and its free space."
         ) from None
 
 
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:
-    """Commands that have not been taken yet, oldest first, with their ids."""
+    """Return the commands that were not applied yet, oldest first, with their ids."""
     found: list[dict[str, Any]] = []
-    for path in _files(Path(directory) / FOLDER):
+    for path in _command_files(AgentFiles(Path(directory)).inbox):
         try:
             found.append({**json.loads(path.read_text(encoding="utf-8")), "id": _printable(path.stem)})
         except (OSError, ValueError, TypeError, RecursionError):
-            continue  # taken meanwhile, or not ours: `Inbox.take` sets it aside
+            continue  # applied meanwhile, or no command: `Inbox.process` sets that aside
     return found
 
 
-def packed(directory: Path) -> dict[str, str]:
-    """What waits, as single values of a copy of the database; `Inbox.unpack` makes files of them again."""
+def pack(folder: Path) -> dict[str, str]:
+    """Return the pending commands as stored values for a copy of the database. `Inbox.unpack` makes files of them."""
     found: list[tuple[str, str]] = []
-    for path in _files(directory / FOLDER):
+    for path in _command_files(folder):
         try:
             found.append((path.name, path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
-            continue  # taken meanwhile, or no command
-    return {PACKED: dump(found)} if found else {}
+            continue  # applied meanwhile, or no command
+    return {PACKED_KEY: dump(found)} if found else {}
 
 
-def _files(folder: Path) -> list[Path]:
-    """What lies there. Asked at every step, and nearly always there is nothing."""
+def _command_files(folder: Path) -> list[Path]:
+    """Return the files of commands. Called at every step, when nearly always there are none."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - the other way takes three times as long
+        names = os.listdir(folder)  # noqa: PTH208 - three times as fast as Path.iterdir
     except OSError:
         return []
     return sorted(folder / name for name in names if name.endswith(".json"))
@@ -93,11 +92,11 @@ def _files(folder: Path) -> list[Path]:
 def _validate(kind: Any, arguments: Any) -> None:
     if not isinstance(kind, str) or kind not in ARGUMENTS:
         raise RejectedError(f"{kind!r} is no command; there are {', '.join(sorted(ARGUMENTS))}.")
-    needed, optional = ARGUMENTS[kind]
-    given = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
-    if not needed <= given <= needed | optional:
+    required, optional = ARGUMENTS[kind]
+    names = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
+    if not required <= names <= required | optional:
         raise RejectedError(
-            f"{kind} takes {', '.join(sorted(needed))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
+            f"{kind} takes {', '.join(sorted(required))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
         )
     for name, value in cast("Mapping[str, Any]", arguments).items():
         if not _fits(name, value):
@@ -114,22 +113,22 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _printable(name: str) -> str:
-    """A file's name, also when its bytes are no text."""
+    """Return a file's name as text, also if its bytes are none."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 class Inbox:
-    """The owner's side. `apply` carries one command out; `may_speak` says whether a message may come now."""
+    """The owner's side of the inbox."""
 
     def __init__(self, directory: Path, store: Store, clock: Clock) -> None:
-        self._folder = directory / FOLDER
+        self._folder = AgentFiles(directory).inbox
         self._store = store
         self._clock = clock
 
-    def take(self, apply: Apply, *, may_speak: bool) -> int:
-        """Carry out what waits, each exactly once; how many took effect now."""
-        taken = 0
-        for path in _files(self._folder):
+    def process(self, apply: Apply, *, messages: bool) -> int:
+        """Apply each pending command exactly once; messages stay where they are unless `messages`. Return how many."""
+        applied = 0
+        for path in _command_files(self._folder):
             try:
                 command = json.loads(path.read_text(encoding="utf-8"))
                 kind, arguments = command["kind"], command["arguments"]
@@ -137,59 +136,57 @@ class Inbox:
             except (OSError, ValueError, KeyError, TypeError, RecursionError, RejectedError) as error:
                 self._set_aside(path, str(error))
                 continue
-            if kind == "message" and not may_speak:
-                continue
-            taken += self._take(path, kind, arguments, apply)
-        return taken
+            if messages or kind != "message":
+                applied += self._process(path, kind, arguments, apply)
+        return applied
 
     def unpack(self) -> None:
-        """Of an imported copy: what waited for its owner waits again; what was taken meanwhile has its effect once."""
-        held = self._store.settings.get(PACKED)
-        if held is None:
+        """Make files of the commands that an imported copy holds. Those that it knows as applied are only deleted."""
+        packed = self._store.settings.get(PACKED_KEY)
+        if packed is None:
             return
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            for name, text in json.loads(held):
+            for name, text in json.loads(packed):
                 with (self._folder / Path(name).name).open("w", encoding="utf-8") as file:
                     file.write(text)
                     file.flush()
                     os.fsync(file.fileno())
         except OSError as error:
             raise StorageError(
-                f"{self._folder} cannot be written ({error.strerror}). Check its rights and space."
+                f"{self._folder} cannot be written ({error.strerror}). Check the rights on it, and its free space."
             ) from None
         with self._store.transaction():
-            self._store.settings.put(PACKED, None)
+            self._store.settings.put(PACKED_KEY, None)
 
-    def _take(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
-        """The file goes when its effect is committed, which in a caller's transaction is later."""
+    def _process(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
+        """Return True if the command had its effect now. Its file is deleted after the commit, maybe the caller's."""
         name = _printable(path.stem)
-        fresh = self._store.settings.command(name) is None
-        if fresh:
+        is_new = self._store.settings.command(name) is None
+        if is_new:
             with self._store.transaction():
                 outcome = self._outcome(kind, arguments, apply)
                 self._store.settings.save_command(name, to_micros(self._clock.now()), kind, outcome)
                 self._store.ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
         self._store.after_commit(lambda: path.unlink(missing_ok=True))
-        return fresh
+        return is_new
 
     def _outcome(self, kind: str, arguments: dict[str, Any], apply: Apply) -> str:
         try:
             with self._store.transaction():
                 apply(kind, arguments)
         except (RejectedError, OverflowError, ValueError, TypeError, AttributeError) as error:
-            return f"refused: {error}"  # also what nobody has thought of: one command never blocks those behind it
+            return f"refused: {error}"  # also unforeseen errors: one command never blocks those behind it
         return "done"
 
-    def _set_aside(self, path: Path, why: str) -> None:
+    def _set_aside(self, path: Path, reason: str) -> None:
         if not path.exists():
             return
-        aside = path.parent / REJECTED
+        folder = path.parent / REJECTED
         try:
-            aside.mkdir(mode=0o700, exist_ok=True)
-            path.rename(aside / path.name)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            path.rename(folder / path.name)
         except OSError:
-            return  # it stays and harms nobody; the next step tries again
-        self._store.ledger.write(
-            "error", reason=f"a file in the inbox is no command and was set aside: {why}", file=_printable(path.name)
-        )
+            return  # it does no harm where it is; the next step tries again
+        text = f"a file in the inbox is no command and was set aside: {reason}"
+        self._store.ledger.write("error", reason=text, file=_printable(path.name))

@@ -1,7 +1,7 @@
-"""One writing process per agent. The lock is the kernel's: it goes with the process, however that ends.
+"""One writing process per agent. The kernel holds the lock, and releases it when the process ends, however it does.
 
-The file says who holds it, so that the second one can be told: after a moment, because some only hold it for an instant
-(who carries out an edit of an agent at rest, who asks whether it is held).
+The file names the owner, so that a second process can be told. A second process first waits for half a second, because
+some hold the lock only for a moment: whoever applies an edit to an idle agent, or asks for its owner.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, cast
 from pager.clock import Clock
 from pager.errors import InUseError, StorageError
 
-PAUSES_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.2)  # half a second in all
+PAUSES_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.2)
 
 
 class AgentLock:
+    """The lock of an agent's directory, from construction to `release`. Raises InUseError with the owner."""
+
     def __init__(self, path: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
         self._path = path
         try:
@@ -32,15 +34,15 @@ class AgentLock:
                 f"{path} cannot be written ({error.strerror}). Check the rights on its directory."
             ) from None
         try:
-            self._take(wait)
+            self._acquire(wait)
         except BlockingIOError:
             os.close(self._file)
-            raise InUseError(self._who()) from None
+            raise InUseError(self._in_use()) from None
         except BaseException:  # Ctrl-C while waiting
             os.close(self._file)
             raise
 
-    def _take(self, wait: Callable[[float], object]) -> None:
+    def _acquire(self, wait: Callable[[float], object]) -> None:
         for pause in PAUSES_SECONDS:
             with suppress(BlockingIOError):
                 return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,43 +50,37 @@ class AgentLock:
         return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
-    def was_held(self) -> bool:
-        """Whether an owner has ever said who it is."""
+    def had_owner(self) -> bool:
+        """Return True if a process ever wrote itself down as the owner."""
         return os.fstat(self._file).st_size > 0
 
-    def say(self, clock: Clock) -> None:
-        """Write down who holds it: when its holder has a memory."""
-        owner = {
-            "pid": os.getpid(),
-            "command": " ".join(sys.argv)[:200],
-            "since": clock.now().isoformat("T", "seconds"),
-        }
-        try:
+    def write_owner(self, clock: Clock) -> None:
+        """Write this process down as the owner, once its memory is open."""
+        command = " ".join(sys.argv)[:200]
+        owner = {"pid": os.getpid(), "command": command, "since": clock.now().isoformat("T", "seconds")}
+        with suppress(OSError):  # a full disk: the lock holds all the same, only its owner stays unnamed
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(owner).encode(), 0)
-        except OSError:
-            # A full disk: the lock itself holds, only its holder stays unnamed.
-            return
 
-    def _who(self) -> str:
-        owner = holder(self._path)
+    def _in_use(self) -> str:
+        owner = _last_owner(self._path)
         who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
         return (
-            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, leave it a "
+            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, send it a "
             "message, or open the agent for reading."
         )
 
     def release(self) -> None:
-        """Once: the number of a closed file may be somebody else's by then."""
+        """Release the lock. A second call does nothing: the file's number may be another file's by then."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
-def held_by(path: Path) -> dict[str, Any] | None:
-    """Who holds the lock now. The kernel is asked, for an instant, only when a process of that number lives."""
-    owner = holder(path)
-    if owner is None or not _lives(owner.get("pid")):
+def current_owner(path: Path) -> dict[str, Any] | None:
+    """Return pid, command and start of the process that holds the lock, or None."""
+    owner = _last_owner(path)
+    if owner is None or not _is_alive(owner.get("pid")):
         return None
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -99,7 +95,7 @@ def held_by(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _lives(pid: Any) -> bool:
+def _is_alive(pid: Any) -> bool:
     try:
         os.kill(int(pid), 0)
     except PermissionError:
@@ -109,10 +105,9 @@ def _lives(pid: Any) -> bool:
     return True
 
 
-def holder(path: Path) -> dict[str, Any] | None:
-    """Who wrote the lock file last; None when nobody did."""
+def _last_owner(path: Path) -> dict[str, Any] | None:
     try:
-        told = json.loads(path.read_text())
+        owner = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
+    return cast("dict[str, Any]", owner) if isinstance(owner, dict) else None

@@ -1,8 +1,8 @@
 """Purging: afterwards no file of the agent holds the purged text.
 
-`purge` scrubs, in one transaction, the page itself, every verbatim copy of its text, and what our own tools quoted
-of it; it ends the epoch and leaves a tombstone in the ledger. `finish` makes the word indexes and the vector index anew
-and erases freed pages and the log; should the process die before that, the next opening finishes.
+`purge` erases in one transaction the page itself, every verbatim copy of its text, and what our own tools quoted of it.
+It ends the epoch and leaves a tombstone in the ledger. `finish` rebuilds the word indexes and the vector index, and
+erases freed database pages and the log. If the process dies before that, the next opening calls it.
 """
 
 from __future__ import annotations
@@ -22,36 +22,34 @@ from pager.store import Store
 from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
-from pager.upkeep.eraser import PURGED, Eraser, made_of
+from pager.upkeep.eraser import PURGED, Eraser, media_sources
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
 
-MOVED_FROM = "from the core block "  # as the ledger says it
+MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
 
 def purge(
     store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
 ) -> int:  # fmt: skip
-    """Scrub the database, and the files of the `inbox`; how many places were cleaned. `finish` has to follow.
+    """Erase a page from the database and the files of the `inbox`. Return from how many places; call `finish` next.
 
-    Facts that say nothing but the purged text go with it. What was left half-written in the inbox before `since` goes.
+    Facts that say nothing else are purged, too. Half-written files of the inbox from before `since` are deleted.
     """
     page = read_page_id(page_id)
-    pages.text(str(page))  # refuses what does not exist or is purged already
+    pages.text(str(page))  # raises if it does not exist or is purged already
     said = _said(store, page.kind, page.number)
-    eraser = Eraser(
-        _texts(store, page.kind, page.number), [made for b in said for m in media_in(b) for made in made_of(m)]
-    )
+    media = [source for block in said for item in media_in(block) for source in media_sources(item)]
+    eraser = Eraser(_texts(store, page.kind, page.number), media)
     files = _clean_files(inbox, eraser, since) if inbox else set[str]()
     with store.transaction():
         store.settings.put("purging", str(page))
         store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
         facts = store.maintenance.facts_for_words()
-        equal = [PageId("f", fact) for fact, text in facts if eraser.plain(text) == PURGED != text]
+        equal = [PageId("f", fact) for fact, text in facts if eraser.erase(text) == PURGED != text]
         equal = [fact for fact in equal if fact != page]
-        gone, touched = _pages_around(store, page)
-        gone, touched = [*gone, *equal], [*touched, *equal]
+        gone, touched = ([*pages, *equal] for pages in _pages_around(store, page))
         for part in store.maintenance.asides_naming([str(each) for each in touched]):
             store.maintenance.overwrite_part(part, emptied)
         _scrub_preambles(store, touched)
@@ -60,10 +58,10 @@ def purge(
                 _scrub_links(store, str(each), eraser)
             _remove_page(store, each.kind, each.number)
         _scrub_errors(store, files)
-        changed = store.maintenance.rewrite(eraser.change)
+        changed = store.maintenance.rewrite(eraser.erase_in_column)
         for table, row in changed:
             if table == "facts":
-                store.maintenance.drop_vector(row)  # it was made from the text that is gone
+                store.maintenance.drop_vector(row)  # it was computed from the erased text
                 mark_unembedded(store)
             elif table == "parts":
                 store.said.renew_vector(row)
@@ -77,30 +75,29 @@ def purge(
         places = 1 + len(equal) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}
         store.ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
+        reason = f"it said nothing but what {page} said"
         for each in equal:
-            store.ledger.write(
-                "purge", str(each), reason=f"it said nothing but what {page} said", actor=actor, places=1
-            )
+            store.ledger.write("purge", str(each), reason=reason, actor=actor, places=1)
     return places
 
 
 def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
-    """Commands that wait are scrubbed; what else holds the text goes. The names of the files that were changed."""
+    """Erase the text from pending commands, and delete other files that hold it. Return the names of all of these."""
     found: set[str] = set()
     for file in sorted(inbox.rglob("*")):
-        with suppress(FileNotFoundError):  # whoever wrote it has just renamed it
+        with suppress(FileNotFoundError):  # its writer has just renamed it
             if not file.is_file():
                 continue
             if file.suffix == ".tmp" and file.stat().st_mtime < since:
-                file.unlink()  # left half-written: it may hold a piece
+                file.unlink()  # half-written: it may hold a piece of the text
                 continue
             raw = file.read_text(encoding="utf-8", errors="replace")
-            waits = file.suffix == ".json" and file.parent == inbox
-            cleaned = eraser.command(raw)
+            is_pending = file.suffix == ".json" and file.parent == inbox
+            cleaned = eraser.erase_in_command(raw)
             if cleaned == raw:
                 continue
             found.add(file.name)
-            if cleaned is None or not waits:
+            if cleaned is None or not is_pending:
                 file.unlink()
                 continue
             aside = file.with_suffix(".tmp")
@@ -110,14 +107,14 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
 
 
 def _scrub_errors(store: Store, files: set[str]) -> None:
-    """What is told of a file that was set aside may quote a piece of it."""
+    """Erase the errors about files that were set aside: they may quote a piece of them."""
     for row in store.ledger.movements(events=["error"]) if files else ():
         if row.detail.get("file") in files:
             store.maintenance.put_movement(row.number, PURGED, row.detail)
 
 
 def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
-    """What the ledger says of this fact, and the core block that it was moved out of."""
+    """Erase what the ledger says of this fact, and what its core block said if it was moved out of one."""
     for row in store.ledger.movements(page=fact):
         detail = {name: value for name, value in row.detail.items() if name not in ("key", "tags")}
         reason = PURGED if row.event == "forget" and row.reason else row.reason
@@ -127,18 +124,18 @@ def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
 
 
 def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> None:
-    """A block as it read, and was told, before a text was moved out of it."""
+    """Erase the text from a block's versions before the text was moved out of it, and from where they were shown."""
     for version in store.core.versions(name):
         if version.at <= moved.at:
-            store.maintenance.put_block(version.version, eraser.linked(version.value))
+            store.maintenance.put_block(version.version, eraser.erase_linked(version.value))
     for row in store.ledger.movements(events=["core"]):
         if row.number < moved.number and row.detail.get("block") == name:
-            store.maintenance.put_movement(row.number, eraser.linked(row.reason), row.detail)
-    store.maintenance.rewrite_core_shown(name, eraser.linked)
+            store.maintenance.put_movement(row.number, eraser.erase_linked(row.reason), row.detail)
+    store.maintenance.rewrite_core_shown(name, eraser.erase_linked)
 
 
 def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
-    """The pages that are gone with this one, and those that may show a piece of it."""
+    """Return the pages that are purged with this one, and those that may show a piece of it."""
     if page.kind == "f":
         return [page], [page]
     if page.kind == "x":
@@ -156,7 +153,7 @@ def _texts(store: Store, kind: str, number: int) -> list[str]:
 
 
 def _said(store: Store, kind: str, number: int) -> list[Json]:
-    """The blocks of a step or of a part, as they came."""
+    """Return the blocks of a step or of a part as they were received."""
     if kind == "x":
         row = store.conversation.original(number)
         return [json.loads(row["block"])] if row else []
@@ -175,7 +172,7 @@ def _remove_page(store: Store, kind: str, number: int) -> None:
 
 
 def emptied(raw: str) -> str:
-    """The block with its shape kept, so that calls and results still pair, and nothing of what it said."""
+    """Return the block without its text. Its shape stays, so that calls and results still pair."""
     block: Json = json.loads(raw)
     kind = str(block.get("type"))
     kept = {name: block[name] for name in ("type", "tool_use_id", "is_error") if name in block}
@@ -189,7 +186,7 @@ def emptied(raw: str) -> str:
 
 
 def _recount(store: Store, parts: set[int]) -> None:
-    """Parts that were rewritten have another size: `[purged]` may be longer than what stood there."""
+    """Count rewritten parts again: `[purged]` may be longer than the text that it replaced."""
     rows = [row for part in sorted(parts) if (row := store.conversation.original(part))]
     for step in store.conversation.load(sorted({row["step"] for row in rows}), FOREVER):
         for part in step.parts:
@@ -197,22 +194,22 @@ def _recount(store: Store, parts: set[int]) -> None:
                 store.conversation.size(part.id, count_block(part.form))
 
 
-# what the preambles of epochs show: pieces of a text, which are no copies of it
+# the preambles of epochs, which show pieces of a text and no whole copies
 
 
 def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
     steps = {page.number for page in pages if page.kind == "s"}
     for epoch, preamble, lines in store.maintenance.preambles():
-        told: list[Json] = json.loads(lines)
-        for line in told:
+        digest: list[Json] = json.loads(lines)
+        for line in digest:
             if line["words"] and any(line["first"] <= step <= line["last"] for step in steps):
                 line["words"] = PURGED
         shown = _without(json.loads(preamble), set(map(str, pages)), steps)
-        store.maintenance.put_preamble(epoch, dump(shown), dump(told))
+        store.maintenance.put_preamble(epoch, dump(shown), dump(digest))
 
 
 def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
-    """A preamble without its pins of these pages, without them as the request, without their words in the digest."""
+    """Return a preamble without these pages: as pins, as the request, and in the digest."""
     shown = list(preamble)
     is_request = False
     for index, block in enumerate(preamble):
@@ -236,19 +233,19 @@ _DIGEST_LINE = re.compile(
 
 def _line_without(line: re.Match[str], steps: set[int]) -> str:
     first = int(line["first"])
-    hit = any(first <= step <= int(line["last"] or first) for step in steps)
-    return line["head"] + PURGED if hit else line[0]
+    is_purged = any(first <= step <= int(line["last"] or first) for step in steps)
+    return line["head"] + PURGED if is_purged else line[0]
 
 
 def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> None:
-    """Whatever was made from the purged text is made anew, and freed bytes are erased. Safe to repeat."""
+    """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
     words.rebuild_index(store)
     store.maintenance.erase_freed()
     if meaning is None:
-        _remove(index_directory)  # a copy from a time with an embedder
+        _remove(index_directory)  # from a time with an embedder
     else:
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.embed_pending(meaning, AT_ONCE)  # facts that quoted the text have another one now
+            meaning.embedding.embed_pending(meaning, AT_ONCE)  # facts that quoted the text were rewritten
         meaning.clear("a purge")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.agent import BackgroundWork, Progress
-from agents.cli.terminal import WORTH_TELLING, Printer, embedding
+from agents.cli.terminal import MIN_TEXTS_FOR_BAR, Printer, embedding_bar
 from pager import Memory, StorageError
 from pager.vectors.indexing import BATCH
 from tests.support import HandClock, Words
@@ -128,8 +128,8 @@ def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: St
 
 
 def test_the_bar_is_shown_for_many_texts_only() -> None:
-    assert embedding(Progress(0, WORTH_TELLING - 1)) == ""
-    told = embedding(Progress(5_000, 20_000))
+    assert embedding_bar(Progress(0, MIN_TEXTS_FOR_BAR - 1)) == ""
+    told = embedding_bar(Progress(5_000, 20_000))
     assert "█████░" in told
     assert "5,000 of 20,000" in told
 
@@ -140,7 +140,7 @@ def test_the_terminal_shows_it_while_it_works(
 ) -> None:
     embedder = Slow()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many(turns(WORTH_TELLING), embed=False)
+        memory.record_many(turns(MIN_TEXTS_FOR_BAR), embed=False)
         background, printer = BackgroundWork(memory), Printer(json_lines=json_lines)
         printer.embedding(background)
         assert capsys.readouterr().err == ""

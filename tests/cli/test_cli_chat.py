@@ -74,8 +74,8 @@ def test_history_from_elsewhere_is_taken_once(place: Shop) -> None:
     ]
     history.write_text("\n".join(map(json.dumps, turns)), encoding="utf-8")
     first = place.chat("hello", options=("--history", str(history)))
-    assert "2 turns were taken" in first.err
-    assert "0 turns were taken" in place.chat("hello", options=("--history", str(history))).err
+    assert "imported 2 turns" in first.err
+    assert "imported 0 turns" in place.chat("hello", options=("--history", str(history))).err
     with place.memory() as memory:
         assert [hit.who for hit in memory.search_recall("moved to Porto")][:1] == ["Dana"]
     history.write_text('{"role": "user", "text": "x"}\nnot json\n', encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_failed_call_is_told_and_the_turn_stays_open(place: Shop) -> None:
     place.rehearsal.script("Here I am again.")
     resumed = place.chat()
     assert (resumed.code, resumed.out) == (0, "Here I am again.\n")
-    assert "going on with the turn that was open" in resumed.err
+    assert "continuing the open turn" in resumed.err
     with place.memory() as memory:
         assert not memory.turn_is_open
         assert memory.search_recall("hello")[0].page_id == "s1"
@@ -225,7 +225,7 @@ def test_ctrl_c_twice_stops_now(place: Shop) -> None:
         chat.interrupt()
         chat.tells("Ctrl-C again stops now")
         chat.interrupt()
-        chat.tells("interrupted; the turn is on disk")
+        chat.tells("interrupted; the turn is saved")
         done = chat.end()
     gate.may.set()
     assert (done.code, done.out) == (130, "")

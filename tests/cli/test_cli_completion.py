@@ -1,19 +1,20 @@
-"""The Tab key, as a shell asks for it: click's own protocol, and once through a real bash."""
+"""The Tab key: by click's own protocol, and once through a real bash."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agents.cli.main import COMMANDS
+from agents.cli.main import COMMANDS, COMPLETION, run
 from pager import Memory
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -32,63 +33,65 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def offered(words: str, cwd: Path, **environ: str) -> list[str]:
-    """What stands behind the last of these words when Tab is pressed there; `type,value` as bash gets them."""
-    index = len(words.split()) - (0 if words.endswith(" ") else 1)
-    asked = {"_SELFPAGER_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
-    done = subprocess.run(
-        [sys.executable, "-m", "agents"], env={**os.environ, "PYTHONPATH": str(ROOT), **asked, **environ}, cwd=cwd,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stderr == ""
-    return [line for line in done.stdout.splitlines() if line]
+@pytest.fixture
+def offered(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Press Tab behind the last word, by click's own protocol. Return `type,value` as bash gets them."""
+
+    def offered(words: str, shell: str = "bash_complete", **environ: str) -> list[str]:
+        index = len(words.split()) - (0 if words.endswith(" ") else 1)
+        completion = {"_SELFPAGER_COMPLETE": shell, "COMP_WORDS": words, "COMP_CWORD": str(index)}
+        for name, value in {**completion, **environ}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(folder)
+        with pytest.raises(SystemExit):
+            run([])
+        output = capsys.readouterr()
+        assert output.err == ""
+        return [line for line in output.out.splitlines() if line]
+
+    return offered
 
 
 def plain(*words: str) -> list[str]:
     return [f"plain,{word}" for word in words]
 
 
-def test_commands_are_offered(folder: Path) -> None:
-    assert offered("selfpager ", folder) == plain(*COMMANDS)
-    assert offered("selfpager sh", folder) == plain("show")
+def test_commands_are_offered(offered: Callable[..., Any]) -> None:
+    assert offered("selfpager ") == plain(*COMMANDS)
+    assert offered("selfpager sh") == plain("show")
 
 
 @pytest.mark.parametrize("command", ["show", "tell", "check", "export", "purge"])
-def test_agents_of_the_home_are_offered(folder: Path, home: Path, command: str) -> None:
-    assert offered(f"selfpager {command} ", folder, SELFPAGER_HOME=str(home)) == plain("alice", "bob")
-    assert offered(f"selfpager {command} --home {home} b", folder) == plain("bob")
-    assert offered(f"selfpager --home {home} {command} al", folder) == plain("alice")
-    assert offered(f"selfpager {command} --home {home / 'none'} ", folder) == []
+def test_agents_of_the_home_are_offered(offered: Callable[..., Any], home: Path, command: str) -> None:
+    assert offered(f"selfpager {command} ", SELFPAGER_HOME=str(home)) == plain("alice", "bob")
+    assert offered(f"selfpager {command} --home {home} b") == plain("bob")
+    assert offered(f"selfpager --home {home} {command} al") == plain("alice")
+    assert offered(f"selfpager {command} --home {home / 'none'} ") == []
 
 
 @pytest.mark.parametrize("command", ["chat", "run", "validate", "render"])
-def test_yaml_files_are_offered(folder: Path, command: str) -> None:
-    assert offered(f"selfpager {command} ", folder) == plain("agent.yaml", "more/other.yml")
-    assert offered(f"selfpager {command} more/", folder) == plain("more/deep/far.yaml", "more/other.yml")
-    assert offered(f"selfpager {command} {folder}/ag", folder) == plain(f"{folder}/agent.yaml")
+def test_yaml_files_are_offered(offered: Callable[..., Any], folder: Path, command: str) -> None:
+    assert offered(f"selfpager {command} ") == plain("agent.yaml", "more/other.yml")
+    assert offered(f"selfpager {command} more/") == plain("more/deep/far.yaml", "more/other.yml")
+    assert offered(f"selfpager {command} {folder}/ag") == plain(f"{folder}/agent.yaml")
 
 
-def test_where_there_is_no_yaml_file_the_shell_goes_on(folder: Path) -> None:
-    assert offered("selfpager chat empty/", folder) == ["file,empty/"]
+def test_without_a_yaml_file_the_shell_completes(offered: Callable[..., Any]) -> None:
+    assert offered("selfpager chat empty/") == ["file,empty/"]
 
 
-def test_options_are_offered(folder: Path) -> None:
-    assert set(plain("--as", "--home", "--history", "--json")) <= set(offered("selfpager chat --", folder))
+def test_options_are_offered(offered: Callable[..., Any]) -> None:
+    assert set(plain("--as", "--home", "--history", "--json")) <= set(offered("selfpager chat --"))
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_every_shell_gets_its_script(shell: str, folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "agents"], env={**os.environ, "_SELFPAGER_COMPLETE": f"{shell}_source"}, cwd=ROOT,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert f"_SELFPAGER_COMPLETE={shell}_complete" in done.stdout
+def test_every_shell_gets_its_script(offered: Callable[..., Any], shell: str) -> None:
+    assert f"_SELFPAGER_COMPLETE={shell}_complete" in "\n".join(offered("", f"{shell}_source"))
 
 
+@pytest.mark.slow
 def test_a_real_bash_completes_with_the_line_that_help_shows(folder: Path, home: Path, tmp_path: Path) -> None:
-    help_text = [sys.executable, "-m", "agents", "--help"]
-    shown = subprocess.run(help_text, cwd=ROOT, capture_output=True, text=True, check=True)
-    line = next(line for line in shown.stdout.splitlines() if "bash_source" in line).split("bash ", 1)[1].strip()
+    line = next(line for line in COMPLETION.splitlines() if "bash_source" in line).split("bash ", 1)[1].strip()
     command = tmp_path / "bin" / "selfpager"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m agents "$@"\n', encoding="utf-8")

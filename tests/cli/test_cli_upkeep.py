@@ -7,73 +7,31 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.cli.main import run
-from agents.config import embedders, yaml_file
+from agents.config import yaml_file
 from agents.config.agent_config import load
 from agents.config.schema import json_schema
-from agents.importing.copies import HEADER
 from pager import BlockSpec, Memory, MemoryReader
 from pager.clock import SystemClock
-from pager.upkeep.checksum import LENGTH, MARK
+from pager.upkeep.export import CHECKSUM_BYTES, CHECKSUM_MARK, SQLITE_HEADER
 from pager.upkeep.inbox import pending_commands, send_command
-from tests.support.cli import Done, Terminal
+from tests.cli.conftest import Command
+from tests.support.cli import Terminal
 
-Command = Callable[..., Done]
 YAML = "name: x\nmodel: {provider: rehearsal, id: '${MODEL:-m}', api_key: s3cret}\n"
-
-
-@pytest.fixture
-def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command line in this process, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SELFPAGER_HOME", str(tmp_path / "home"))
-
-    def command(*arguments: str | Path) -> Done:
-        capsys.readouterr()
-        code = run([str(each) for each in arguments])
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return command
-
-
-@pytest.fixture
-def alice(tmp_path: Path) -> Path:
-    """An agent with a past; its directory."""
-    directory = tmp_path / "home" / "alice"
-    with Memory.open(directory, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
-        memory.record("user", "The secret word is zyzzogeton.", name="Alice")
-        memory.archive("prefers window seats", key="seat")
-        memory.archive("prefers aisle seats", key="seat")
-        memory.save_value(embedders.STORED_AS, "null")
-    return directory
-
-
-def contents(directory: Path) -> list[Any]:
-    with MemoryReader.open(directory) as reading:
-        facts = [(fact.id, fact.text, fact.superseded_by) for fact in reading.inspect.newest_facts()]
-        ledger = [(move.number, move.event, move.page_id) for move in reading.ledger(limit=1_000)]
-        return [facts, ledger, [block.value for block in reading.core()], reading.page("s1")]
 
 
 # tell
 
 
-def test_tell_leaves_a_message(command: Command, alice: Path) -> None:
-    assert (
-        command("tell", "alice", "come here").out
-        == "left for alice; it is taken at its next step, now or when it works again.\n"
-    )
-    told = command("tell", "alice", "and sit", "--from", "Dana", "--json").json
-    assert (alice / "inbox").is_dir()
-    assert told["command"]
+def test_tell_sends_a_message(command: Command, alice: Path) -> None:
+    sent = "sent to alice; it reads the message at its next step, or when it runs again.\n"
+    assert command("tell", "alice", "come here").out == sent
+    assert command("tell", "alice", "and sit", "--from", "Dana", "--json").json["command"]
     with Memory.open(alice, embedder=None) as memory:
         assert memory.process_inbox() == 2
         found = {hit.text: hit.who for hit in memory.search_recall("come here, and sit")}
@@ -81,44 +39,34 @@ def test_tell_leaves_a_message(command: Command, alice: Path) -> None:
         assert "come here" in found
 
 
-# show
-
-
-def test_show_says_what_is_there(command: Command, alice: Path) -> None:
-    assert "prefers aisle seats" in command("show", "alice").out
-    assert command("show", "alice", "--json").json["agent"] == "alice"
-
-
 # check
 
 
-def test_check_finds_what_is_wrong_and_mends_it(command: Command, alice: Path) -> None:
-    assert command("check", "alice").out == "alice: everything holds.\n"
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        # as if it ran with the default embedder from now on
+        ("DELETE FROM meta WHERE key = 'note:embedder'", "vectors: 2 facts have no vector and are found by words only"),
+        ("INSERT INTO fact_words (fact_words) VALUES ('delete-all')", "words: "),
+    ],
+)
+def test_check_finds_what_is_wrong_and_repairs_it(command: Command, alice: Path, sql: str, problem: str) -> None:
+    assert command("check", "alice").out == "alice: no problems found.\n"
     assert command("check", "alice", "--json").json == []
-    with Memory.open(alice, embedder=None) as memory:
-        memory.save_value(embedders.STORED_AS, None)  # as if it ran with the default embedder from now on
-    found = command("check", "alice")
-    assert (found.code, found.out) == (1, "vectors: 2 facts have no vector and are found by words only\n")
-    assert [problem["fixed"] for problem in command("check", "alice", "--json").json] == [False]
-    mended = command("check", "alice", "--fix")
-    assert (mended.code, mended.out) == (0, "vectors: 2 facts have no vector and are found by words only (mended)\n")
-    assert command("check", "alice").code == 0
-
-
-def test_what_check_mends_is_told_once(command: Command, alice: Path) -> None:
     with closing(sqlite3.connect(alice / "pager.db")) as database, database:
-        database.execute("INSERT INTO fact_words (fact_words) VALUES ('delete-all')")
+        database.execute(sql)
     found = command("check", "alice")
-    assert found.code == 1
-    mended = command("check", "alice", "--fix")
-    assert (mended.code, mended.out) == (0, "".join(f"{line} (mended)\n" for line in found.out.splitlines()))
+    assert (found.code, found.out.startswith(problem)) == (1, True)
+    assert {problem["fixed"] for problem in command("check", "alice", "--json").json} == {False}
+    repaired = command("check", "alice", "--fix")
+    assert (repaired.code, repaired.out) == (0, "".join(f"{line} (repaired)\n" for line in found.out.splitlines()))
     assert command("check", "alice").code == 0
 
 
 # validate, render, schema
 
 
-def test_validate_says_what_it_has_read(command: Command) -> None:
+def test_validate_reports_what_it_read(command: Command) -> None:
     Path("x.yaml").write_text(YAML, encoding="utf-8")
     assert command("validate", "x.yaml").out == "x.yaml is valid: the agent 'x', rehearsal m\n"
     assert command("validate", "x.yaml", "--json").json == {"valid": True, "name": "x", "tools": [], "remarks": []}
@@ -136,21 +84,21 @@ def test_validate_imports_the_tools(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ("instructions: '" + "be brief " * 3_000 + "'", "do not fit"),
         ("core: {blocks: {human: {value: '" + "who " * 300 + "', limit_tokens: 100}}}", "of 100 tokens"),
     ],
 )
-def test_what_could_never_load_is_not_valid(command: Command, more: str, told: str) -> None:
+def test_what_could_never_load_is_invalid(command: Command, more: str, message: str) -> None:
     Path("large.yaml").write_text(f"name: large\nmodel: {{id: m}}\nwindow: {{limit_tokens: 8000}}\n{more}\n")
     done = command("validate", "large.yaml")
-    assert (done.code, told in done.err) == (2, True)
+    assert (done.code, message in done.err) == (2, True)
     assert done.err.startswith("selfpager: large.yaml:")
 
 
 @pytest.mark.parametrize(("limit", "codes"), [(2_400, (2, 2, 2)), (2_800, (0, 0, 2)), (20_000, (0, 0, 0))])
-def test_a_window_that_is_too_small_is_told_alike_by_all(
+def test_all_commands_report_a_window_that_is_too_small_alike(
     command: Command, monkeypatch: pytest.MonkeyPatch, limit: int, codes: tuple[int, ...]
 ) -> None:
     window = f"model: {{provider: rehearsal, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
@@ -164,7 +112,7 @@ def test_a_window_that_is_too_small_is_told_alike_by_all(
         assert bool(valid.json["remarks"]) == (codes[2] == 2)
 
 
-def test_every_mistake_is_told_with_its_place(command: Command) -> None:
+def test_every_mistake_is_reported_with_its_place(command: Command) -> None:
     Path("x.yaml").write_text("name: x\nmodle: {}\nwindow:\n  limt_tokens: 5\n", encoding="utf-8")
     for each in ("validate", "render", "chat"):
         wrong = command(each, "x.yaml")
@@ -202,19 +150,6 @@ def test_schema_is_the_one_for_editors(command: Command) -> None:
 # export, import
 
 
-def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_path: Path) -> None:
-    assert command("export", "alice", "alice.db").out == "alice was exported to alice.db.\n"
-    assert command("export", "alice", "more.db", "--json").json == {"exported": "alice", "file": "more.db"}
-    there = command("import", "alice.db")
-    assert there.code == 1
-    assert "there is an agent in" in there.err
-    assert "--as" in there.err
-    assert command("import", "alice.db", "--as", "back").out == "alice.db was imported as back.\n"
-    assert command("import", "more.db", "--json").json == {"imported": "more", "file": "more.db"}
-    assert contents(tmp_path / "home" / "back") == contents(tmp_path / "home" / "more") == contents(alice)
-    assert command("check", "back").code == 0
-
-
 def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
     """Everything in a database, but for where it came from."""
     with closing(sqlite3.connect(file)) as db:
@@ -222,7 +157,7 @@ def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
         return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}
 
 
-def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path, tmp_path: Path) -> None:
+def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_path: Path) -> None:
     with Memory.open(alice, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
         memory.append_user("hello")
         memory.request()
@@ -230,15 +165,20 @@ def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path
         memory.core_append("human", "a baker")
         memory.forget("f2", "wrong")
     before = rows(alice / "pager.db")
-    assert command("export", "alice", "alice.db").code == 0
+    assert command("export", "alice", "alice.db").out == "alice was exported to alice.db.\n"
+    assert command("export", "alice", "more.db", "--json").json == {"exported": "alice", "file": "more.db"}
     assert rows(tmp_path / "alice.db") == before
-    assert command("import", "alice.db", "--as", "again").code == 0
-    assert rows(alice.with_name("again") / "pager.db") == before
+    taken = command("import", "alice.db")
+    assert (taken.code, "there is an agent in" in taken.err, "--as" in taken.err) == (1, True, True)
+    assert command("import", "alice.db", "--as", "back").out == "alice.db was imported as back.\n"
+    assert command("import", "more.db", "--json").json == {"imported": "more", "file": "more.db"}
+    assert rows(alice.with_name("back") / "pager.db") == rows(alice.with_name("more") / "pager.db") == before
+    assert command("check", "back").code == 0
     assert {"facts", "steps", "parts", "blocks", "ledger", "requests", "residency"} <= before.keys()
     assert all(before[name] for name in ("facts", "steps", "parts", "blocks", "ledger", "requests", "residency"))
 
 
-def test_what_nobody_has_taken_yet_is_exported_too(command: Command, alice: Path, tmp_path: Path) -> None:
+def test_pending_commands_are_exported_too(command: Command, alice: Path, tmp_path: Path) -> None:
     said = send_command(alice, "message", {"text": "Remember the oven."}, SystemClock())
     taken = send_command(alice, "archive", {"text": "has a boat"}, SystemClock())
     assert command("export", "alice", "alice.db").code == 0
@@ -256,11 +196,11 @@ def test_what_nobody_has_taken_yet_is_exported_too(command: Command, alice: Path
     assert "inbox" not in [row[0] for row in rows(back / "pager.db")["meta"]]
 
 
-def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice: Path, tmp_path: Path) -> None:
+def test_conversations_and_notes_are_imported_into_an_agent(command: Command, alice: Path, tmp_path: Path) -> None:
     Path("talk.json").write_text('[{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
     Path("notes").mkdir()
     Path("notes/MEMORY.md").write_text("# Tea\ngreen, no sugar", encoding="utf-8")
-    assert command("import", "talk.json", "--as", "alice").out == "1 turns were taken from talk.json into alice.\n"
+    assert command("import", "talk.json", "--as", "alice").out == "imported 1 turn from talk.json into alice.\n"
     assert command("import", "notes", "--as", "alice", "--json").json == {
         "imported": "alice", "file": "notes", "facts": 1,
     }  # fmt: skip
@@ -272,49 +212,43 @@ def test_conversations_and_notes_are_taken_into_an_agent(command: Command, alice
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("talk.json", '[{"role": "user", "content": 7}]', "talk.json: message 0: its content is 7"),
-        ("talk.json", '{"a": 1}', "talk.json holds no conversation that is known"),
+        ("talk.json", '{"a": 1}', "talk.json holds no known conversation"),
         (
             "talk.jsonl",
             "one",
-            "talk.jsonl is not JSON: Expecting value: line 1 column 1 (char 0). What can be taken is",
+            "talk.jsonl is not JSON: Expecting value: line 1 column 1 (char 0). Give an exported agent",
         ),
         ("notes.md", "\0\xff", "notes.md cannot be read"),
         ("talk.json", "", "talk.json is empty, so it is damaged: there is nothing to import."),
     ],
 )
 def test_an_import_that_fails_leaves_nothing(
-    command: Command, alice: Path, tmp_path: Path, name: str, text: str, told: str
+    command: Command, alice: Path, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     Path(name).write_bytes(text.encode("latin-1"))
     done = command("import", name, "--as", "new")
-    assert (done.code, told in done.err) == (1, True)
-    before = contents(alice)
+    assert (done.code, message in done.err) == (1, True)
+    before = rows(alice / "pager.db")
     assert command("import", name, "--as", "alice").code == 1
-    assert contents(alice) == before
+    assert rows(alice / "pager.db") == before
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 
-def test_a_file_whose_name_is_no_agents_needs_another(command: Command) -> None:
+def test_a_file_whose_name_cannot_be_an_agents_needs_another(command: Command) -> None:
     Path("my talk.json").write_text('[{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
     done = command("import", "my talk.json")
-    assert (done.code, done.err.strip().endswith("at most 64. Say another one with --as.")) == (1, True)
+    assert (done.code, done.err.strip().endswith("at most 64. Choose a name with --as.")) == (1, True)
     assert command("import", "my talk.json", "--as", "talk").code == 0
 
 
-def test_what_a_file_is_its_content_says(command: Command, alice: Path) -> None:
+def test_the_content_of_a_file_decides_what_it_is(command: Command, alice: Path) -> None:
     assert command("export", "alice", "alice.json").code == 0
     assert command("import", "alice.json", "--as", "back").out == "alice.json was imported as back.\n"
     Path("talk.txt").write_text(' [{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
-    assert command("import", "talk.txt", "--as", "alice").out == "1 turns were taken from talk.txt into alice.\n"
-
-
-def test_an_export_replaces_nothing(command: Command, alice: Path) -> None:
-    Path("alice.db").write_text("precious", encoding="utf-8")
-    assert command("export", "alice", "alice.db").code == 1
-    assert Path("alice.db").read_text(encoding="utf-8") == "precious"
+    assert command("import", "talk.txt", "--as", "alice").out == "imported 1 turn from talk.txt into alice.\n"
 
 
 @pytest.mark.parametrize("damage", ["no database", "", "cut"])
@@ -332,11 +266,16 @@ def test_a_byte_that_was_changed_is_noticed(command: Command, alice: Path, tmp_p
     assert command("export", "alice", "alice.db").code == 0
     raw, before = Path("alice.db").read_bytes(), rows(alice / "pager.db")
     text = raw.index(b"aisle")
-    for place in (text, *range(len(HEADER), len(raw), len(raw) // 12), len(raw) - LENGTH + 3, len(raw) - 5):
+    for place in (
+        text,
+        *range(len(SQLITE_HEADER), len(raw), len(raw) // 12),
+        len(raw) - CHECKSUM_BYTES + 3,
+        len(raw) - 5,
+    ):
         Path("changed.db").write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
         done = command("import", "changed.db", "--as", f"at{place}")
         if done.code == 0:  # in the words of the last line itself
-            assert len(raw) - LENGTH <= place < len(raw) - LENGTH + len(MARK)
+            assert len(raw) - CHECKSUM_BYTES <= place < len(raw) - CHECKSUM_BYTES + len(CHECKSUM_MARK)
             assert rows(alice.with_name(f"at{place}") / "pager.db") == before
         else:
             assert "changed.db is damaged: it is not what was exported, byte for byte. Export again" in done.err
@@ -385,6 +324,6 @@ def test_purge_without_an_answer_changes_nothing(
     with Path("nothing").open("w+", encoding="utf-8") as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         done = command("purge", "alice", "s1")
-        assert (done.code, "nothing was purged; --yes" in done.err) == (130, True)
+        assert (done.code, "nothing was purged; --yes purges" in done.err) == (130, True)
     with MemoryReader.open(alice) as reading:
         assert "zyzzogeton" in reading.page("s1")

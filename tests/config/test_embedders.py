@@ -76,7 +76,7 @@ def test_check_embeds_as_the_agent_does(
         agent.memory.archive("prefers window seats")
     before = embedded_by(tmp_path / "x")
     assert run(["check", "x", "--home", str(tmp_path), *options]) == 0
-    assert capsys.readouterr().out == "x: everything holds.\n"
+    assert capsys.readouterr().out == "x: no problems found.\n"
     assert embedded_by(tmp_path / "x") == before
 
 

@@ -1,4 +1,4 @@
-"""Markdown memories become facts: every line is in one, each has a name, and what is taken twice is there once."""
+"""Markdown notes become facts: every line is in one, each has a key, and what is imported twice is there once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.importing import notes
+from agents.importing.notes import import_notes, sections
 from pager import Memory, RejectedError
 from tests.support import HandClock
 
@@ -34,7 +34,7 @@ LINES = st.sampled_from(["# a", "## b", "### c", "#d", "", "x", "  ", "```", "~~
 
 
 def test_sections_are_facts_below_their_headings() -> None:
-    assert notes.facts("CLAUDE.md", CLAUDE) == [
+    assert sections("CLAUDE.md", CLAUDE) == [
         ("CLAUDE.md", "Read this first."),
         ("CLAUDE.md#Build", "# Build\nRun `make`."),
         ("CLAUDE.md#Build/Tests", "# Build\n## Tests\n```sh\n# not a heading\npytest\n```"),
@@ -44,24 +44,24 @@ def test_sections_are_facts_below_their_headings() -> None:
 
 
 @given(st.lists(LINES, max_size=30))
-def test_no_line_is_lost_and_no_name_is_given_twice(lines: list[str]) -> None:
-    found = notes.facts("m.md", "\n".join(lines))
-    assert len({noted.key for noted in found}) == len(found)
-    assert all(noted.text.strip() for noted in found)
-    kept = [line for noted in found for line in noted.text.split("\n") if line in ("x", "y", "#d", "####### e")]
+def test_no_line_is_lost_and_no_key_is_used_twice(lines: list[str]) -> None:
+    found = sections("m.md", "\n".join(lines))
+    assert len({note.key for note in found}) == len(found)
+    assert all(note.text.strip() for note in found)
+    kept = [line for note in found for line in note.text.split("\n") if line in ("x", "y", "#d", "####### e")]
     assert kept == [line for line in lines if line in ("x", "y", "#d", "####### e")]
 
 
-def test_a_directory_is_taken_once_and_changes_supersede(tmp_path: Path) -> None:
+def test_a_folder_is_imported_once_and_changes_supersede(tmp_path: Path) -> None:
     folder = tmp_path / "memories"
     (folder / "more").mkdir(parents=True)
     (folder / "MEMORY.md").write_text("# Seat\nwindow\n# Tea\ngreen\n", encoding="utf-8")
     (folder / "more" / "hats.markdown").write_text("likes hats", encoding="utf-8")
     (folder / "notes.txt").write_text("not this", encoding="utf-8")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        assert (notes.take(memory, folder), notes.take(memory, folder)) == (3, 0)
+        assert (import_notes(memory, folder), import_notes(memory, folder)) == (3, 0)
         (folder / "MEMORY.md").write_text("# Seat\naisle\n# Tea\ngreen\n", encoding="utf-8")
-        assert notes.take(memory, folder) == 1
+        assert import_notes(memory, folder) == 1
         assert [fact.text for fact in memory.history.fact_versions("memories/MEMORY.md#Seat")] == [
             "# Seat\nwindow",
             "# Seat\naisle",
@@ -82,22 +82,23 @@ def test_a_directory_is_taken_once_and_changes_supersede(tmp_path: Path) -> None
         ("---\n\n# C\nx", ["m.md", "m.md#C"]),
     ],
 )
-def test_what_only_looks_like_a_heading_is_none_and_names_are_apart(text: str, keys: list[str]) -> None:
-    assert [noted.key for noted in notes.facts("m.md", text)] == keys
+def test_what_only_looks_like_a_heading_is_none_and_keys_differ(text: str, keys: list[str]) -> None:
+    assert [note.key for note in sections("m.md", text)] == keys
 
 
-def test_projects_are_apart_and_what_is_hidden_or_installed_is_left_out(tmp_path: Path) -> None:
+def test_projects_have_keys_of_their_own_and_hidden_or_installed_files_are_left_out(tmp_path: Path) -> None:
     for place in ("one", "two", "two/.git", "two/node_modules/x", "two/.venv/lib"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "CLAUDE.md").write_text(f"# Build\nthat of {place}", encoding="utf-8")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        assert [notes.take(memory, tmp_path / name) for name in ("one/CLAUDE.md", "two", "two/CLAUDE.md")] == [1, 1, 0]
+        names = ("one/CLAUDE.md", "two", "two/CLAUDE.md")
+        assert [import_notes(memory, tmp_path / name) for name in names] == [1, 1, 0]
         assert {fact.key: fact.text for fact in memory.inspect.newest_facts()} == {
             "one/CLAUDE.md#Build": "# Build\nthat of one", "two/CLAUDE.md#Build": "# Build\nthat of two",
         }  # fmt: skip
 
 
-def test_what_claude_md_imports_is_taken_with_it(tmp_path: Path) -> None:
+def test_files_that_a_note_imports_are_included(tmp_path: Path) -> None:
     project = tmp_path / "app"
     (project / "docs").mkdir(parents=True)
     (project / "CLAUDE.md").write_text(
@@ -108,13 +109,13 @@ def test_what_claude_md_imports_is_taken_with_it(tmp_path: Path) -> None:
     (project / "docs" / "no.md").write_text("not imported")
     (tmp_path / "secret.md").write_text("not below it")
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        assert notes.take(memory, project / "CLAUDE.md") == 3
+        assert import_notes(memory, project / "CLAUDE.md") == 3
         assert {fact.key for fact in memory.inspect.newest_facts()} == {
             "app/CLAUDE.md", "app/docs/style.txt", "app/docs/more.md",
         }  # fmt: skip
 
 
-def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_path: Path) -> None:
+def test_a_folder_without_notes_and_a_file_that_is_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "a.md").write_text("fine", encoding="utf-8")
     (tmp_path / "bad" / "b.md").write_bytes(b"\xff\xfe\x00")
@@ -122,11 +123,11 @@ def test_a_directory_without_notes_and_a_file_that_is_no_text_are_refused(tmp_pa
     os.mkfifo(tmp_path / "none" / "pipe.md")  # nobody will ever write to it
     with Memory.open(tmp_path / "m", embedder=None) as memory:
         with pytest.raises(RejectedError, match=r"b\.md cannot be read"):
-            notes.take(memory, tmp_path / "bad")
+            import_notes(memory, tmp_path / "bad")
         with pytest.raises(RejectedError, match="holds no Markdown files"):
-            notes.take(memory, tmp_path / "none")
+            import_notes(memory, tmp_path / "none")
         with pytest.raises(RejectedError, match=r"x cannot be read: File name too long\."):
-            notes.take(memory, too_deep(tmp_path))
+            import_notes(memory, too_deep(tmp_path))
         assert memory.inspect.newest_facts() == []
 
 

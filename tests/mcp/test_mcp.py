@@ -1,5 +1,5 @@
-"""MCP from both sides: an agent with the tools of a server that others wrote, and its memory served to the official
-client, over stdio and streamable HTTP."""
+"""MCP on both sides: an agent's memory for the official client, over stdio and streamable HTTP, and the tools of a
+server that others wrote in an agent."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 
 from agents.agent import Agent
+from agents.cli.main import run
 from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
+from agents.mcp import served_memory
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError
-from pager import BlockSpec, Memory
+from pager import BlockSpec, Memory, MemoryReader
+from pager.clock import SystemClock
 from tests.standin import Reply, call
-from tests.support.cli import TIMEOUT_S, environment
+from tests.support.cli import TIMEOUT_S, Running, environment, selfpager
 from tests.support.stage import Stage, results
 
 pytestmark = pytest.mark.slow
@@ -50,9 +53,9 @@ def served(home: Path, *options: str) -> Generator[str]:
     with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            said = process.stderr.readline()
-            address = re.search(r"alice is served at (http://127\.0\.0\.1:\d+/mcp) until", said)
-            assert address, said
+            line = process.stderr.readline()
+            address = re.search(r"alice is served at (http://127\.0\.0\.1:\d+/mcp) until", line)
+            assert address, line
             yield address[1]
         finally:
             process.terminate()
@@ -85,7 +88,7 @@ def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object
 # --- our memory, their client
 
 
-def test_reading_goes_beside_the_running_agent(home: Path) -> None:
+def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
     with Memory.open(home / "alice", embedder=None) as memory:
         before = memory.ledger()
         tools, answers = ask(
@@ -94,23 +97,27 @@ def test_reading_goes_beside_the_running_agent(home: Path) -> None:
             ("search_recall", {"query": "Porto", "after": "2026-05-03"}),
             ("page_in", {"page_id": "s1"}),
             ("page_in", {"page_id": "s1", "offset": 53_990}),
+            ("page_in", {"page_id": "s1", "offset": 54_001}),
             ("page_in", {"page_id": "s1", "pin": True}),
             ("core", {}),
             ("archive", {"text": "x"}),
         )
         assert memory.ledger() == before
     assert tools == ["core", "search_archive", "search_recall", "page_in"]
-    found, said, page, end, pinned, core, refused = answers
+    found, said, page, end, behind, pinned, core, refused = answers
     assert re.fullmatch(r"f1 since \S+, stored just now: prefers aisle seats", found)
     assert said.startswith("s1 2026-05-03 ")
-    assert page.startswith("s1, characters 0 to 20000 of 54000; read on with offset 20000:\nI moved to Porto.")
+    cut = re.match(r"s1, characters 0 to (\d+) of 54000; read on with offset (\d+):\nI moved to Porto\.", page)
+    assert cut
+    assert cut[1] == cut[2]
+    assert behind == "ERROR offset 54001 is outside of s1, which has 54000 characters from 0."
     assert end == "s1, characters 53990 to 54000 of 54000:\nto Porto. "
-    assert pinned.startswith("ERROR this memory is only read here")
-    assert "Alice, a baker" in core
+    assert pinned.startswith("ERROR this memory is read-only here")
+    assert [(block["name"], block["value"]) for block in json.loads(core)] == [("human", "Alice, a baker")]
     assert refused == "ERROR There is no tool 'archive'. There are: core, search_archive, search_recall, page_in."
 
 
-def test_writing_has_all_that_the_agent_can_do_and_its_limits(home: Path) -> None:
+def test_with_write_a_client_can_do_all_that_the_agent_can(home: Path) -> None:
     with served(home, "--write") as address:
         tools, answers = ask(
             address,
@@ -131,24 +138,49 @@ def test_writing_has_all_that_the_agent_can_do_and_its_limits(home: Path) -> Non
         assert "has two cats" in json.dumps(memory.request().params)
 
 
-def test_a_port_that_is_taken_is_told(home: Path) -> None:
+def test_what_cannot_be_served_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        command = [*SELFPAGER, "--home", str(home), "--http", port]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert f"selfpager: 127.0.0.1:{port} cannot be served: Address already in use" in done.stderr
-    assert "Take another port" in done.stderr
-
-
-def test_who_would_write_needs_the_agent_for_itself(home: Path) -> None:
+        port = taken.getsockname()[1]
+        assert run(["mcp", "alice", "--home", str(home), "--http", str(port)]) == 1
+    message = f"selfpager: 127.0.0.1:{port} cannot be served: Address already in use. Choose another port"
+    assert message in capsys.readouterr().err
     with Memory.open(home / "alice", embedder=None):
-        command = [*SELFPAGER, "--home", str(home), "--write"]
-        done = subprocess.run(
-            command, env=environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-        )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "alice" in done.stderr
+        assert run(["mcp", "alice", "--home", str(home), "--write"]) == 1
+    assert "alice is in use by process" in capsys.readouterr().err
+
+
+def test_a_client_reads_the_text_that_the_agent_has_in_view(home: Path) -> None:
+    clock = SystemClock()
+    with Memory.open(home / "alice", embedder=None) as memory:
+        step = memory.append_user("The oven is repaired on Friday.")
+        memory.request()
+        memory.append_assistant("Good.")
+        (page_in,) = (tool for tool in served_memory.writing_tools(memory, clock) if tool.name == "page_in")
+        assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
+    with MemoryReader.open(home / "alice") as reader:
+        (page_in,) = (tool for tool in served_memory.reading_tools(reader, clock) if tool.name == "page_in")
+        assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
+
+
+PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+
+
+def test_a_request_before_the_end_of_the_input_is_answered(home: Path) -> None:
+    done = selfpager("mcp", "alice", "--home", home, said=PING.strip())
+    assert (done.json, done.err) == ({"jsonrpc": "2.0", "id": 1, "result": {}}, "")
+
+
+@pytest.mark.parametrize("options", [(), ("--write",)])
+def test_ctrl_c_ends_a_server_on_standard_input(home: Path, options: tuple[str, ...]) -> None:
+    with Running("mcp", "alice", "--home", home, *options) as running:
+        running.say(PING.strip())
+        assert json.loads(running.line())["id"] == 1
+        running.interrupt()
+        done = running.end()
+    assert done.code == 130
+    assert re.fullmatch(r"\s*interrupted.*\n", done.err)
+    with Memory.open(home / "alice", embedder=None) as memory:
+        assert memory.check() == []
 
 
 # --- their server, our agent
@@ -191,7 +223,7 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ("{command: [no-such-program]}", "the MCP server no-such-program cannot be used: "),
         (f"{{command: [{sys.executable}, -c, 'raise SystemExit']}}", "cannot be used: "),
@@ -200,22 +232,22 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
         (f"{{command: [{TIME}]}}\n  - mcp: {{command: [{TIME}]}}", "there is a tool 'get_current_time' already"),
     ],
 )
-def test_what_cannot_be_used_is_told_at_its_place(tmp_path: Path, entry: str, told: str) -> None:
-    text = f"name: x\nmodel: {{provider: rehearsal}}\narchival: {{embedder: none}}\ntools:\n  - mcp: {entry}\n"
-    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+def test_what_cannot_be_used_is_reported_at_its_place(tmp_path: Path, entry: str, message: str) -> None:
+    text = "name: x\nmodel: {id: m, base_url: 'http://127.0.0.1:9'}\narchival: {embedder: none}\ntools:\n"
+    (tmp_path / "x.yaml").write_text(f"{text}  - mcp: {entry}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={})
     assert re.search(r"x\.yaml:\d:\d+: ", str(refused.value))
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_given_up() -> None:
     silent = Server((sys.executable, "-c", "import sys; sys.stdin.read()"))
     with pytest.raises(ToolConfigError, match=r"did not answer within 0\.5 s"), connected(silent, seconds=0.5):
         raise AssertionError("it never answered")
 
 
-def test_without_the_package_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_without_the_package_the_error_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ImportError('none')", encoding="utf-8")
     code = f"""
 import sys

@@ -1,4 +1,4 @@
-"""Schemas of MCP tools for the Messages API: nothing combined at the root, and nothing forbidden that was allowed."""
+"""Schemas of MCP tools for the Messages API: nothing is combined at the root, and what was allowed stays allowed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -19,8 +19,10 @@ PLAIN = st.fixed_dictionaries(
     optional={
         "properties": st.dictionaries(NAMES, READINGS, max_size=3),
         "required": st.lists(NAMES, unique=True, max_size=2),
-        "additionalProperties": st.booleans(),
-        "$ref": st.sampled_from(["#/$defs/one", "#/$defs/none"]),
+        "additionalProperties": st.booleans() | READINGS,
+        "unevaluatedProperties": st.just(False),
+        "patternProperties": st.sampled_from([{"[ad]": {}}, {"b": {"type": "string"}}]),
+        "$ref": st.sampled_from(["#/$defs/one", "#/$defs/closed"]),
     },
 )
 
@@ -33,13 +35,18 @@ def combined(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict
 
 
 ONE = {"properties": {"c": {"type": "integer"}}, "required": ["c"]}
+CLOSED = {"properties": {"a": {"type": "integer"}}, "additionalProperties": False}
 SCHEMAS = st.recursive(PLAIN, combined, max_leaves=6).map(
-    lambda schema: {"type": "object", **schema, "$defs": {"one": ONE, "none": {}}}
+    lambda schema: {"type": "object", **schema, "$defs": {"one": ONE, "closed": CLOSED}}
 )
 INSTANCES = st.dictionaries(NAMES | st.just("d"), st.sampled_from([1, "x", None]), max_size=4)
 
 
 @given(SCHEMAS, INSTANCES)
+@example({"oneOf": [{}, {"properties": {"a": {"type": "integer"}}}]}, {"a": "x"})
+@example({"$ref": "#/$defs/closed", "properties": {"b": {}}, "$defs": {"closed": CLOSED}}, {"a": 1})
+@example({"unevaluatedProperties": False, "anyOf": [{"additionalProperties": True}]}, {"a": 1})
+@example({"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"a": {"const": True}}}]}, {"a": True})
 def test_all_that_was_allowed_is_allowed_and_nothing_is_combined_at_the_root(
     schema: dict[str, Any], instance: dict[str, Any]
 ) -> None:
@@ -51,8 +58,8 @@ def test_all_that_was_allowed_is_allowed_and_nothing_is_combined_at_the_root(
 
 
 @pytest.mark.parametrize("kind", ["oneOf", "anyOf"])
-def test_the_ways_are_told(kind: str) -> None:
-    flat, told = for_api(
+def test_the_alternatives_are_described(kind: str) -> None:
+    flat, alternatives = for_api(
         {
             "type": "object", "properties": {"in": {"type": "string"}}, "required": ["in"],
             kind: [
@@ -62,8 +69,9 @@ def test_the_ways_are_told(kind: str) -> None:
         }
     )  # fmt: skip
     assert flat["properties"]["x"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert flat["properties"]["y"] == {}
     assert flat["required"] == ["in", "x"]
-    assert told == "Give one of: x; x, y."
+    assert alternatives == "Give one of: x; x, y."
 
 
 def test_a_plain_schema_stays_as_it_is() -> None:

@@ -35,7 +35,7 @@ def test_there_are_examples() -> None:
     } <= set(found)
 
 
-OF_AGENTS = ("agents.importing.conversations", "agents.importing.notes", "agents.tools.functions")
+OF_AGENTS = ("agents.importing.formats", "agents.importing.notes", "agents.tools.functions")
 
 
 @pytest.mark.parametrize("name", ["pager", *(n for n in MODULES if examples(importlib.import_module(n))), *OF_AGENTS])

@@ -83,7 +83,7 @@ def test_it_works_where_there_is_no_repository(fresh: Path) -> None:
     assert run(python, "program.py", cwd=fresh) == "['prefers aisle seats'] f1 ['max_tokens', 'messages', 'system']\n"
     selfpager = fresh / "env" / "bin" / "selfpager"
     assert "0.1.0" in run(selfpager, "--version", cwd=fresh)
-    assert run(selfpager, "check", "clerk", "--home", "home", cwd=fresh) == "clerk: everything holds.\n"
+    assert run(selfpager, "check", "clerk", "--home", "home", cwd=fresh) == "clerk: no problems found.\n"
 
 
 def test_strict_types_hold_from_the_outside(fresh: Path) -> None:

@@ -1,19 +1,21 @@
-"""The fsck: every audit fires on the damage that it is for, and what can be mended is mended."""
+"""The fsck: every audit fires on the damage that it is for, and what can be rebuilt is."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from pager import BlockSpec, Memory, MemoryReader
+from pager import BlockSpec, Memory
+from pager.store import Store
 from pager.store.audits import AUDITS
+from pager.store.database import PAGE_BYTES
 from pager.upkeep import check
 from tests.standin import call, thinking
 from tests.support import HandClock, Talk, Words, database_of
+from tests.upkeep.conftest import OpenTalk
 
 # (the law, words of what is wrong, the damage)
 DAMAGE = [
@@ -37,9 +39,9 @@ DAMAGE = [
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
+def talk(open_talk: OpenTalk) -> Talk:
     """A little of everything, in two epochs."""
-    talk = Talk(tmp_path, core={"human": BlockSpec()}, embedder=Words())
+    talk = open_talk(core={"human": BlockSpec()}, embedder=Words())
     talk.memory.core_append("human", "lives in Porto now")
     talk.memory.archive("lives in Porto", key="home")
     fact = talk.memory.archive("lives in Faro", key="home")
@@ -51,8 +53,7 @@ def talk(tmp_path: Path) -> Iterator[Talk]:
     talk.reopen(instructions="Be long.")
     talk.ask("and?", "yes")
     assert not talk.memory.check()
-    yield talk
-    talk.memory.close()
+    return talk
 
 
 def damage(talk: Talk, sql: str) -> None:
@@ -97,7 +98,7 @@ def test_every_audit_has_a_case_above() -> None:
         "DELETE FROM said_words_data WHERE id > 10",
     ],
 )
-def test_the_word_index_is_made_again(talk: Talk, sql: str) -> None:
+def test_the_word_index_is_rebuilt(talk: Talk, sql: str) -> None:
     damage(talk, sql)
     assert [problem.where for problem in talk.memory.check()] == ["words"]
     assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
@@ -107,7 +108,7 @@ def test_the_word_index_is_made_again(talk: Talk, sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", ["DELETE FROM vectors WHERE fact = 2", "UPDATE vectors SET vector = zeroblob(4)"])
-def test_vectors_are_made_again(talk: Talk, sql: str) -> None:
+def test_vectors_are_rebuilt(talk: Talk, sql: str) -> None:
     damage(talk, sql)
     assert {problem.where for problem in talk.memory.check()} == {"vectors"}
     assert all(problem.fixed for problem in talk.memory.check(fix=True))
@@ -131,19 +132,18 @@ def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> N
         assert not memory.check()
 
 
-def test_a_damaged_file_is_named_and_nothing_else_is_believed(talk: Talk) -> None:
+def test_a_damaged_file_is_named_and_nothing_else_is_checked(talk: Talk) -> None:
     database_of(talk.memory).run("PRAGMA wal_checkpoint(TRUNCATE)")
     talk.memory.close()
     path = talk.directory / "pager.db"
     raw = bytearray(path.read_bytes())
-    for page in range(6, len(raw) // 4096 - 1, 2):
-        raw[page * 4096 : page * 4096 + 300] = b"\xff" * 300
+    page = raw.index(b"the engine is red") // PAGE_BYTES
+    raw[page * PAGE_BYTES : page * PAGE_BYTES + 8] = b"\xff" * 8
     path.write_bytes(raw)
-    with MemoryReader.open(talk.directory, clock=talk.clock) as reading:
-        assert reading._store.maintenance.damage()
-        found = check.check(reading._store, None, None, fix=False)
+    with closing(Store(path, talk.clock, read_only=True)) as store:
+        assert store.maintenance.damage()
+        found = check.check(store, None, None, fix=False)
     assert {problem.where for problem in found} == {"pager.db"}
-    talk.memory = Memory.open(talk.directory.parent / "other", embedder=None)
 
 
 def test_checking_changes_nothing(talk: Talk) -> None:

@@ -1,4 +1,4 @@
-"""Commands that others leave: taken once, in their order, and never a reason to stop. (Processes: tests/crash.)"""
+"""Commands that others send: applied once, in their order, and never a reason to stop. (Processes: tests/crash.)"""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pager import BlockSpec, RejectedError, StorageError, pending_commands, send_command
 from tests.standin import Reply, call
 from tests.support import HandClock, Talk
+from tests.upkeep.conftest import OpenTalk
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Talk:
-    return Talk(tmp_path, core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
+def talk(open_talk: OpenTalk) -> Talk:
+    return open_talk(core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
 
 
 def files(talk: Talk) -> list[Path]:
@@ -28,7 +29,7 @@ def outcomes(talk: Talk) -> list[str]:
     return [row.reason for row in talk.memory.ledger(events=["command"])]
 
 
-def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_left(talk: Talk) -> None:
+def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_sent(talk: Talk) -> None:
     talk.ask("hello", "hello")
     commands: list[tuple[str, dict[str, Any]]] = [
         ("archive", {"text": "has two cats", "key": "cats", "tags": ["pets"], "valid_from": "2026-01-01"}),
@@ -61,7 +62,7 @@ def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_left(talk
 
 
 @pytest.mark.parametrize("step", ["request", "append_user"])
-def test_the_owner_takes_them_at_its_next_step(talk: Talk, step: str) -> None:
+def test_the_owner_applies_them_at_its_next_step(talk: Talk, step: str) -> None:
     talk.ask("hello", "hello")
     send_command(talk.directory, "message", {"text": "from outside"}, talk.clock)
     if step == "append_user":
@@ -87,21 +88,21 @@ def test_a_message_waits_for_open_calls_and_an_edit_does_not(talk: Talk) -> None
     assert talk.memory.process_inbox() == 0
 
 
-def test_a_refused_command_is_done_with_and_says_why(talk: Talk) -> None:
-    send_command(talk.directory, "core_append", {"block": "rules", "text": "or not"}, talk.clock)
-    send_command(talk.directory, "core_append", {"block": "nope", "text": "x"}, talk.clock)
-    send_command(talk.directory, "forget", {"page_id": "f9", "reason": "x"}, talk.clock)
-    send_command(talk.directory, "archive", {"text": " "}, talk.clock)
-    send_command(talk.directory, "archive", {"text": "a", "valid_from": "soon"}, talk.clock)
-    send_command(talk.directory, "page_out", {"page_id": "f1"}, talk.clock)
-    send_command(talk.directory, "pin", {"page_id": "x1"}, talk.clock)
+def test_a_refused_command_is_done_and_its_outcome_says_why(talk: Talk) -> None:
+    commands: list[tuple[str, dict[str, Any], str]] = [
+        ("core_append", {"block": "rules", "text": "or not"}, "read-only"),
+        ("core_append", {"block": "nope", "text": "x"}, "'nope'"),
+        ("forget", {"page_id": "f9", "reason": "x"}, "no fact"),
+        ("archive", {"text": " "}, "needs a text"),
+        ("archive", {"text": "a", "valid_from": "soon"}, "'soon'"),
+        ("page_out", {"page_id": "f1"}, "not pinned"),
+        ("pin", {"page_id": "x1"}, "no page"),
+    ]
+    for kind, arguments, _ in commands:
+        send_command(talk.directory, kind, arguments, talk.clock)
     talk.ask("hello", "hello")
     assert files(talk) == []
-    for outcome, words in zip(
-        outcomes(talk),
-        ["read-only", "'nope'", "no fact", "needs a text", "'soon'", "not pinned", "no page"],
-        strict=True,
-    ):
+    for outcome, (_, _, words) in zip(outcomes(talk), commands, strict=True):
         assert outcome.startswith("refused: ")
         assert words in outcome
     assert talk.memory.inspect.newest_facts() == []
@@ -149,7 +150,7 @@ def test_an_effect_that_is_rolled_back_leaves_its_file(talk: Talk) -> None:
         ("pin", ["f1"], "pin takes page_id"),
     ],
 )
-def test_a_wrong_command_is_refused_where_it_is_left(talk: Talk, kind: str, arguments: Any, why: str) -> None:
+def test_a_wrong_command_is_refused_where_it_is_sent(talk: Talk, kind: str, arguments: Any, why: str) -> None:
     with pytest.raises(RejectedError, match=why):
         send_command(talk.directory, kind, arguments, talk.clock)
     assert files(talk) == []
@@ -173,11 +174,12 @@ def test_whatever_is_left_the_agent_goes_on(tmp_path_factory: pytest.TempPathFac
     for number, raw in enumerate(junk):
         (inbox / f"{number:04}.json").write_bytes(raw)
     (inbox / "half.json.tmp").write_bytes(b'{"kind"')
-    talk.ask("hello", "hello")
-    assert not list(inbox.glob("*.json"))
-    assert (inbox / "half.json.tmp").exists()
-    assert len(list(inbox.glob("rejected/*"))) == len(talk.memory.ledger(events=["error"]))
-    assert not talk.memory.check()
+    with talk.memory:
+        talk.ask("hello", "hello")
+        assert not list(inbox.glob("*.json"))
+        assert (inbox / "half.json.tmp").exists()
+        assert len(list(inbox.glob("rejected/*"))) == len(talk.memory.ledger(events=["error"]))
+        assert not talk.memory.check()
 
 
 def test_a_folder_in_the_way_is_set_aside(talk: Talk) -> None:
@@ -187,12 +189,12 @@ def test_a_folder_in_the_way_is_set_aside(talk: Talk) -> None:
 
 
 def test_there_is_no_inbox_where_there_is_no_agent(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"could not be left in .*nowhere.inbox"):
+    with pytest.raises(StorageError, match=r"cannot be written to .*nowhere.inbox"):
         send_command(tmp_path / "nowhere", "message", {"text": "a"}, HandClock())
     assert pending_commands(tmp_path / "nowhere") == []
 
 
-def test_messages_can_be_left_to_whoever_will_answer_them(talk: Talk) -> None:
+def test_messages_can_be_left_for_the_process_that_will_answer_them(talk: Talk) -> None:
     talk.ask("hello", "hello")
     send_command(talk.directory, "message", {"text": "hurry"}, talk.clock)
     send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)

@@ -1,4 +1,4 @@
-"""Who holds an agent now: asked without being in anybody's way."""
+"""One writing process per agent, and the name of its owner."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 
 from pager.clock import SystemClock
 from pager.errors import InUseError
-from pager.upkeep.lock import AgentLock, held_by
+from pager.upkeep.lock import AgentLock, current_owner
 
 
-def test_who_holds_it_is_told_as_long_as_it_is_held(tmp_path: Path) -> None:
+def test_the_owner_is_named_as_long_as_it_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    assert held_by(path) is None
+    assert current_owner(path) is None
     lock = AgentLock(path)
-    lock.say(SystemClock())
-    known = held_by(path)
-    assert known
-    assert known["pid"] == os.getpid()
-    assert held_by(path) == known, "asking changes nothing"
+    lock.write_owner(SystemClock())
+    owner = current_owner(path)
+    assert owner
+    assert owner["pid"] == os.getpid()
+    assert current_owner(path) == owner, "the question changes nothing"
     with pytest.raises(InUseError):
         AgentLock(path)
     lock.release()
-    assert held_by(path) is None, "the process lives, and holds it no more"
+    assert current_owner(path) is None, "the process lives, but has released it"
     AgentLock(path).release()
 
 
-def test_who_holds_it_for_an_instant_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_lock_that_is_held_for_a_moment_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     brief = AgentLock(path)
     waited: list[float] = []
@@ -37,7 +37,7 @@ def test_who_holds_it_for_an_instant_is_in_nobodys_way(tmp_path: Path) -> None:
     assert len(waited) == 1
 
 
-def test_who_keeps_it_is_waited_for_less_than_a_second(tmp_path: Path) -> None:
+def test_a_lock_that_is_kept_is_waited_for_less_than_a_second(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     lock = AgentLock(path)
     waited: list[float] = []
@@ -47,7 +47,7 @@ def test_who_keeps_it_is_waited_for_less_than_a_second(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_whoever_waits_and_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_interrupt_while_waiting_leaves_no_open_file(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     lock = AgentLock(path)
     free = next_number(path)
@@ -69,17 +69,17 @@ def next_number(path: Path) -> int:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', "{}", '{"pid": 0}', '{"pid": -1}'])
-def test_a_file_that_says_nothing_holds_nothing(tmp_path: Path, text: str) -> None:
+def test_a_file_without_an_owner_locks_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lock"
     path.write_text(text)
-    assert held_by(path) is None
+    assert current_owner(path) is None
 
 
-def test_a_process_that_is_gone_is_not_even_asked_for(tmp_path: Path) -> None:
+def test_a_process_that_has_ended_is_no_owner(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
     path = tmp_path / "lock"
     path.write_text(json.dumps({"pid": child}))
-    assert held_by(path) is None
+    assert current_owner(path) is None

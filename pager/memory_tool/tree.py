@@ -1,12 +1,12 @@
-"""What lies at a path of the provider's memory tool: texts, directories and sizes, read from the tiers.
+"""The tiers as a tree of files: what lies at a path, read from the memory.
 
-A fact is there while it is true. A day of recall holds what was said then and is not in view; any page can be read by
+A fact is a file while it is true. A day of recall holds what was said on it and is not in view. Any page can be read by
 its id, in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pager.clock import read_moment
@@ -22,56 +22,60 @@ IN_VIEW = frozenset({"step", "request"})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The text of a file, the fact that it is (if it is one), and the pages in it, with the lines where they begin."""
+class File:
+    """The text of a file, its fact if it is one, and the pages in it with the lines where they begin."""
 
     text: str
     fact: Fact | None = None
     pages: tuple[tuple[int, str], ...] = ()
 
     def pages_in(self, first: int, last: int) -> list[str]:
-        """The pages that stand, if only partly, in these lines, counted from 1."""
+        """Return the pages of which some line is among these, counted from 1."""
         ends = [start for start, _ in self.pages[1:]] + [last + 1]
         return [page for (start, page), end in zip(self.pages, ends, strict=False) if start <= last and end > first]
 
 
-class Shelf:
-    def __init__(self, memory: Memory | MemoryReader, actor: str) -> None:
-        self._memory = memory
-        self._actor = actor
+class MemoryTree:
+    """Looks up paths in a memory. Writes nothing."""
 
-    # what is there
+    def __init__(self, memory: Memory | MemoryReader) -> None:
+        self._memory = memory
 
     def exists(self, place: Place) -> bool:
-        return self.text(place) is not None or self.is_directory(place)
+        """Return True if there is a file or a directory."""
+        return self.file(place) is not None or self.is_directory(place)
 
-    def text(self, place: Place) -> Found | None:
-        """The file at a place; None where there is none."""
+    def file(self, place: Place) -> File | None:
+        """Return the file at a place, or None."""
         if not place.name:
             return None
         if place.area == CORE:
             block = self._block(place)
-            return Found(block.value) if block else None
+            return File(block.value) if block else None
         if place.area == RECALL:
-            return self._recalled(place.name.removesuffix(MARKDOWN))
+            return self._recall_file(place.name.removesuffix(MARKDOWN))
         fact = self._fact(place.name)
-        return Found(fact.text, fact, ((1, fact.id),)) if fact else None
+        return File(fact.text, fact, ((1, fact.id),)) if fact else None
 
     def is_directory(self, place: Place) -> bool:
+        """Return True for the directory of a tier, and for one that some fact's name begins with."""
         return not place.name or (place.area == ARCHIVE and bool(self._named(f"{place.name}/")))
 
     def files(self, place: Place) -> dict[str, int]:
-        """The files below a directory by their names from it on, with their sizes in bytes."""
+        """Return the files below a directory by their names relative to it, with their sizes in bytes."""
         if place.area == CORE:
             return {f"{block.name}{MARKDOWN}": len(block.value.encode()) for block in self._memory.core()}
         if place.area == RECALL:
-            return {
-                f"{day}{MARKDOWN}": count for day, count in self._memory.history.days(without=self._in_view()).items()
-            }
+            days = self._memory.history.days(without=self._in_view())
+            return {f"{day}{MARKDOWN}": count for day, count in days.items()}
         if place.name:
             return {key[len(place.name) + 1 :]: count for _, key, count in self._named(f"{place.name}/")}
         if place.area == ARCHIVE:
-            return self._archived()
+            rows = self._memory.inspect.facts_by_key()
+            named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
+            others = [(number, count) for number, key, count in rows if not is_name(key)]
+            others += self._memory.inspect.facts_without_key()
+            return named | {f"f{number}": count for number, count in others}
         tiers = {
             f"{area}/{name}": count
             for area in (ARCHIVE, CORE, RECALL)
@@ -79,20 +83,11 @@ class Shelf:
         }
         return tiers | {key[1:]: count for _, key, count in self._named("/")}
 
-    def _archived(self) -> dict[str, int]:
-        """The directory of the archive: facts by their names, and those without one by their ids."""
-        rows = self._memory.inspect.facts_by_key()
-        named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
-        without = [(number, count) for number, key, count in rows if not is_name(key)]
-        without += self._memory.inspect.facts_without_key()
-        return named | {f"f{number}": count for number, count in without}
-
     def _named(self, prefix: str) -> list[tuple[int, str, int]]:
-        rows = self._memory.inspect.facts_by_key(prefix)
-        return [row for row in rows if is_name(row[1])]
+        return [row for row in self._memory.inspect.facts_by_key(prefix) if is_name(row[1])]
 
     def facts_below(self, place: Place) -> list[Fact]:
-        """All facts of a directory of the archive."""
+        """Return all facts of a directory of the archive."""
         if place.area != ARCHIVE:
             return []
         return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/")]
@@ -117,31 +112,33 @@ class Shelf:
         return next((block for block in self._memory.core() if block.name == name), None)
 
     def is_empty_block(self, place: Place) -> bool:
+        """Return True for a core block without text."""
         block = self._block(place)
         return block is not None and not block.value
 
-    def block_named(self, place: Place) -> str:
+    def block_name(self, place: Place) -> str:
+        """Return the name of the core block at a place. Raises RejectedError with those that there are."""
         block = self._block(place)
         if block is None:
-            there = ", ".join(f"{ROOT}/{CORE}/{known.name}{MARKDOWN}" for known in self._memory.core())
+            existing = ", ".join(f"{ROOT}/{CORE}/{each.name}{MARKDOWN}" for each in self._memory.core())
             raise RejectedError(
                 f"there is no core block at {ROOT}/{CORE}/{place.name} and none can be made; "
-                + (f"there are: {there}." if there else f"there is none. Use {path_of_key(place.name)}.")
+                + (f"there are: {existing}." if existing else f"there is none. Use {path_of_key(place.name)}.")
             )
         return block.name
 
     # recall
 
-    def _recalled(self, name: str) -> Found | None:
+    def _recall_file(self, name: str) -> File | None:
         if name[:1].isdigit():
             return self._day(name)
         try:
             text = self._memory.page(name)
         except NotFoundError:
             return None
-        return Found("\n".join(_lines(text)), None, ((1, name),))
+        return File("\n".join(_lines(text)), None, ((1, name),))
 
-    def _day(self, day: str) -> Found | None:
+    def _day(self, day: str) -> File | None:
         try:
             read_moment(day, self._memory.zone)
         except RejectedError:
@@ -153,16 +150,10 @@ class Shelf:
                 pages.append((len(lines) + 1, step.page_id))
                 heading = f"## {step.page_id} {stamp(step.at)} {step.who}"
                 lines += [heading, *_lines(self._memory.page(step.page_id)), ""]
-        return Found("\n".join(lines), None, tuple(pages)) if pages else None
+        return File("\n".join(lines), None, tuple(pages)) if pages else None
 
     def _in_view(self) -> set[str]:
-        return {stay.page_id for stay in self._memory.history.resident() if stay.how in IN_VIEW}
-
-    def note_read(self, pages: Iterable[str]) -> None:
-        """The ledger is to know what was read."""
-        if isinstance(self._memory, Memory):
-            for page in pages:
-                self._memory.page_in(page, actor=self._actor)
+        return {residency.page_id for residency in self._memory.history.resident() if residency.how in IN_VIEW}
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ Where the tiers say otherwise, the local tool is brought there first, and nothin
 - core blocks are files that are always there: one that was deleted or moved away is an empty file, and an empty one can
   be created, or be the destination of a rename, again;
 - in core there is nothing else: what would make another file, move an empty block or make one a directory is an error
-  here. (Limits, read-only blocks and blank files of the archive are in tests/test_memory_files.py.)
+  here. (Limits, read-only blocks and blank files of the archive are in test_files.py.)
 
 A bare error of the operating system has to be an error here, too, in whatever words.
 """
@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, RejectedError
-from pager.memory_tool.files import MemoryFiles
+from pager.memory_tool import MemoryFiles
 from pager.memory_tool.paths import AREAS
 from tests.support import HandClock
 

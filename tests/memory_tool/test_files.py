@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pager import BlockSpec, Limits, Memory, MemoryReader, RejectedError
-from pager.memory_tool.files import MemoryFiles
+from pager.memory_tool import MemoryFiles
 from tests.support import HandClock
 
 CORE = {
@@ -85,14 +85,6 @@ def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory:
     assert [name for _, name, _ in memory.inspect.facts_by_key()] == ["caf\u00e9/menu"]
 
 
-def test_an_empty_memory_has_its_directories(files: MemoryFiles, tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "empty", embedder=None) as memory:
-        told = MemoryFiles(memory).run({"command": "view", "path": "/memories"})
-    assert told.split("\n")[1:] == [
-        "0B\t/memories", "0B\t/memories/archive/", "0B\t/memories/core/", "0B\t/memories/recall/",
-    ]  # fmt: skip
-
-
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/seat", "window")
     files.run({"command": "str_replace", "path": "/memories/archive/seat", "old_str": "window", "new_str": "aisle"})
@@ -121,10 +113,10 @@ def test_what_is_read_is_in_the_ledger(files: MemoryFiles, memory: Memory) -> No
 def test_what_did_not_fit_was_not_read(files: MemoryFiles, memory: Memory) -> None:
     for hour in range(3):
         memory.record("user", "A long day of work. " * 200, at=f"2026-04-30T1{hour}:00Z")
-    told = view(files, "/memories/recall/2026-04-30.md")
-    assert "read on with view_range" in told
+    shown = view(files, "/memories/recall/2026-04-30.md")
+    assert "read on with view_range" in shown
     assert [move.page_id for move in memory.ledger(events=["page_in"])] == ["s1"]
-    assert "## s2" not in told
+    assert "## s2" not in shown
 
 
 # --- recall
@@ -133,8 +125,8 @@ def test_what_did_not_fit_was_not_read(files: MemoryFiles, memory: Memory) -> No
 def test_a_day_holds_what_was_said_and_has_left_the_view(files: MemoryFiles, memory: Memory) -> None:
     memory.record("user", "I moved to Porto.", at="2026-05-03T09:30Z", name="Dana")
     memory.append_user("in view")
-    told = view(files, "/memories/recall/2026-05-03.md")
-    assert told.split("\n")[1:] == [
+    shown = view(files, "/memories/recall/2026-05-03.md")
+    assert shown.split("\n")[1:] == [
         "     1\t## s1 2026-05-03 09:30 Dana", "     2\tI moved to Porto.", "     3\t",
     ]  # fmt: skip
     with pytest.raises(RejectedError, match="does not exist"):
@@ -172,12 +164,12 @@ def test_a_page_is_read_to_its_end_by_ranges_of_lines(files: MemoryFiles, memory
 def test_a_fact_of_one_long_line_is_cut_and_says_where_it_is_whole(files: MemoryFiles, size: int) -> None:
     text = "a story " * 10 * size
     create(files, "/memories/archive/story", f"first\n{text}\nlast")
-    told = view(files, "/memories/archive/story", 2, -1)
+    shown = view(files, "/memories/archive/story", 2, -1)
     if size == 10:
-        assert told.endswith("last")
+        assert shown.endswith("last")
         return
-    assert "(Line 2 is too long to be shown whole; read it in pieces as /memories/recall/f1.)" in told
-    assert told.endswith("(Lines 2 to 2 of 3 are shown; read on with view_range [3, -1].)")
+    assert "(Line 2 is too long to be shown whole; read it in pieces as /memories/recall/f1.)" in shown
+    assert shown.endswith("(Lines 2 to 2 of 3 are shown; read on with view_range [3, -1].)")
     assert view(files, "/memories/archive/story", 3, -1).endswith("     3\tlast")
 
 
@@ -252,7 +244,7 @@ CREATE = {"command": "create", "file_text": "x"}
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ({**CREATE, "path": "/memories/core/other.md"}, "there are: /memories/core/human.md, /memories/core/notes.md"),
         ({**CREATE, "path": "/memories/core/human.md"}, "File /memories/core/human.md already exists"),
@@ -285,7 +277,7 @@ CREATE = {"command": "create", "file_text": "x"}
     ],
 )
 def test_what_is_refused_says_why_and_changes_nothing(
-    files: MemoryFiles, memory: Memory, command: dict[str, Any], told: str
+    files: MemoryFiles, memory: Memory, command: dict[str, Any], message: str
 ) -> None:
     memory.archive("no name")
     memory.archive("in a directory", key="d/e")
@@ -293,17 +285,8 @@ def test_what_is_refused_says_why_and_changes_nothing(
     before = memory.ledger(), memory.core()
     with pytest.raises(RejectedError) as refused:
         files.run(command)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert (memory.ledger(), memory.core()) == before
-
-
-def test_an_emptied_block_can_be_written_again(files: MemoryFiles, memory: Memory) -> None:
-    files.run({"command": "delete", "path": "/memories/core/human.md"})
-    assert view(files, "/memories/core/human.md").endswith("\n     1\t")
-    create(files, "/memories/core/human.md", "Bob")
-    assert block(memory, "human") == "Bob"
-    files.run({"command": "insert", "path": "/memories/core/human.md", "insert_line": 1, "insert_text": "a cook"})
-    assert block(memory, "human") == "Bob\na cook\n"
 
 
 def test_a_reader_can_only_look(memory: Memory, tmp_path: Path) -> None:
@@ -311,5 +294,5 @@ def test_a_reader_can_only_look(memory: Memory, tmp_path: Path) -> None:
     with MemoryReader.open(tmp_path, clock=HandClock(datetime(2026, 6, 1, tzinfo=UTC))) as reading:
         files = MemoryFiles(reading)
         assert view(files, "/memories/archive/hats").endswith("likes hats")
-        with pytest.raises(RejectedError, match="only read here"):
+        with pytest.raises(RejectedError, match="read-only here"):
             create(files, "/memories/archive/x", "x")

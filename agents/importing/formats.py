@@ -1,0 +1,156 @@
+"""Find the conversations in a JSON value. Pure.
+
+A conversation is one of
+- messages of OpenAI or Anthropic, or turns: a list, or an object with `messages` and Anthropic's `system`;
+- a request or response of the Responses API: `input` and `output` items, with `instructions`;
+- one of an export of ChatGPT (`mapping`, of which the branch on display counts) or of claude.ai (`chat_messages`).
+
+Several are a list of them. A turn without a time gets the time of the one before it.
+
+    >>> [conversation] = conversations_in([{"role": "user", "content": "Hello"}], "talk.json")
+    >>> list(conversation.turns)
+    [('talk.json: message 0', {'role': 'user', 'text': 'Hello'})]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from agents.importing.messages import (
+    Turn,
+    is_message,
+    iso_time,
+    list_or_empty,
+    object_or_empty,
+    text_of,
+    turns_of_message,
+)
+from pager.errors import RejectedError
+
+HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
+START_TIMES = ("create_time", "created_at")
+FORMATS = "messages of OpenAI or Anthropic, the Responses API, or an export of ChatGPT or claude.ai"
+
+
+class Conversation(NamedTuple):
+    """`name` distinguishes it from others of its file. Each turn comes with its place, for errors."""
+
+    name: str
+    turns: Iterator[tuple[str, Turn]]
+
+
+def is_conversation(value: Any) -> bool:
+    """Return True for a conversation that is an object."""
+    whole = object_or_empty(value)
+    return any(isinstance(whole.get(name), list | dict) for name in HOLDERS) or isinstance(whole.get("input"), str)
+
+
+def is_turn(value: Any) -> bool:
+    """Return True for an object with role and text."""
+    return object_or_empty(value).keys() >= {"role", "text"}
+
+
+def conversations_in(value: Any, where: str) -> Iterator[Conversation]:
+    """Yield all conversations of a value in order. Raises RejectedError with the number of what cannot be read."""
+    if is_conversation(value):
+        yield Conversation("", _with_times(_turns(value, where), value, where))
+        return
+    entries = cast("list[Any]", value if isinstance(value, list) else [value])
+    if entries and all(is_conversation(entry) for entry in entries):
+        for number, entry in enumerate(entries):
+            place = f"{where}: conversation {number}"
+            name = str(entry.get("id") or entry.get("uuid") or number)
+            yield Conversation(name, _with_times(_turns(entry, place), entry, place))
+        return
+    if not entries or not (is_message(entries[0]) or is_turn(entries[0])):
+        raise RejectedError(f"{where} holds no known conversation ({FORMATS}). It begins with {value!r:.100}.")
+    yield Conversation("", _with_times(_turns_of_list(entries, where), {}, where))
+
+
+def _with_times(turns: Iterator[tuple[str, Turn]], whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+    start = next((whole[name] for name in START_TIMES if whole.get(name)), None)
+    last = iso_time(start, where) if start is not None else None
+    for place, turn in turns:
+        last = turn.get("at", last)
+        yield place, turn if last is None else {**turn, "at": last}
+
+
+def _turns(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+    if isinstance(whole.get("mapping"), Mapping):
+        yield from _turns_of_chatgpt(whole, where)
+        return
+    for name in ("system", "instructions"):
+        if isinstance(whole.get(name), str | list) and (text := text_of(whole[name], where)).strip():
+            yield f"{where}: {name}", {"role": "system", "text": text}
+    if isinstance(whole.get("chat_messages"), list):
+        yield from _turns_of_claude(whole["chat_messages"], where)
+        return
+    if isinstance(whole.get("input"), str):
+        yield f"{where}: input", {"role": "user", "text": whole["input"]}
+    for name in ("messages", "input", "output"):
+        yield from _turns_of_list(list_or_empty(whole.get(name)), where)
+
+
+def _turns_of_list(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
+    for number, message in enumerate(messages):
+        place = f"{where}: message {number}"
+        if is_turn(message):
+            yield place, dict(message)
+        elif is_message(message):
+            yield from ((place, turn) for turn in turns_of_message(message, place))
+        else:
+            raise RejectedError(f"{place} is {message!r:.100}; it has to be an object with role and content.")
+
+
+def _turns_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
+    """Read an export of claude.ai: a sender instead of a role, and the text of attachments beside the message."""
+    for number, entry in enumerate(messages):
+        place = f"{where}: message {number}"
+        message = object_or_empty(entry)
+        if not message.get("sender"):
+            raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
+        files = [
+            object_or_empty(file) for name in ("attachments", "files") for file in list_or_empty(message.get(name))
+        ]
+        attached = [
+            {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
+            for file in files
+        ]
+        content = [*(list_or_empty(message.get("content")) or [message.get("text")]), *attached]
+        plain = {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
+        yield from ((place, turn) for turn in turns_of_message(plain, place))
+
+
+def _turns_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+    """Read an export of ChatGPT: a tree of messages, of which the branch to `current_node` is on display."""
+    nodes = object_or_empty(whole["mapping"])
+    for name in _branch(nodes, whole.get("current_node")):
+        place = f"{where}: message {name}"
+        message = object_or_empty(object_or_empty(nodes[name]).get("message"))
+        author, metadata = object_or_empty(message.get("author")), object_or_empty(message.get("metadata"))
+        if not author or metadata.get("is_visually_hidden_from_conversation"):
+            continue
+        content = object_or_empty(message.get("content"))
+        parts = content["parts"] if isinstance(content.get("parts"), list) else [content] if content else []
+        files = [object_or_empty(file) for file in list_or_empty(metadata.get("attachments"))]
+        recipient = message.get("recipient")
+        called = [f"{recipient}:"] if isinstance(recipient, str) and recipient != "all" else []
+        plain = {
+            "role": author.get("role"),
+            "content": [*called, *parts, *({"type": "document", "title": file.get("name")} for file in files)],
+            "create_time": message.get("create_time"),
+        }
+        yield from ((place, turn) for turn in turns_of_message(plain, place))
+
+
+def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
+    """Return the names of the nodes from the root to `last`, or without it to the newest leaf."""
+    name = str(last)
+    if name not in nodes:
+        name = next((each for each in reversed([*nodes]) if not object_or_empty(nodes[each]).get("children")), "")
+    names: list[str] = []
+    while name in nodes and name not in names:
+        names.append(name)
+        name = str(object_or_empty(nodes[name]).get("parent"))
+    return names[::-1]

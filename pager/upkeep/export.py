@@ -1,0 +1,66 @@
+"""The export of an agent: its database in one file, with the commands that are pending in its inbox.
+
+The last line is a checksum of everything before it. SQLite notices a broken page but never a changed letter, and it
+does not look behind its last page, where this line is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pager.errors import StorageError
+from pager.store import Store
+from pager.store.files import AgentFiles
+from pager.upkeep import inbox
+
+CHECKSUM_MARK = b"\nselfpager export, sha256 of what is above: "
+CHECKSUM_BYTES = len(CHECKSUM_MARK) + 2 * hashlib.sha256().digest_size + 1
+SQLITE_HEADER = b"SQLite format 3\0"
+SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+def export(store: Store, files: AgentFiles, file: Path) -> None:
+    """Write everything that is committed into a new file, on disk when this returns. Raises StorageError."""
+    pending = inbox.pack(files.inbox)  # before the copy: a command that is applied in between is in both, and known
+    try:
+        file.touch(mode=0o600, exist_ok=False)  # SQLite would create a file that everybody can read
+    except FileExistsError:
+        raise StorageError(f"{file} exists already; choose another name.") from None
+    except OSError as error:
+        raise StorageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
+    try:
+        store.maintenance.copy_to(file, pending)
+        with file.open("r+b") as opened:
+            checksum = hashlib.file_digest(opened, "sha256").hexdigest()
+            opened.seek(0, os.SEEK_END)
+            opened.write(CHECKSUM_MARK + checksum.encode() + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())  # the whole file: SQLite does not sync what it copies
+    except (StorageError, OSError) as error:
+        file.unlink(missing_ok=True)
+        raise StorageError(f"{file} cannot be written ({error.__cause__ or error}). Choose another place.") from error
+
+
+def remove_checksum(file: Path) -> None:
+    """Take the checksum line off, if there is one. Raises StorageError if the file was changed since its export."""
+    with file.open("r+b") as opened:
+        end = opened.seek(0, os.SEEK_END) - CHECKSUM_BYTES
+        opened.seek(max(0, end))
+        line = opened.read()
+        if end < 0 or not line.startswith(CHECKSUM_MARK):
+            return  # a plain copy of a database
+        opened.truncate(end)
+        opened.seek(0)
+        if hashlib.file_digest(opened, "sha256").hexdigest().encode() != line[len(CHECKSUM_MARK) : -1]:
+            raise StorageError(
+                f"{file} is damaged: it is not what was exported, byte for byte. Export again, or take another copy."
+            )
+
+
+def is_export(file: Path) -> bool:
+    """Return True for a database, by its first bytes, and for a damaged one: an empty file, or one with its suffix."""
+    with file.open("rb") as opened:
+        begin = opened.read(len(SQLITE_HEADER))
+    return begin == SQLITE_HEADER or not begin or file.suffix.lower() in SUFFIXES

@@ -1,0 +1,42 @@
+"""A command line in this process, in a folder of its own, and an agent with a past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agents.cli.main import run
+from agents.config import embedders
+from pager import BlockSpec, Memory
+from tests.support.cli import Done
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command line; its home is `home` in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SELFPAGER_HOME", str(tmp_path / "home"))
+
+    def command(*arguments: str | Path) -> Done:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        output = capsys.readouterr()
+        return Done(code, output.out, output.err)
+
+    return command
+
+
+@pytest.fixture
+def alice(tmp_path: Path) -> Path:
+    """The directory of the agent alice."""
+    directory = tmp_path / "home" / "alice"
+    with Memory.open(directory, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
+        memory.record("user", "The secret word is zyzzogeton.", name="Alice")
+        memory.archive("prefers window seats", key="seat")
+        memory.archive("prefers aisle seats", key="seat")
+        memory.save_value(embedders.STORED_AS, "null")
+    return directory

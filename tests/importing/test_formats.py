@@ -1,0 +1,209 @@
+"""The formats of others: messages of OpenAI and Anthropic, the Responses API, and exports of ChatGPT and claude.ai."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.importing.formats import conversations_in
+from pager import RejectedError
+
+OPENAI = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "name": "Dana", "content": [
+        {"type": "text", "text": "Where is order 17?"}, {"type": "image_url"}]},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "fetch_order", "arguments": '{"number": 17}'}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "two hats"},
+    {"role": "assistant", "content": "On its way.", "created_at": 1777991400},
+]  # fmt: skip
+ANTHROPIC: dict[str, Any] = {
+    "system": [{"type": "text", "text": "Be brief."}],
+    "messages": [
+        {"role": "user", "content": "Where is order 17?"},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t1", "name": "fetch_order", "input": {"number": 17}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "two hats"}]},
+            {"type": "text", "text": "And?"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "On its way."}], "timestamp": "2026-05-05T14:30Z"},
+        {"role": "assistant", "content": []},
+    ],
+}  # fmt: skip
+
+
+def turns(value: Any) -> list[dict[str, Any]]:
+    (found,) = conversations_in(value, "c.json")
+    return [turn for _, turn in found.turns]
+
+
+def test_openais_messages() -> None:
+    assert turns(OPENAI) == [
+        {"role": "developer", "text": "Be brief."},
+        {"role": "user", "name": "Dana", "text": "Where is order 17?\n(image_url)"},
+        {"role": "assistant", "text": 'fetch_order {"number": 17}'},
+        {"role": "tool", "text": "two hats"},
+        {"role": "assistant", "at": "2026-05-05T14:30:00+00:00", "text": "On its way."},
+    ]
+
+
+def test_anthropics_messages() -> None:
+    assert turns(ANTHROPIC) == [
+        {"role": "system", "text": "Be brief."},
+        {"role": "user", "text": "Where is order 17?"},
+        {"role": "assistant", "text": 'I look.\nfetch_order {"number": 17}'},
+        {"role": "tool", "text": "two hats"},
+        {"role": "user", "text": "And?"},
+        {"role": "assistant", "at": "2026-05-05T14:30Z", "text": "On its way."},
+    ]
+
+
+RESPONSES: dict[str, Any] = {
+    "instructions": "Be brief.",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "Where is it?"}, {"type": "input_image"}]},
+        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "function_call", "call_id": "c", "name": "fetch_order", "arguments": '{"number": 17}'},
+        {"type": "function_call_output", "call_id": "c", "output": "two hats"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "shell", "input": "ls -l"},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": [{"type": "output_text", "text": "a.txt"}]},
+        {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "hats"}},
+    ],
+    "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On its way."},
+                                                             {"type": "refusal", "refusal": "No more."}]},
+    ],
+}  # fmt: skip
+
+
+def test_the_responses_api() -> None:
+    assert turns(RESPONSES) == [
+        {"role": "system", "text": "Be brief."},
+        {"role": "user", "text": "Where is it?\n(input_image)"},
+        {"role": "assistant", "text": 'fetch_order {"number": 17}'},
+        {"role": "tool", "text": "two hats"},
+        {"role": "assistant", "text": "shell ls -l"},
+        {"role": "tool", "text": "a.txt"},
+        {"role": "assistant", "text": 'web_search_call {"type": "search", "query": "hats"}'},
+        {"role": "assistant", "text": "On its way.\nNo more."},
+    ]
+    assert turns({"input": "Hello"}) == [{"role": "user", "text": "Hello"}]
+    answered = {"created_at": 1777991400, "output": RESPONSES["output"]}
+    assert turns(answered) == [
+        {"role": "assistant", "text": "On its way.\nNo more.", "at": "2026-05-05T14:30:00+00:00"}
+    ]
+
+
+def test_refusals_sound_files_and_custom_calls_of_openai() -> None:
+    assert turns([
+        {"role": "assistant", "content": None, "refusal": "I cannot."},
+        {"role": "assistant", "content": None, "audio": {"id": "a", "data": "UklGR", "transcript": "Good morning."}},
+        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "UklGR", "format": "wav"}},
+                                     {"type": "file", "file": {"filename": "tax.pdf", "file_data": "JVBE"}}]},
+    ]) == [
+        {"role": "assistant", "text": "I cannot."},
+        {"role": "assistant", "text": "Good morning."},
+        {"role": "assistant", "text": "sql select 1"},
+        {"role": "user", "text": "(input_audio)\n(file)\ntax.pdf"},
+    ]  # fmt: skip
+
+
+def test_server_tools_and_documents_of_anthropic() -> None:
+    found = [{"type": "web_search_result", "title": "Hats", "url": "https://h", "encrypted_content": "Eo0"}]
+    assert turns([
+        {"role": "user", "content": [
+            {"type": "document", "title": "Rules", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+            {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "No hats."}]}},
+            {"type": "search_result", "title": "T", "source": "s", "content": [{"type": "text", "text": "inside"}]}]},
+        {"role": "assistant", "content": [
+            {"type": "text", "text": "I search."},
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "hats"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": found},
+            {"type": "something_new", "id": "n", "deep": [{"words": "kept anyway"}]},
+            {"type": "text", "text": "Found."}]},
+    ]) == [
+        {"role": "user", "text": "(document)\nRules\nx\n(document)\nNo hats.\n(search_result)\nT\ns\ninside"},
+        {"role": "assistant", "text": 'I search.\nweb_search {"query": "hats"}'},
+        {"role": "tool", "text": "Hats\nhttps://h"},
+        {"role": "assistant", "text": "(something_new)\nkept anyway\nFound."},
+    ]  # fmt: skip
+
+
+def node(name: str, parent: str | None, role: str, *parts: Any, **more: Any) -> dict[str, Any]:
+    message = {"author": {"role": role}, "content": {"content_type": "text", "parts": [*parts]}, **more}
+    return {name: {"id": name, "parent": parent, "children": [], "message": message}}
+
+
+CHATGPT: list[dict[str, Any]] = [
+    {
+        "title": "Hats", "create_time": 1777991000.5, "id": "c-1", "current_node": "d",
+        "mapping": {
+            "root": {"id": "root", "parent": None, "message": None, "children": ["s"]},
+            **node("s", "root", "system", "", metadata={"is_visually_hidden_from_conversation": True}),
+            **node("a", "s", "user", "Where is it?", {"content_type": "image_asset_pointer", "asset_pointer": "x"},
+                   create_time=1777991400, metadata={"attachments": [{"id": "file-1", "name": "order.pdf"}]}),
+            **node("b", "a", "assistant", "an answer that was asked for again"),
+            **node("c", "a", "assistant", "search('hats')", recipient="browser"),
+            **node("d", "c", "assistant", "On its way.", create_time=1777991500.25),
+        },
+    },
+    {"title": "Empty", "id": "c-2", "mapping": {}, "current_node": None},
+]  # fmt: skip
+
+
+def test_an_export_of_chatgpt_gives_the_branch_that_is_shown() -> None:
+    hats, empty = conversations_in(CHATGPT, "conversations.json")
+    assert (hats.name, empty.name, list(empty.turns)) == ("c-1", "c-2", [])
+    assert list(hats.turns) == [
+        ("conversations.json: conversation 0: message a",
+         {"role": "user", "text": "Where is it?\n(image_asset_pointer)\n(document)\norder.pdf",
+          "at": "2026-05-05T14:30:00+00:00"}),
+        ("conversations.json: conversation 0: message c",
+         {"role": "assistant", "text": "browser:\nsearch('hats')", "at": "2026-05-05T14:30:00+00:00"}),
+        ("conversations.json: conversation 0: message d",
+         {"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:31:40.250000+00:00"}),
+    ]  # fmt: skip
+
+
+def test_an_export_of_claude() -> None:
+    talk = {
+        "uuid": "u-1", "name": "Hats", "created_at": "2026-05-05T14:00:00Z",
+        "chat_messages": [
+            {"sender": "human", "text": "Where?", "content": [{"type": "text", "text": "Where?"}],
+             "attachments": [{"file_name": "order.txt", "extracted_content": "two hats"}]},
+            {"sender": "assistant", "text": "On its way.", "content": [], "created_at": "2026-05-05T14:01:00Z"},
+            {"sender": "human", "text": "", "content": [], "files": [{"file_uuid": "u-2", "file_name": "hat.png"}]},
+        ],
+    }  # fmt: skip
+    (found,) = conversations_in([talk], "conversations.json")
+    assert found.name == "u-1"
+    assert [turn for _, turn in found.turns] == [
+        {"role": "user", "text": "Where?\n(document)\norder.txt\ntwo hats", "at": "2026-05-05T14:00:00Z"},
+        {"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:01:00Z"},
+        {"role": "user", "text": "(document)\nhat.png", "at": "2026-05-05T14:01:00Z"},
+    ]
+
+
+NAMES = st.sampled_from(
+    [
+        "role", "content", "text", "type", "messages", "mapping", "message", "author", "parts", "parent",
+        "sender", "chat_messages", "input", "tool_calls", "function", "at", "output", "create_time",
+        "current_node", "attachments", "system", "audio", "user", "name",
+    ]
+)  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5))
+
+
+@given(VALUES)
+def test_whatever_a_file_holds_is_read_or_refused(value: Any) -> None:
+    try:
+        read = [turn for found in conversations_in(value, "c.json") for _, turn in found.turns]
+    except RejectedError as error:
+        assert str(error).startswith("c.json")
+    else:
+        assert all(turn.keys() >= {"role", "text"} for turn in read)

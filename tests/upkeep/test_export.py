@@ -1,0 +1,39 @@
+"""The export of an agent. (Its way back: tests/cli/test_cli_upkeep.py.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pager import StorageError
+from pager.upkeep.export import is_export, remove_checksum
+from tests.support import Talk
+
+
+def test_an_export_replaces_nothing_and_leaves_nothing_when_it_fails(talk: Talk, tmp_path: Path) -> None:
+    file = tmp_path / "export"
+    talk.memory.export(file)
+    assert (is_export(file), file.stat().st_mode & 0o777) == (True, 0o600)
+    with pytest.raises(StorageError, match="exists already; choose another name"):
+        talk.memory.export(file)
+    with pytest.raises(StorageError, match=r"missing.export cannot be written .* Choose another place"):
+        talk.memory.export(tmp_path / "missing" / "export")
+    talk.memory.close()
+    with pytest.raises(StorageError):
+        talk.memory.export(tmp_path / "closed")
+    assert not (tmp_path / "closed").exists()
+
+
+def test_the_checksum_is_taken_off_once_and_a_changed_file_is_damaged(talk: Talk, tmp_path: Path) -> None:
+    file = tmp_path / "export"
+    talk.memory.export(file)
+    raw = file.read_bytes()
+    remove_checksum(file)
+    short = file.read_bytes()
+    remove_checksum(file)  # a plain copy of a database
+    assert raw.startswith(short)
+    assert file.read_bytes() == short
+    file.write_bytes(b"X" + raw[1:])
+    with pytest.raises(StorageError, match="not what was exported"):
+        remove_checksum(file)
