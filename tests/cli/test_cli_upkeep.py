@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,13 +24,6 @@ from tests.support.cli import Terminal
 
 SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok'"
 YAML = f"name: x\nmodel: {{{SCRIPTED}, id: '${{MODEL:-m}}', api_key: s3cret}}\n"
-
-
-def contents(directory: Path) -> list[Any]:
-    with MemoryReader.open(directory) as reading:
-        facts = [(fact.id, fact.text, fact.superseded_by) for fact in reading.inspect.newest_facts()]
-        ledger = [(move.number, move.event, move.page_id) for move in reading.ledger(limit=1_000)]
-        return [facts, ledger, [block.value for block in reading.core()], reading.page("s1")]
 
 
 # tell
@@ -159,19 +151,6 @@ def test_schema_is_the_one_for_editors(command: Command) -> None:
 # export, import
 
 
-def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_path: Path) -> None:
-    assert command("export", "alice", "alice.db").out == "alice was exported to alice.db.\n"
-    assert command("export", "alice", "more.db", "--json").json == {"exported": "alice", "file": "more.db"}
-    there = command("import", "alice.db")
-    assert there.code == 1
-    assert "there is an agent in" in there.err
-    assert "--as" in there.err
-    assert command("import", "alice.db", "--as", "back").out == "alice.db was imported as back.\n"
-    assert command("import", "more.db", "--json").json == {"imported": "more", "file": "more.db"}
-    assert contents(tmp_path / "home" / "back") == contents(tmp_path / "home" / "more") == contents(alice)
-    assert command("check", "back").code == 0
-
-
 def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
     """Everything in a database, but for where it came from."""
     with closing(sqlite3.connect(file)) as db:
@@ -179,7 +158,7 @@ def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
         return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}
 
 
-def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path, tmp_path: Path) -> None:
+def test_an_exported_agent_comes_back_whole(command: Command, alice: Path, tmp_path: Path) -> None:
     with Memory.open(alice, embedder=None, core={"human": BlockSpec(value="Alice")}) as memory:
         memory.append_user("hello")
         memory.request()
@@ -187,10 +166,15 @@ def test_nothing_is_lost_between_export_and_import(command: Command, alice: Path
         memory.core_append("human", "a baker")
         memory.forget("f2", "wrong")
     before = rows(alice / "pager.db")
-    assert command("export", "alice", "alice.db").code == 0
+    assert command("export", "alice", "alice.db").out == "alice was exported to alice.db.\n"
+    assert command("export", "alice", "more.db", "--json").json == {"exported": "alice", "file": "more.db"}
     assert rows(tmp_path / "alice.db") == before
-    assert command("import", "alice.db", "--as", "again").code == 0
-    assert rows(alice.with_name("again") / "pager.db") == before
+    taken = command("import", "alice.db")
+    assert (taken.code, "there is an agent in" in taken.err, "--as" in taken.err) == (1, True, True)
+    assert command("import", "alice.db", "--as", "back").out == "alice.db was imported as back.\n"
+    assert command("import", "more.db", "--json").json == {"imported": "more", "file": "more.db"}
+    assert rows(alice.with_name("back") / "pager.db") == rows(alice.with_name("more") / "pager.db") == before
+    assert command("check", "back").code == 0
     assert {"facts", "steps", "parts", "blocks", "ledger", "requests", "residency"} <= before.keys()
     assert all(before[name] for name in ("facts", "steps", "parts", "blocks", "ledger", "requests", "residency"))
 
@@ -248,9 +232,9 @@ def test_an_import_that_fails_leaves_nothing(
     Path(name).write_bytes(text.encode("latin-1"))
     done = command("import", name, "--as", "new")
     assert (done.code, message in done.err) == (1, True)
-    before = contents(alice)
+    before = rows(alice / "pager.db")
     assert command("import", name, "--as", "alice").code == 1
-    assert contents(alice) == before
+    assert rows(alice / "pager.db") == before
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 
@@ -266,12 +250,6 @@ def test_the_content_of_a_file_decides_what_it_is(command: Command, alice: Path)
     assert command("import", "alice.json", "--as", "back").out == "alice.json was imported as back.\n"
     Path("talk.txt").write_text(' [{"role": "user", "content": "I moved to Porto."}]', encoding="utf-8")
     assert command("import", "talk.txt", "--as", "alice").out == "imported 1 turn from talk.txt into alice.\n"
-
-
-def test_an_export_replaces_nothing(command: Command, alice: Path) -> None:
-    Path("alice.db").write_text("precious", encoding="utf-8")
-    assert command("export", "alice", "alice.db").code == 1
-    assert Path("alice.db").read_text(encoding="utf-8") == "precious"
 
 
 @pytest.mark.parametrize("damage", ["no database", "", "cut"])

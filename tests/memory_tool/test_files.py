@@ -85,14 +85,6 @@ def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory:
     assert [name for _, name, _ in memory.inspect.facts_by_key()] == ["caf\u00e9/menu"]
 
 
-def test_an_empty_memory_has_its_directories(files: MemoryFiles, tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "empty", embedder=None) as memory:
-        shown = MemoryFiles(memory).run({"command": "view", "path": "/memories"})
-    assert shown.split("\n")[1:] == [
-        "0B\t/memories", "0B\t/memories/archive/", "0B\t/memories/core/", "0B\t/memories/recall/",
-    ]  # fmt: skip
-
-
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/seat", "window")
     files.run({"command": "str_replace", "path": "/memories/archive/seat", "old_str": "window", "new_str": "aisle"})
@@ -295,15 +287,6 @@ def test_what_is_refused_says_why_and_changes_nothing(
         files.run(command)
     assert message in str(refused.value)
     assert (memory.ledger(), memory.core()) == before
-
-
-def test_an_emptied_block_can_be_written_again(files: MemoryFiles, memory: Memory) -> None:
-    files.run({"command": "delete", "path": "/memories/core/human.md"})
-    assert view(files, "/memories/core/human.md").endswith("\n     1\t")
-    create(files, "/memories/core/human.md", "Bob")
-    assert block(memory, "human") == "Bob"
-    files.run({"command": "insert", "path": "/memories/core/human.md", "insert_line": 1, "insert_text": "a cook"})
-    assert block(memory, "human") == "Bob\na cook\n"
 
 
 def test_a_reader_can_only_look(memory: Memory, tmp_path: Path) -> None:
