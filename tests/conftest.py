@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Examples write files and sync them: their duration tells about the disk, not about the code.
 _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+settings.register_profile("fast", _no_clock, max_examples=10)
 settings.register_profile("default", _no_clock, max_examples=40)
 settings.register_profile("ci", _no_clock, max_examples=200, derandomize=True, database=None, print_blob=True)
 settings.register_profile("hunt", _no_clock, max_examples=5_000, print_blob=True)

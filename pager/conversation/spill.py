@@ -44,7 +44,7 @@ def _head_and_tail(text: str, page_id: str, plain_tokens: int, offset: Callable[
     head = tokens.head(text, int(room * HEAD_SHARE))
     tail = tokens.tail(text[len(head) :], room - int(room * HEAD_SHARE))
     if len(head) + len(tail) >= len(text):
-        return f"{markup.disarm(text)}\n{id_alone}".lstrip("\n") if media else markup.disarm(text)
+        return f"{markup.disarm(text)}\n{id_alone}" if media else markup.disarm(text)
     return markup.spilled(markup.disarm(head), markup.disarm(tail), page_id, len(text), offset(head), media)
 
 

@@ -46,15 +46,14 @@ class Life:
         self._nursery = nursery
         self.said: list[list[Any]] = []
         self.signal: int | None = None
-        self.pid = 0
+        started, self.pid = nursery.read()
+        assert started == STARTED
 
     def next(self) -> list[Any] | None:
         """The next thing it says; None when it has ended."""
         while self.signal is None:
             line = self._nursery.read()
-            if line[0] == STARTED:
-                self.pid = line[1]
-            elif line[0] == FAILED:
+            if line[0] == FAILED:
                 self.end()
                 raise AssertionError(f"a child failed:\n{line[1]}")
             elif line[0] == ENDED:
@@ -172,11 +171,16 @@ def main() -> None:
     Words().embed(["what it imports"])  # a child that is somebody else may not read these files any more
     for job in _jobs():
         alive, kept_by_child = os.pipe()
+        gate, opens = os.pipe()
         child = os.fork()
         if child == 0:
+            os.close(opens)
+            os.read(gate, 1)  # until its number has been said
             _live(job)
         os.close(kept_by_child)
+        os.close(gate)
         say(STARTED, child)
+        os.close(opens)
         ended_by = _attend(child, alive, job["kill_after_s"])
         os.close(alive)
         say(ENDED, ended_by)

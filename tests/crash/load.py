@@ -190,15 +190,20 @@ class Load:
         self.say("closed")
 
 
-def scripted(directory: str, deadly: int, when: str) -> None:
-    """Every kind of call, the same in every run. Dies before or after its commit number `deadly`; 0: never."""
-    points = CommitPoints(deadly, after=when == "after")
+def told_by(points: CommitPoints) -> Callable[..., None]:
+    """Return a `say` that counts as the return of the call before it."""
 
     def tell(*what: Any) -> None:
         points.returned()
         say(*what)
 
-    load = Load(directory, 1, Random(1), tell)
+    return tell
+
+
+def scripted(directory: str, deadly: int, when: str) -> None:
+    """Make every kind of call, the same ones in every run. Dies before or after its commit number `deadly`."""
+    points = CommitPoints(deadly, after=when == "after", directory=Path(directory))
+    load = Load(directory, 1, Random(1), told_by(points))
     load.record()
     load.record_many()
     pinned, seat = load.archive(), load.archive("seat")
@@ -243,28 +248,22 @@ def scripted(directory: str, deadly: int, when: str) -> None:
     load.user()
     load.reply()
     load.close()
-    tell("done", points.count)
+    load.say("done", points.commits)
 
 
 def purging(directory: str, deadly: int, when: str) -> None:
-    """A purge between two facts, without an embedder (its index is Chroma, whose crashes are tested elsewhere)."""
+    """Purge between two facts, without an embedder (its index is Chroma, whose crashes are tested elsewhere)."""
     points = CommitPoints(deadly, after=when == "after")
-
-    def tell(*what: Any) -> None:
-        points.returned()
-        say(*what)
-
-    load = Load(directory, 1, Random(1), tell, embedder=None)
+    load = Load(directory, 1, Random(1), told_by(points), embedder=None)
     gone = load.memory.archive(SECRET, key="secret").id
     load.archive()
     load.user()
     load.reply(f"you said that {SECRET}, I see")
-    say("purging")
     load.memory.purge(gone)
-    tell("purged")
+    load.say("purged")
     load.archive()
     load.close()
-    tell("done", points.count)
+    load.say("done", points.commits)
 
 
 def live(directory: str, life: int) -> None:

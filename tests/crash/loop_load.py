@@ -86,15 +86,15 @@ def standin() -> Standin:
 
 
 class Countdown:
-    """Dies when it is asked for the `deadly`th time; 0: never."""
+    """Dies when it is called for the `deadly`th time; 0: never. Notes the kind of each call."""
 
     def __init__(self, deadly: int) -> None:
-        self.count = 0
+        self.kinds: list[str] = []
         self._deadly = deadly
 
-    def __call__(self) -> None:
-        self.count += 1
-        if self.count == self._deadly:
+    def __call__(self, kind: str = "") -> None:
+        self.kinds.append(kind)
+        if len(self.kinds) == self._deadly:
             die()
 
 
@@ -113,9 +113,10 @@ def live(directory: str, point: str, deadly: int) -> None:
             for event in agent.stream(text):
                 points.returned()
                 _tell(text, event)
-                events()
+                events(type(event).__name__)
         agent.close()
-        say("points", {"before": points.count, "after": points.count, "event": events.count, "tool": moments.count})
+        commits = [commit.kind for commit in points.commits]
+        say("points", {"before": commits, "after": commits, "event": events.kinds, "tool": moments.kinds})
 
 
 TASK = "Buy two hats."
@@ -143,7 +144,7 @@ def work(directory: str, point: str, deadly: int) -> None:
             points.returned()
             _tell(TASK, event)
         agent.close()
-        say("points", {"before": points.count, "after": points.count})
+        say("points", {point: [commit.kind for commit in points.commits]})
 
 
 def _tell(text: str, event: Event) -> None:

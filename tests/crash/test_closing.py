@@ -14,9 +14,9 @@ from tests.support.cli import ROOT, environment
 READ_AND_CLOSE = """
 import sys
 from threading import Event, Thread
-from pager import Memory, StorageError
+from pager import MemoryReader, StorageError
 
-for _ in range(60):
+for _ in range(20):
     reading = MemoryReader.open(sys.argv[1])
     begun, told = [Event() for _ in range(3)], []
 

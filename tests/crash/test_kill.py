@@ -1,25 +1,27 @@
-"""SIGKILL at every commit and at random moments: nothing acknowledged is lost, nothing is half done (law 8)."""
+"""SIGKILL at every kind of commit and at random moments: nothing acknowledged is lost, nothing is half done (law 8)."""
 
 from __future__ import annotations
 
-import re
 import signal
-import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.crash.children import Nursery
+from tests.crash.commit_points import Commit, digest, one_of_each
 from tests.crash.load import SECRET, open_memory
 from tests.crash.witness import Witness, judge_after_death
 
 LIVES, CHAINS = 10, 20  # 200 kills, on twenty memories
-LONGEST_LIFE_S = 0.12
-COMMAND_ID = re.compile(r"(\d{20})-\d+-(\d{6})")
+MOST_LINES, LONGEST_DELAY_S = 60, 0.004  # a life acknowledges so many calls, and dies somewhere in the next
 
+EVERY = pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
+)
 pytestmark = pytest.mark.slow
 
 
@@ -29,75 +31,66 @@ def nursery() -> Iterator[Nursery]:
         yield nursery
 
 
-def rows(directory: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Everything in the database, as the next process will find it. Empty where there is no table yet."""
-    with closing(sqlite3.connect(directory / "pager.db")) as db:
-        names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        return {name: [tuple(map(_without_pid, row)) for row in db.execute(f"SELECT * FROM {name}")] for name in names}
-
-
-def _without_pid(value: object) -> object:
-    return COMMAND_ID.sub(r"\1-pid-\2", value) if isinstance(value, str) else value
-
-
-def commits(nursery: Nursery, script: str, directory: Path) -> int:
+def commits(nursery: Nursery, script: str, directory: Path) -> list[Commit]:
+    """Return the commits of a life that nobody kills."""
     life = nursery.run(f"tests.crash.load:{script}", directory, 0, "before")
-    assert life.signal == 0
-    assert life.said[-1][0] == "done"
-    return life.said[-1][1]
+    assert (life.signal, life.said[-1][0]) == (0, "done")
+    return [Commit(*each) for each in life.said[-1][1]]
 
 
-def test_killed_before_and_after_every_commit(nursery: Nursery, tmp_path: Path) -> None:
-    count = commits(nursery, "scripted", tmp_path / "whole")
-    assert count > 80
-    committed: dict[str, list[tuple[object, ...]]] = {}
-    for number in range(1, count + 1):
+def deaths(
+    nursery: Nursery, script: str, tmp_path: Path, numbers: Any
+) -> Iterator[tuple[int, str, Path, list[list[Any]]]]:  # fmt: skip
+    """Kill a life before and after each of these commits: number, when, its directory, what it had acknowledged."""
+    for number in numbers:
         for when in ("before", "after"):
             directory = tmp_path / f"{number}-{when}"
-            life = nursery.run("tests.crash.load:scripted", directory, number, when)
+            life = nursery.run(f"tests.crash.load:{script}", directory, number, when)
             assert life.signal == signal.SIGKILL
-            found = rows(directory)
-            if when == "before":
-                assert found == committed, f"commit {number} had begun to show before it was made"
-            committed = found
-            witness = Witness()
-            witness.hear(life.said)
-            judge_after_death(directory, witness, life=3)
+            yield number, when, directory, life.said
 
 
+@EVERY
+def test_killed_before_and_after_commits(nursery: Nursery, tmp_path: Path, every: bool) -> None:
+    whole = commits(nursery, "scripted", tmp_path / "whole")
+    found = [commit.before for commit in whole] + [digest(tmp_path / "whole")]
+    numbers = one_of_each([commit.kind for commit in whole], every=every)
+    assert len(whole) > 80
+    assert len(list(numbers)) > 25, "the life has lost some kinds of transactions"
+    for number, when, directory, said in deaths(nursery, "scripted", tmp_path, numbers):
+        assert digest(directory) == found[number - (when == "before")], f"{when} commit {number}, {whole[number - 1]}"
+        witness = Witness()
+        witness.hear(said)
+        judge_after_death(directory, witness, life=3)
+
+
+@EVERY
+def test_a_purge_that_was_begun_is_finished(nursery: Nursery, tmp_path: Path, every: bool) -> None:
+    whole = commits(nursery, "purging", tmp_path / "whole")
+    numbers = one_of_each([commit.kind for commit in whole], every=every)
+    for _, _, directory, said in deaths(nursery, "purging", tmp_path, numbers):
+        with open_memory(directory, life=2, embedder=None) as memory:
+            purged = [fact for fact in memory.inspect.newest_facts() if fact.purged]
+            assert memory.check() == []
+        assert purged or ["purged"] not in said
+        files = [path for path in directory.rglob("*") if path.is_file()]
+        assert not purged or not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.long
 def test_killed_at_any_moment(nursery: Nursery, tmp_path: Path) -> None:
     random = Random(2)
-    heard = 0
     for chain in range(CHAINS):
         directory, witness = tmp_path / str(chain), Witness()
         for life in range(LIVES):
             number = chain * LIVES + life + 1
-            delay = random.uniform(0, LONGEST_LIFE_S)
-            ended = nursery.run("tests.crash.load:live", directory, number, kill_after_s=delay)
-            assert ended.signal == signal.SIGKILL
-            witness.hear(ended.said)
-            heard += len(ended.said)
+            child = nursery.begin("tests.crash.load:live", directory, number)
+            for _ in range(random.randrange(MOST_LINES)):
+                child.next()
+            time.sleep(random.uniform(0, LONGEST_DELAY_S))
+            child.kill()
+            assert child.signal == signal.SIGKILL
+            witness.hear(child.said)
             with open_memory(directory, life=number) as memory:
                 witness.judge(memory)
         judge_after_death(directory, witness, life=(chain + 1) * LIVES + 1)
-    assert heard > CHAINS * LIVES * 5, "they died before they did anything"
-
-
-def test_a_purge_that_was_begun_is_finished(nursery: Nursery, tmp_path: Path) -> None:
-    count = commits(nursery, "purging", tmp_path / "whole")
-    for number in range(1, count + 1):
-        for when in ("before", "after"):
-            directory = tmp_path / f"{number}-{when}"
-            life = nursery.run("tests.crash.load:purging", directory, number, when)
-            assert life.signal == signal.SIGKILL
-            witness = Witness()
-            witness.hear(life.said)
-            with open_memory(directory, life=2, embedder=None) as memory:
-                purged = [fact for fact in memory.inspect.newest_facts() if fact.purged]
-                assert memory.check() == []
-            if ["purged"] in life.said:
-                assert purged
-            if purged:
-                assert [
-                    path for path in directory.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()
-                ] == []

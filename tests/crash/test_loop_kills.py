@@ -17,6 +17,7 @@ from agents.tasks import NUDGE
 from pager.memory import INTERRUPTED
 from pager.types import Json
 from tests.crash.children import Life, Nursery
+from tests.crash.commit_points import one_of_each
 from tests.crash.loop_load import (
     FACTS,
     REPLIES,
@@ -30,6 +31,9 @@ from tests.crash.loop_load import (
 )
 from tests.support.stage import last, stage_in
 
+EVERY = pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every point"]
+)
 pytestmark = pytest.mark.slow
 
 
@@ -125,19 +129,24 @@ def judge_effects(ending: Ending) -> None:
     assert len(ending.interrupted) <= 1
 
 
-def killed_everywhere(nursery: Nursery, tmp_path: Path, point: str) -> list[Ending]:
-    whole = nursery.run("tests.crash.loop_load:live", tmp_path / "whole", point, 0)
+def killed_at(nursery: Nursery, tmp_path: Path, job: str, point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
+    """Kill that job at each kind of point, or at every point: its directory, and what it had said."""
+    whole = nursery.run(f"tests.crash.loop_load:{job}", tmp_path / "whole", point, 0)
     assert whole.signal == 0
-    endings: list[Ending] = []
-    counts: Any = whole.said.pop()
-    for deadly in range(1, counts[1][point] + 1):
+    counts: Any = whole.said[-1][1]
+    for deadly in one_of_each(counts[point], every=every):
         directory = tmp_path / str(deadly)
         directory.mkdir()
-        life = nursery.run("tests.crash.loop_load:live", directory, point, deadly)
+        life = nursery.run(f"tests.crash.loop_load:{job}", directory, point, deadly)
         assert life.signal == signal.SIGKILL
-        ending = finish(directory, life)
+        yield directory, life
+
+
+def endings_of(nursery: Nursery, tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
+    """Kill the conversation at each of these points and finish it: what each came to."""
+    endings = [finish(directory, life) for directory, life in killed_at(nursery, tmp_path, "live", point, every=every)]
+    for ending in endings:
         judge_effects(ending)
-        endings.append(ending)
     return endings
 
 
@@ -148,28 +157,30 @@ def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
     assert len(ending.effects) == len(set(ending.effects)) == 5
 
 
+@EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_killed_at_every_commit(nursery: Nursery, tmp_path: Path, point: str) -> None:
-    endings = killed_everywhere(nursery, tmp_path, point)
-    assert len(endings) > 25
+def test_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
+    endings = endings_of(nursery, tmp_path, point, every=every)
+    assert len(endings) > (25 if every else 8)
     # Behind the intent and before the result of each payment, there is doubt.
-    assert {item for ending in endings for item in ending.interrupted} == {"blue hat", "red hat", "ribbon"}
-    asked = [ending.effects.count("asked blue hat") for ending in endings]
-    assert set(asked) == ({1, 2} if point == "before" else {1})
+    in_doubt = {item for ending in endings for item in ending.interrupted}
+    assert in_doubt == ({"blue hat", "red hat", "ribbon"} if every else {"blue hat"})
+    asked = {ending.effects.count("asked blue hat") for ending in endings}
+    assert asked <= ({1, 2} if point == "before" else {1})
 
 
-def test_killed_at_every_event_of_the_loop(nursery: Nursery, tmp_path: Path) -> None:
-    endings = killed_everywhere(nursery, tmp_path, "event")
-    assert len(endings) > 40  # most of them in the middle of a stream
+@EVERY
+def test_killed_at_events_of_the_loop(nursery: Nursery, tmp_path: Path, every: bool) -> None:
+    endings = endings_of(nursery, tmp_path, "event", every=every)
+    assert len(endings) > (40 if every else 4)  # most of them in the middle of a stream
     assert all(not ending.interrupted for ending in endings)  # between two events nothing is half done
 
 
 def test_killed_in_the_middle_of_every_tool(nursery: Nursery, tmp_path: Path) -> None:
-    endings = killed_everywhere(nursery, tmp_path, "tool")
+    endings = endings_of(nursery, tmp_path, "tool", every=True)
     # In order: pay and price of the blue hat, price and pay of the red one, the ribbon; before and after the effect.
-    assert [ending.interrupted for ending in endings] == [
-        *2 * [["blue hat"]], *4 * [[]], *2 * [["red hat"]], *2 * [["ribbon"]],
-    ]  # fmt: skip
+    doubts = [["blue hat"]] * 2 + [[]] * 4 + [["red hat"]] * 2 + [["ribbon"]] * 2
+    assert [ending.interrupted for ending in endings] == doubts
     paid = [sum(effect.startswith("paid") for effect in ending.effects) for ending in endings]
     assert paid == [2, 3, 3, 3, 3, 3, 2, 3, 2, 3]
     asked = [sum(effect.startswith("asked") for effect in ending.effects) for ending in endings]
@@ -203,16 +214,12 @@ def finish_task(directory: Path, life: Life) -> list[str]:
     return doubts
 
 
+@EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_task_killed_at_every_commit(nursery: Nursery, tmp_path: Path, point: str) -> None:
-    whole = nursery.run("tests.crash.loop_load:work", tmp_path / "whole", point, 0)
-    counts: Any = whole.said.pop()
-    doubts: list[str] = []
-    for deadly in range(1, counts[1][point] + 1):
-        directory = tmp_path / str(deadly)
-        directory.mkdir()
-        life = nursery.run("tests.crash.loop_load:work", directory, point, deadly)
-        assert life.signal == signal.SIGKILL
-        doubts += finish_task(directory, life)
-    assert counts[1][point] > 15
+def test_a_task_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
+    doubts = [
+        doubt
+        for directory, life in killed_at(nursery, tmp_path, "work", point, every=every)
+        for doubt in finish_task(directory, life)
+    ]
     assert len(doubts) == 1  # between its intent and its result
