@@ -1,31 +1,36 @@
-# `make` lists the targets. A machine needs Python 3.11 or newer and its venv module; the rest comes with the locks.
+# `make` lists the targets. They need Python 3.11 or newer with its venv module; the locks bring everything else.
 #
-#     make test PYTHON=python3.12             another Python, for a new .venv
-#     make test PYTEST_FLAGS='-k spill -x'    more for pytest
+#     make test PYTHON=python3.12 VENV=.venv-312    use another Python, in an environment of its own
+#     make test PYTEST_FLAGS='-k spill -x'          pass more options to pytest
+#     make test JOBS=0                              run the tests in one process, as a debugger wants it
 
-# `true`, because make throws away what a command says that ends with "not found".
+# `true` at the end, because make discards the output of a command that ends with "not found".
 PYTHON ?= $(firstword $(shell for each in python3.11 python3; do \
 	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$each"; done; true))
 PYTEST_FLAGS ?=
 LOCK_FLAGS ?=
+JOBS ?= 2
+# pytest compiles its rewritten tests into __pycache__. Without that every run spends five seconds on it.
+unexport PYTHONDONTWRITEBYTECODE
 UV_VERSION := 0.13.8
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BROWSER := $(BIN)/python -m tests.browser.programs
-# The debug view is tested in a real browser. Where there is none those tests are left out, and that is said.
+# The debug view is tested in a real browser. Without one, those tests are left out and the target says so.
 WITHOUT_BROWSER = $$($(BROWSER) >/dev/null 2>&1 || echo --ignore=tests/browser)
 LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
+.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
 
-help:  ## this list
+help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-# Everything from the locks, and nothing else: a change of a lock makes the environment anew.
+# The environment has what the locks name and nothing else. A change of a lock rebuilds it.
 $(VENV)/locked: $(LOCKS)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and neither python3.11 nor python3 is one." \
 		"Name it: make PYTHON=/path/to/python" >&2; exit 1; }
@@ -38,7 +43,7 @@ $(VENV)/locked: $(LOCKS)
 	$(PIP) install --quiet --require-hashes --no-deps $(LOCKS:%=-r %)
 	@touch $@
 
-# The project itself, as a link to this directory. Its build backend is in the lock, so this needs no network.
+# The project itself is installed as a link to this directory. Its build backend is in the lock, so this needs no network.
 $(VENV)/installed: $(VENV)/locked pyproject.toml
 	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable .
 	$(PIP) check
@@ -46,63 +51,72 @@ $(VENV)/installed: $(VENV)/locked pyproject.toml
 
 install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
 
-demo: install  ## the whole story in half a minute: no key, no network
+demo: install  ## run the whole story in half a minute, without a key or a network
 	$(BIN)/selfpager demo
 
-test: install  ## all tests: what must hold before a change lands
-	$(BIN)/python -m pytest --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
+# Two markers sort the tests. `slow` tests need more than a moment, a process, a server or Chroma. `long` tests repeat
+# something for every case of a long life. test-fast leaves both out, test leaves out `long`, test-all runs everything.
+test: install  ## run all tests but the long ones: what to run before each commit (four minutes)
+	$(PYTEST) -m "not long" --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
 	@$(BROWSER) >/dev/null || echo "make test: tests/browser was left out; everything else passed." >&2
 
-test-browser: install  ## the debug view in a real browser, which must be there
+test-all: install  ## run all tests, with the long ones: every commit killed, random kills, 2,000 turns (ten minutes)
+	$(PYTEST) --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
+	@$(BROWSER) >/dev/null || echo "make test-all: tests/browser was left out; everything else passed." >&2
+
+test-fast: install  ## run the tests that need no more than a moment (fifteen seconds)
+	$(PYTEST) -q -m "not slow and not long" --hypothesis-profile=fast $(PYTEST_FLAGS)
+
+test-browser: install  ## test the debug view in a real browser, which must be there
 	$(BIN)/python -m pytest tests/browser $(PYTEST_FLAGS)
 
-test-fast: install  ## the tests that are not marked slow, in under ten seconds
-	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_FLAGS)
-
-test-local: install  ## what must hold with a model of your own: make test-local URL=http://127.0.0.1:8080
+test-local: install  ## test with a model of your own: make test-local URL=http://127.0.0.1:8080
 	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [MODEL=...] [WINDOW=8192]" >&2; exit 2; }
 	LOCAL_BASE_URL="$(URL)" LOCAL_MODEL="$(MODEL)" LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
 
-lint: ruff pyright layers  ## ruff, pyright and the layers of the code (with -k: all of them, even if one fails)
+lint: ruff pyright layers  ## run ruff, pyright and import-linter (with -k: all three, even if one fails)
 
 ruff: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-pyright: install  # the setting: or it asks the network whether there is a newer one
+pyright: install  # without the setting it asks the network for a newer version
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 layers: install
 	$(BIN)/lint-imports
 
-format: install  ## put the code into the form that lint wants, as far as that goes by itself
+format: install  ## format the code and apply the fixes that ruff can make
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install  ## side by side with others, twenty minutes: cost, overhead, scale, survival, injected tokens (BENCH=...)
+bench: install  ## compare with other systems in twenty minutes: cost, overhead, scale, survival, injected (BENCH=...)
 	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
 
-bench-quick: install  ## the same, small, in two minutes: shows that it runs
+bench-quick: install  ## run the same benches on small data in two minutes, to show that they work
 	$(BIN)/python -m tests.bench.bench_proof --quick $(BENCH) $(DATA:%=--data %)
 
-bench-memory: install  ## how fast the memory is
+bench-reading: install  ## count the files, calls and SQL statements of one turn
+	$(BIN)/python -m tests.bench.reading_cost
+
+bench-memory: install  ## measure the speed of the memory
 	$(BIN)/python -m tests.bench.bench_memory
 
-bench-retrieval: install  ## how well turns and facts are found, on the shared data (DATA=DIR for another place)
+bench-retrieval: install  ## measure how well turns and facts are found, on the shared data (or DATA=DIR)
 	$(BIN)/python -m tests.bench.bench_retrieval $(DATA:%=--data %)
 
-bench-view: install  ## how soon the debug view is there, and what it costs the agent; needs a browser
+bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view
 
-screenshot: install  ## the pictures of README, from the demo's agent; needs a browser
+screenshot: install  ## make the pictures of README from the agent of the demo; needs a browser
 	$(BIN)/python -m tests.browser.screenshot
 
-bench-agent: install  ## what the agent adds to a call, a prompt and a start
+bench-agent: install  ## measure what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent
 
-# Hashes of every platform's files, no index address. Pins stay where they are unless pyproject.toml moves them;
-# `make lock LOCK_FLAGS=--upgrade` moves all. The second lock holds only what the first does not.
-lock:  ## renew the locks from pyproject.toml
+# The locks have the hashes of the files of every platform and no index address. A pin only moves when pyproject.toml
+# requires it; `make lock LOCK_FLAGS=--upgrade` moves all. The second lock has only what the first has not.
+lock:  ## renew the locks from pyproject.toml; needs a network
 	@set -eu; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(PYTHON) -m venv "$$tools"; "$$tools/bin/pip" install --quiet uv==$(UV_VERSION); \
 	compile() { "$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -111,6 +125,6 @@ lock:  ## renew the locks from pyproject.toml
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
 	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock
 
-clean:  ## remove what the targets here have made
+clean:  ## remove everything that these targets made
 	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

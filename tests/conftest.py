@@ -1,10 +1,9 @@
-"""What all tests share: how hard Hypothesis tries.
+"""Profiles of Hypothesis, the fixtures that all rooms use, and which tests count as slow.
 
-    default  a short look at random examples; keeps its failures in .hypothesis/ and tries them first
-    ci       more examples, the same ones every time: what fails in CI fails in `make test` at home
-    hunt     many random examples, for a machine with an evening to spare
-
-Choose with `pytest --hypothesis-profile=hunt`. `make test` takes ci, plain `pytest` takes default.
+fast     a few examples: `make test-fast`
+default  a short run of random examples; failures are stored in .hypothesis/ and tried first: plain `pytest`
+ci       more examples, the same in every run, so that a failure of CI fails here too: `make test`
+hunt     many random examples, for a machine with an evening to spare: `pytest --hypothesis-profile=hunt`
 """
 
 from __future__ import annotations
@@ -21,7 +20,23 @@ if TYPE_CHECKING:
     from tests.support.hands import Hands
     from tests.support.stage import Stage
 
-# Examples write files and sync them: their duration tells about the disk, not about the code.
+# Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
+SLOW_ROOMS = (
+    "bench",
+    "browser",
+    "cli",
+    "crash",
+    "demo",
+    "laws",
+    "local",
+    "mcp",
+    "models",
+    "project",
+    "standin",
+    "view",
+)
+
+# Examples write and sync files. Their duration depends on the disk, not on the code.
 _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("fast", _no_clock, max_examples=10)
@@ -31,17 +46,25 @@ settings.register_profile("hunt", _no_clock, max_examples=5_000, print_blob=True
 settings.load_profile("default")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow rooms."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in SLOW_ROOMS:
+            item.add_marker("slow")
+
+
 def pytest_configure() -> None:
-    """Whoever starts the tests in the background (CI, `make test &`) makes them ignore Ctrl-C, and their children too:
-    tests that interrupt a child would wait for ever."""
+    """Take Ctrl-C again. A shell that starts the tests in the background makes them and their children ignore it, and
+    tests that interrupt a child would wait forever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Agents on the strict stand-in: in the end all that was scripted was said, and no request was refused."""
-    from tests.support.stage import stage_in  # tests of the memory alone load no agent
+    """Yield a stage for agents on the strict stand-in. Every scripted reply has to be used, every request accepted."""
+    from tests.support.stage import stage_in  # here, because tests of the memory alone must not load an agent
 
     with stage_in(tmp_path) as stage:
         yield stage

@@ -25,7 +25,7 @@ TURNS = 2_000
 # A model, its window, and the share of the turns that it answers: the window shrinks, and grows again.
 STAYS = [("m", WINDOW, 0.4), ("small", SMALL_WINDOW, 0.25), ("m", WINDOW, 0.35)]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def said_in(turn: int, random: Random) -> str:

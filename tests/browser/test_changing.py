@@ -16,7 +16,7 @@ from pager import BlockSpec, Limits, Memory, pending_commands
 from pager.reader import MemoryReader
 from tests.browser.looking import NARROW, Viewer, another, viewing
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 TOLD = "Tell me about the plan."
 
 

@@ -19,7 +19,7 @@ from pager.clock import SystemClock
 from pager.home import Home
 from tests.browser.looking import Viewer, another, viewing
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 LIMITS = Limits.for_window(20_000)
 REQUESTS = 150  # more than the page has columns
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from pager import Memory
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 FACTS = 2_500
 JUMP = "(box, part) => { box.scrollTop = part * (box.scrollHeight - box.clientHeight); }"
 # Every place in sight has its row, and no row still waits for what it shows.

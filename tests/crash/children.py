@@ -56,7 +56,7 @@ class Life:
             if line[0] == FAILED:
                 self.end()
                 raise AssertionError(f"a child failed:\n{line[1]}")
-            elif line[0] == ENDED:
+            if line[0] == ENDED:
                 self.signal = line[1]
             else:
                 self.said.append(line)

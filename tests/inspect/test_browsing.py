@@ -1,4 +1,4 @@
-"""What is asked of long lists and of places; the lists themselves are the contract of every store."""
+"""What is asked of long lists and of places; the lists themselves are tested in tests/store."""
 
 from __future__ import annotations
 

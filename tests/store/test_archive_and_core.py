@@ -1,4 +1,4 @@
-"""What every Store must do: the archive with its versions, and core."""
+"""The store holds the archive with its versions and vectors, and the versions of core blocks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
 from pager.types import Block, number_of
-from tests.contract.stores import Place, keep, say, text
 from tests.contract.vector_sources import unit_vectors
+from tests.store.rows import Place, keep, say, text
 
 # --- facts
 

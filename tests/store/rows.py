@@ -1,11 +1,7 @@
-"""The stores that the contract is asked of, and the shortest ways to put something into one.
-
-To test another implementation: add it to `KINDS`.
-"""
+"""The shortest ways to put rows into a store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +10,17 @@ from pager.store.rows import Epoch
 from pager.types import Counts, Json
 from tests.support import HandClock
 
-KINDS: dict[str, Callable[[Path, bool], Store]] = {
-    "sqlite": lambda file, read_only: Store(file, HandClock(), read_only=read_only),
-}
-
 
 class Place:
-    """Where one store lives: opened as often as a test likes, and closed after it."""
+    """A directory with one store, which a test may open any number of times. Closes all of them at the end."""
 
-    def __init__(self, kind: str, directory: Path) -> None:
-        self.kind = kind
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.file = directory / "pager.db"
         self._opened: list[Store] = []
 
     def open(self, *, read_only: bool = False) -> Store:
-        self._opened.append(KINDS[self.kind](self.file, read_only))
+        self._opened.append(Store(self.file, HandClock(), read_only=read_only))
         return self._opened[-1]
 
     def reopen(self) -> Store:
@@ -37,7 +28,7 @@ class Place:
         return self.open()
 
     def bytes(self) -> bytes:
-        """All that its files hold."""
+        """Return all that its files hold."""
         return b"".join(file.read_bytes() for file in sorted(self.directory.iterdir()) if file.is_file())
 
     def close(self) -> None:
@@ -50,7 +41,7 @@ def text(said: str) -> Json:
 
 
 def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
-    """A user step of one searchable part: their ids."""
+    """Append a user step of one searchable part, and return both ids."""
     number = store.conversation.append_step("user", "user", at, **step)
     part = store.conversation.append_part(number, "said", "user", text(said), at, searchable=True)
     store.conversation.index_words(part, said)
@@ -58,8 +49,8 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
 
 
 def found(store: Store, question: str) -> set[int]:
-    """The steps that hold a word of the question."""
-    parts = {int(part) for term in store.conversation.terms(question) for part in store.said.places(term)}
+    """Return the steps that hold a word of the question."""
+    parts = {int(part) for term in store.said.terms(question) for part in store.said.places(term)}
     return {said.step for said in store.said.said(sorted(parts)).values()}
 
 
@@ -67,7 +58,7 @@ def keep(
     store: Store, said: str, *, key: str | None = None, tags: tuple[str, ...] = (), start: int = 0,
     until: int | None = None, supersedes: int | None = None,
 ) -> int:  # fmt: skip
-    """A fact with its words."""
+    """Append a fact with its words, and return its id."""
     fact = store.archive.append(
         said, key, tags, start, until, start, "agent", 0, stated=False, supersedes=supersedes
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What every Store must do for those who look on: counts, earlier moments, and one moment for many questions."""
+"""The store answers about earlier moments: counts of facts, what was written before a step, one moment for a reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pager.errors import StorageError
 from pager.store import Store
 from pager.store.rows import Answered
 from pager.types import Block, FactCounts, number_of
-from tests.contract.stores import Place, epoch, keep, say, text
+from tests.store.rows import Place, epoch, keep, say, text
 
 
 def test_facts_are_counted_by_what_they_are(store: Store) -> None:

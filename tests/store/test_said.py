@@ -1,4 +1,4 @@
-"""What every Store must do: finding what was said by its words, who said it and when, and keeping its vectors."""
+"""The store finds what was said by its words, knows who said it and when, and stores its vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from pager.store import Store
 from pager.store.rows import SaidMeta
-from tests.contract.stores import Place, found, say, text
+from tests.store.rows import Place, found, say, text
 
 VECTORS = [bytes([number] * 12) for number in range(3)]
 

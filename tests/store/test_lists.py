@@ -1,4 +1,4 @@
-"""What every Store must do for those who page through it: pieces of long lists, and the places that may hold a text."""
+"""The store gives pieces of long lists, and the rows that may hold a text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pager.clock import from_micros
 from pager.store import Store
 from pager.store.lists import FACTS
 from pager.store.rows import Answered
-from pager.types import Block, Counts, Usage, number_of
-from tests.contract.stores import Place, epoch, keep, say, text
+from pager.tokens import Counts
+from pager.types import Block, Usage, number_of
+from tests.store.rows import Place, epoch, keep, say, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
 
