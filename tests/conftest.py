@@ -11,6 +11,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,25 @@ def pytest_configure() -> None:
     tests that interrupt a child would wait forever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def close_databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close every database that the test opened. Since Python 3.13 an open connection that is collected is a warning,
+    and a warning is an error here."""
+    from pager.store.database import Database
+
+    opened: list[Connection] = []
+    connect = Database._connect
+
+    def connect_and_note(database: Database) -> Connection:
+        opened.append(connect(database))
+        return opened[-1]
+
+    monkeypatch.setattr(Database, "_connect", connect_and_note)
+    yield
+    for connection in opened:
+        connection.close()
 
 
 @pytest.fixture
