@@ -193,7 +193,7 @@ class Inspection:
         """Every place that holds a text, oldest first, at most so many of each kind. Case and white space do not count.
         What our own tools answered only repeats other places, and is left out, with the calls that asked for it."""
         wanted, pattern = normal(text), like(text)
-        browse = self._store.browse
+        browse = self._store.lists
         pieces = _first(
             most + 1,
             _all(lambda after: browse.pieces_like(pattern, after, BATCH), lambda piece: piece.part),

@@ -48,9 +48,15 @@ def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
     return number, part
 
 
+def say_until(store: Store, step: int) -> None:
+    """Append steps until that one is the newest."""
+    while store.conversation.last_step() < step:
+        say(store, "and then")
+
+
 def found(store: Store, question: str) -> set[int]:
     """Return the steps that hold a word of the question."""
-    parts = {int(part) for term in store.said.terms(question) for part in store.said.places(term)}
+    parts = {int(part) for term in store.said.terms([question])[0] for part in store.said.places(term)}
     return {said.step for said in store.said.said(sorted(parts)).values()}
 
 

@@ -34,8 +34,8 @@ def test_a_fact_comes_back_as_it_went_in(store: Store, place: Place) -> None:
     assert new > old
     assert (number_of(fact.id), fact.text, fact.key, fact.tags) == (new, said, "seat", ("Travel", "é"))
     assert (fact.valid_from, fact.valid_until, fact.at) == (from_micros(5), from_micros(9), from_micros(7))
-    assert (fact.actor, fact.step, fact.supersedes, fact.superseded_by) == ("person", 3, old, None)
-    assert (fact.forgotten, fact.purged, fact.neighbours) == (None, False, ())
+    assert (fact.actor, fact.step, fact.supersedes, fact.superseded_by) == ("person", "s3", f"f{old}", None)
+    assert (fact.forgotten, fact.purged) == (None, False)
 
 
 def test_facts_by_id_and_by_age(store: Store) -> None:
@@ -59,7 +59,7 @@ def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
     versions = table.versions("seat")
     assert [(number_of(fact.id), stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
     assert [fact.valid_until for fact, _ in versions] == [from_micros(20), from_micros(30), None]
-    assert [fact.superseded_by for fact, _ in versions] == [old, new, None]
+    assert [fact.superseded_by for fact, _ in versions] == [f"f{old}", f"f{new}", None]
     assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=19)] == [early, old, new]
     assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=20)] == [old, new]
     assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=30)] == [new]
@@ -190,8 +190,8 @@ HUMAN = Block("human", "", "who", 100, 0, False, None, 0, "person", NOW)
 def test_the_newest_version_of_a_block_is_what_it_reads(store: Store, place: Place) -> None:
     assert (store.core.blocks(), store.core.block("human"), store.core.last_place()) == ([], None, -1)
     said = replace(HUMAN, value="a\0 é <core>\n", used_tokens=5, read_only=True, file="f", at=NOW + timedelta(1))
-    versions = [store.core.append(block, 0, 1, unseen=False) for block in (HUMAN, said)]
-    store.core.append(replace(HUMAN, name="persona"), 0, 0, unseen=False)
+    versions = [store.core.append(block, 1, unseen=False) for block in (HUMAN, said)]
+    store.core.append(replace(HUMAN, name="persona"), 0, unseen=False)
     core = place.reopen().core
     assert versions == sorted(versions)
     assert core.block("human") == (replace(said, version=versions[1]), 1)
@@ -201,8 +201,8 @@ def test_the_newest_version_of_a_block_is_what_it_reads(store: Store, place: Pla
 
 
 def test_a_retired_block_is_gone_but_known(store: Store) -> None:
-    store.core.append(HUMAN, 0, 0, unseen=False)
-    store.core.append(replace(HUMAN, retired=True), 0, 0, unseen=True)
+    store.core.append(HUMAN, 0, unseen=False)
+    store.core.append(replace(HUMAN, retired=True), 0, unseen=True)
     assert (store.core.blocks(), len(store.core.versions("human"))) == ([], 2)
     known = store.core.block("human")
     assert known is not None
@@ -211,9 +211,9 @@ def test_a_retired_block_is_gone_but_known(store: Store) -> None:
 
 
 def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -> None:
-    store.core.append(replace(HUMAN, name="other"), 0, 1, unseen=False)
-    store.core.append(replace(HUMAN, value="by a person"), 0, 0, unseen=True)
-    store.core.append(replace(HUMAN, value="by the agent"), 0, 0, unseen=False)
+    store.core.append(replace(HUMAN, name="other"), 1, unseen=False)
+    store.core.append(replace(HUMAN, value="by a person"), 0, unseen=True)
+    store.core.append(replace(HUMAN, value="by the agent"), 0, unseen=False)
     assert [block.value for block in store.core.unseen()] == ["by the agent"]
     store.core.seen()
     assert store.core.unseen() == []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pager.clock import from_micros
 from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
@@ -15,20 +15,23 @@ from pager.tokens import Counts
 from pager.types import Movement
 from tests.contract.vector_sources import unit_vectors
 from tests.store.rows import Place, found, keep, say, text
+from tests.support.clock import START
 
-# --- journal
+# --- ledger
 
 
 def test_the_ledger_gives_rows_in_order_by_page_event_and_age(store: Store) -> None:
     for page, event in (("f1", "archive"), ("f2", "archive"), (None, "search"), ("f1", "forget"), ("f1", "archive")):
-        store.ledger.write(7, 3, event, page, "why \0 é", "agent", 5, {"query": "\0 é", "found": [["f1", 0.5]]})
-    store.ledger.write(8, 4, "notice", None, "", "pager")
+        store.ledger.write(
+            event, page, reason="why \0 é", actor="agent", tokens=5, step=3, query="\0 é", found=[["f1", 0.5]]
+        )
+    store.ledger.write("notice", nothing=None, none=[])
     rows = store.ledger.movements()
     first = Movement(
-        rows[0].number, from_micros(7), 3, "archive", "f1", "why \0 é", "agent", 5,
+        rows[0].number, START + timedelta(seconds=1), "s3", "archive", "f1", "why \0 é", "agent", 5,
         {"query": "\0 é", "found": [["f1", 0.5]]},
     )  # fmt: skip
-    assert (rows[0], rows[-1].tokens, rows[-1].detail) == (first, 0, {})
+    assert (rows[0], rows[-1].tokens, rows[-1].detail, rows[-1].step) == (first, 0, {}, "s0")
     numbers = [row.number for row in rows]
     assert numbers == sorted(set(numbers))
 
@@ -42,7 +45,7 @@ def test_the_ledger_gives_rows_in_order_by_page_event_and_age(store: Store) -> N
 
 
 def test_the_ledger_is_changed_by_a_purge_only(store: Store) -> None:
-    store.ledger.write(7, 3, "archive", "f1", "secret", "agent")
+    store.ledger.write("archive", "f1", reason="secret")
 
     def change(text: str, *, is_json: bool) -> str:
         return text.replace("secret", "gone")
@@ -66,7 +69,7 @@ def test_a_command_is_taken_once(store: Store) -> None:
 def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
     for get, put in (
         (store.settings.get, store.settings.put),
-        (store.settings.tokenizer, store.journal.keep_tokenizer),
+        (store.settings.tokenizer, store.settings.save_tokenizer),
     ):
         assert get("m") is None
         for value in ("1", "é\0"):
@@ -86,7 +89,7 @@ def grown(store: Store) -> tuple[int, int]:
         store.conversation.size(part, Counts(3))
         store.prompt.enter(f"s{step}", "step", step)
         fact = keep(store, "the secret room", key="room", tags=("attic",))
-        store.ledger.write(0, step, "archive", f"f{fact}", "", "agent")
+        store.ledger.write("archive", f"f{fact}")
     return step, fact
 
 
@@ -109,7 +112,7 @@ def test_a_copy_is_a_store_and_overwrites_nothing(store: Store, place: Place, tm
     opened = copy.open()
     assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, {step})
     assert opened.archive.facts([fact]) == store.archive.facts([fact])
-    assert (opened.upkeep.damage(), opened.upkeep.audit()) == ([], [])
+    assert (opened.maintenance.damage(), opened.maintenance.audit()) == ([], [])
     copy.close()
 
 

@@ -10,16 +10,16 @@ from pager.store.lists import FACTS
 from pager.store.rows import Answered
 from pager.tokens import Counts
 from pager.types import Block, Usage, number_of
-from tests.store.rows import Place, epoch, keep, say, text
+from tests.store.rows import Place, epoch, keep, say, say_until, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
 
 
 def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
     for number in range(9):
-        step, _ = say(store, f"text {number}", number)
+        say(store, f"text {number}", number)
         keep(store, f"fact {number}")
-        store.ledger.write(number, step, "archive" if number % 3 else "search", f"f{number}", "", "agent")
+        store.ledger.write("archive" if number % 3 else "search", f"f{number}")
     for offset, limit in SOME:
         wanted = list(range(9, 0, -1))[offset : offset + limit]
         steps, facts = store.lists.steps(offset, limit), store.lists.facts("all", "", offset, limit)
@@ -99,7 +99,7 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
     for number in range(4):
         steps.append(store.conversation.append_step("assistant", "assistant", number))
         usage = Usage(1, 2, 3, 4) if number else None
-        store.prompt.answered(Answered(steps[-1], 1, 0, None, "m", 9, usage), number)
+        store.prompt.save_request(Answered(steps[-1], 1, 0, None, "m", 9, usage), number)
     listed = store.lists.requests(2)
     assert [(asked.answered.step, asked.at) for asked in listed] == [(steps[n], from_micros(n)) for n in (2, 3)]
     assert [asked.answered.step for asked in store.lists.requests(9, through=steps[1])] == steps[:2]
@@ -127,7 +127,8 @@ def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
     assert store.lists.facts_like("%seat%", ids[0], 9) == []
     for name, value, step in (("human", "a seat", 1), ("human", "", 2), ("plan", "a hat", 3)):
         block = Block(name, value, "", 9, 1, False, None, 0, "agent", from_micros(step))
-        store.core.append(block, step, 0, unseen=False)
+        say_until(store, step)
+        store.core.append(block, 0, unseen=False)
     assert store.lists.core_like("%seat%") == ["human"]
     history = store.lists.core_history("human")
     assert [(known.block.value, known.step, known.ordinal) for known in history] == [("a seat", 1, 1), ("", 2, 2)]
@@ -135,8 +136,8 @@ def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
 
 def test_searches_by_what_their_detail_may_hold(store: Store) -> None:
     for query in ("seat", "hat", "seat again"):
-        store.ledger.write(0, 0, "search", None, "", "agent", 0, {"query": query})
-    store.ledger.write(0, 0, "error", None, "", "agent", 0, {"query": "seat"})
+        store.ledger.write("search", query=query)
+    store.ledger.write("error", query="seat")
     told = store.lists.searches(["%seat%", "%nothing%"], 9)
     assert [row.detail["query"] for row in told] == ["seat", "seat again"]
     assert [row.detail["query"] for row in store.lists.searches(["%seat%"], 1)] == ["seat again"]
@@ -145,4 +146,4 @@ def test_searches_by_what_their_detail_may_hold(store: Store) -> None:
 
 def test_a_reader_pages_through_it_all(place: Place) -> None:
     say(place.open(), "seen")
-    assert place.open(read_only=True).browse.steps(0, 1).total == 1
+    assert place.open(read_only=True).lists.steps(0, 1).total == 1

@@ -12,7 +12,7 @@ from pager.errors import StorageError
 from pager.store import Store
 from pager.store.rows import Answered
 from pager.types import Block, FactCounts, number_of
-from tests.store.rows import Place, epoch, keep, say, text
+from tests.store.rows import Place, epoch, keep, say, say_until, text
 
 
 def test_facts_are_counted_by_what_they_are(store: Store) -> None:
@@ -53,7 +53,7 @@ def test_what_was_written_before_a_step(store: Store, rows_per_step: tuple[int, 
     for step, rows in enumerate(rows_per_step):
         for _ in range(rows):
             fact = store.archive.append("x", None, (), 0, None, 0, "agent", step, stated=False)
-            store.ledger.write(0, step, "archive", f"f{fact}", "", "agent")
+            store.ledger.write("archive", f"f{fact}", step=step)
             written.append((step, fact))
     for before in range(len(rows_per_step) + 1):
         expected = [fact for step, fact in written if step < before]
@@ -72,7 +72,8 @@ def block(name: str, value: str, *, retired: bool = False) -> Block:
 def test_blocks_as_they_read_before_a_step(store: Store) -> None:
     assert store.core.blocks(before_step=9) == []
     for step, name, value in ((0, "b", "b0"), (0, "a", "a0"), (3, "b", "b3"), (3, "b", "b3 again"), (5, "a", "")):
-        store.core.append(block(name, value, retired=not value), step, 0, unseen=False)
+        say_until(store, step)
+        store.core.append(block(name, value, retired=not value), 0, unseen=False)
     read = {step: [known.value for known in store.core.blocks(before_step=step)] for step in range(7)}
     assert read == {
         0: [], 1: ["a0", "b0"], 2: ["a0", "b0"], 3: ["a0", "b0"], 4: ["a0", "b3 again"], 5: ["a0", "b3 again"],
@@ -100,7 +101,7 @@ def test_the_replies_around_a_step(store: Store) -> None:
     store.prompt.open_epoch(epoch(1), 0, first)
     replies = [store.conversation.append_step("assistant", "assistant", 0, turn=first) for _ in range(3)]
     for step in (replies[0], replies[2]):
-        store.prompt.answered(Answered(step, 1, part, None, "m", 1, None), 0)
+        store.prompt.save_request(Answered(step, 1, part, None, "m", 1, None), 0)
     around = [store.prompt.answered_around(step) for step in (first, *replies)]
     assert around == [(None, replies[0]), (None, replies[2]), (replies[0], replies[2]), (replies[0], None)]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pager.store import Store
 from pager.store.rows import Answered, Pin
 from pager.tokens import Counts
-from pager.types import Residency, Usage
+from pager.types import Residency, Usage, number_of
 from tests.store.rows import Place, epoch, say, text
 
 # --- epochs and requests
@@ -38,7 +38,7 @@ def test_an_epoch_comes_back_as_it_was_sent_and_lives_until_the_next(store: Stor
     again = place.reopen().prompt
     assert again.epoch(1) == replace(one, noticed=True)
     assert again.last_epoch() == (epoch(2), True)
-    assert place.open().upkeep.audit() == []  # only the newest lives
+    assert place.open().maintenance.audit() == []  # only the newest lives
     again.end_epoch(7)
     assert again.last_epoch() == (epoch(2), False)
 
@@ -50,7 +50,7 @@ def test_an_answered_request_is_kept_with_what_it_cost(store: Store) -> None:
     usage = Usage(input_tokens=3, output_tokens=4, cache_read_input_tokens=5, cache_creation_input_tokens=6)
     full = Answered(reply(store, first), 1, part, part, "n", 13, usage)
     for request in (bare, full):
-        store.prompt.answered(request, 0)
+        store.prompt.save_request(request, 0)
     assert [store.prompt.request(step) for step in (bare.step, full.step, first)] == [bare, full, None]
 
 
@@ -62,7 +62,7 @@ def test_the_last_request_is_that_of_its_epoch(store: Store) -> None:
         store.prompt.open_epoch(epoch(number), 0, store.conversation.last_step())
         made[number] = [Answered(reply(store, first), number, part, None, "m", 1, None) for _ in range(2)]
         for request in made[number]:
-            store.prompt.answered(request, 0)
+            store.prompt.save_request(request, 0)
     store.prompt.open_epoch(epoch(3), 0, store.conversation.last_step())
     assert [store.prompt.last_request(number) for number in (1, 2, 3)] == [made[1][-1], made[2][-1], None]
     assert store.prompt.last_answered() == made[2][-1].step
@@ -88,10 +88,10 @@ def test_a_page_is_in_the_requests_after_it_entered_until_it_left(store: Store, 
             if how in {stay.how for stay in held if stay.page_id == page and stay.until_step is None}:
                 continue  # it is there already, in this way
             store.prompt.enter(page, how, start)
-            held.append(Residency(page, how, start, None))
+            held.append(Residency(page, how, f"s{start}", None))
             if length is not None:
                 store.prompt.leave(page, how, start + length, f"after {length}")
-                held[-1] = Residency(page, how, start, start + length, f"after {length}")
+                held[-1] = Residency(page, how, f"s{start}", f"s{start + length}", f"after {length}")
         compare(store, held)
         raise ExampleOver
 
@@ -99,16 +99,16 @@ def test_a_page_is_in_the_requests_after_it_entered_until_it_left(store: Store, 
 def compare(store: Store, held: list[Residency]) -> None:
     """The store against a list."""
     for at in range(15):
-        there = [stay for stay in held if stay.from_step < at and (stay.until_step is None or at <= stay.until_step)]
+        there = [stay for stay in held if number_of(stay.from_step) < at <= number_of(stay.until_step or f"s{at}")]
         resident = store.prompt.resident(at)
         assert Counter(resident) == Counter(there)
-        assert [stay.from_step for stay in resident] == sorted(stay.from_step for stay in there)
+        assert [number_of(stay.from_step) for stay in resident] == sorted(number_of(stay.from_step) for stay in there)
         assert Counter(store.prompt.steps_at(at)) == Counter(int(s.page_id[1:]) for s in there if s.how == "step")
     now = [stay for stay in held if stay.until_step is None]
     assert Counter(store.prompt.resident()) == Counter(now)
     assert Counter(store.prompt.resident_steps()) == Counter(int(s.page_id[1:]) for s in now if s.how == "step")
     for page in ("s1", "s2", "f1"):
-        assert store.prompt.stays(page) == [stay for stay in held if stay.page_id == page]
+        assert store.prompt.residencies(page) == [stay for stay in held if stay.page_id == page]
         assert store.prompt.how_resident(page) == {stay.how for stay in now if stay.page_id == page}
 
 
@@ -121,12 +121,12 @@ def test_steps_that_leave_take_with_them_what_they_hold(store: Store) -> None:
         store.prompt.enter(page, "paged_in", 4, holder)
     store.prompt.release([4, 6, 99], 7, "full")
     assert resident(store) == ["f2", "f4"]
-    assert store.prompt.stays("f1") == [Residency("f1", "paged_in", 4, 7, "full")]
+    assert store.prompt.residencies("f1") == [Residency("f1", "paged_in", "s4", "s7", "full")]
     store.prompt.enter("f1", "paged_in", 8, 9)
     store.prompt.release([4], 10, "again")
     store.prompt.release([], 10, "nothing")
     assert resident(store) == ["f1", "f2", "f4"]
-    assert store.prompt.stays("f1")[0].until_step == 7
+    assert store.prompt.residencies("f1")[0].until_step == "s7"
 
 
 @pytest.mark.parametrize(("unsent", "kept"), [(5, ["f2", "f3"]), (None, ["f3"])])
@@ -138,7 +138,7 @@ def test_recalled_facts_leave_but_for_those_of_the_unsent_step(
     store.prompt.enter("f3", "paged_in", 4, 4)
     store.prompt.release_recalled(unsent, 6, "an epoch opened")
     assert resident(store) == kept
-    assert store.prompt.stays("f1") == [Residency("f1", "recalled", 4, 6, "an epoch opened")]
+    assert store.prompt.residencies("f1") == [Residency("f1", "recalled", "s4", "s6", "an epoch opened")]
 
 
 def test_a_page_has_one_pin(store: Store) -> None:
@@ -149,4 +149,6 @@ def test_a_page_has_one_pin(store: Store) -> None:
     assert store.prompt.pins() == [first, second]  # the oldest first
     store.prompt.pins_seen()
     assert [pin.unseen for pin in store.prompt.pins()] == [False, False]
-    assert (store.prompt.unpin("f2"), store.prompt.unpin("f2"), len(store.prompt.pins())) == (True, False, 1)
+    store.prompt.unpin("f2")
+    store.prompt.unpin("f2")
+    assert [pin.page_id for pin in store.prompt.pins()] == ["f1"]

@@ -119,7 +119,7 @@ def test_calls_are_open_until_they_are_answered(store: Store) -> None:
     assert [(call.id, call.begun, call.waiting) for call in calls] == [
         ("b", True, False), ("a", False, True), ("c", True, False),
     ]  # fmt: skip
-    assert [(call.name, call.input, call.step) for call in calls][1] == ("tool a", {"x": "a"}, number)
+    assert [(call.name, call.input, call.step) for call in calls][1] == ("tool a", {"x": "a"}, f"s{number}")
     assert table.load([number], 0)[0].open_calls == ["b", "a", "c"]
     for name in ("a", "b", "c"):
         table.answer_call(name, table.append_part(number, "said", "result", {"type": "tool_result"}, 0))
