@@ -146,7 +146,7 @@ class Witness:
                 assert facts.count(text) == 1
             else:
                 assert notes.count(text) == 1 or (refused and text not in notes)  # the block is full at last
-        assert not list((memory._directory / "inbox").glob("*.json"))
+        assert not list((database(memory).path.parent / "inbox").glob("*.json"))
 
 
 def assert_found(memory: Memory, fact: Fact) -> None:
