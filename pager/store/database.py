@@ -95,9 +95,10 @@ class Database:
         connection = self._connection_to("mode=ro")
         try:
             connection.execute("PRAGMA user_version")
-        except sqlite3.OperationalError:
+        except sqlite3.Error as error:
             connection.close()
-            if self.path.with_name(f"{self.path.name}-wal").exists():
+            damaged = not isinstance(error, sqlite3.OperationalError)
+            if damaged or self.path.with_name(f"{self.path.name}-wal").exists():
                 raise
             # On a disk that takes no writes SQLite cannot share the log with others. There is none, so it need not.
             connection = self._connection_to("immutable=1")

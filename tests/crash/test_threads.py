@@ -153,11 +153,11 @@ def test_a_transaction_lets_nobody_in_between(tmp_path: Path) -> None:
         def write(name: str) -> None:
             for number in range(ROUNDS):
                 with memory.transaction():
-                    first = memory.archive(f"{name} first {number}").number
+                    first = number_of(memory.archive(f"{name} first {number}").id)
                     memory.record("user", f"{name} said {number}")
                     memory.core_append("notes", f"{name}{number}")
                     memory.core_replace("notes", f"{name}{number}", "")
-                    assert memory.archive(f"{name} second {number}").number == first + 1
+                    assert number_of(memory.archive(f"{name} second {number}").id) == first + 1
                 assert len(memory.inspect.newest_facts(10_000)) % 2 == 0, "half of a transaction was seen"
 
         together(*(lambda name=f"t{number}": write(name) for number in range(THREADS)))
