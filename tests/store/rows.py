@@ -56,7 +56,7 @@ def say_until(store: Store, step: int) -> None:
 
 def found(store: Store, question: str) -> set[int]:
     """Return the steps that hold a word of the question."""
-    parts = {int(part) for term in store.said.terms([question])[0] for part in store.said.places(term)}
+    parts = {int(part) for term in store.conversation.terms([question])[0] for part in store.said.places(term)}
     return {said.step for said in store.said.said(sorted(parts)).values()}
 
 

@@ -11,8 +11,7 @@ import pytest
 from pager.errors import StorageError
 from pager.search.words import words
 from pager.store import Store
-from pager.tokens import Counts
-from pager.types import Movement
+from pager.types import Counts, Movement
 from tests.contract.vector_sources import unit_vectors
 from tests.store.rows import Place, found, keep, say, text
 from tests.support.clock import START
@@ -69,14 +68,14 @@ def test_a_command_is_taken_once(store: Store) -> None:
 def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
     for get, put in (
         (store.settings.get, store.settings.put),
-        (store.settings.tokenizer, store.settings.save_tokenizer),
+        (store.prompt.tokenizer, store.prompt.save_tokenizer),
     ):
         assert get("m") is None
         for value in ("1", "é\0"):
             put("m", value)
         assert (get("m"), get("n")) == ("é\0", None)
     store.settings.put("m", None)
-    assert (store.settings.get("m"), store.settings.tokenizer("m")) == (None, "é\0")
+    assert (store.settings.get("m"), store.prompt.tokenizer("m")) == (None, "é\0")
 
 
 # --- upkeep
@@ -103,12 +102,11 @@ def test_a_copy_is_a_store_and_overwrites_nothing(store: Store, place: Place, tm
     step, fact = grown(store)
     copy = Place(tmp_path / "copy")
     copy.directory.mkdir()
-    store.maintenance.copy_to(copy.file)
+    store.maintenance.copy_to(copy.file, {})
     store.conversation.append_step("user", "user", 0)
-    with pytest.raises(StorageError, match="exists already"):
-        store.maintenance.copy_to(copy.file)
-    with pytest.raises(StorageError, match="missing"):
-        store.maintenance.copy_to(tmp_path / "missing" / "copy")
+    for file in (copy.file, tmp_path / "missing" / "copy"):
+        with pytest.raises(StorageError):
+            store.maintenance.copy_to(file, {})
     opened = copy.open()
     assert (opened.conversation.last_step(), found(opened, "lamp")) == (step, {step})
     assert opened.archive.facts([fact]) == store.archive.facts([fact])

@@ -8,8 +8,7 @@ from pager.clock import from_micros
 from pager.store import Store
 from pager.store.lists import FACTS
 from pager.store.rows import Answered
-from pager.tokens import Counts
-from pager.types import Block, Usage, number_of
+from pager.types import Block, Counts, Usage, number_of
 from tests.store.rows import Place, epoch, keep, say, say_until, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from pager.store import Store
 from pager.store.rows import Answered, Pin
-from pager.tokens import Counts
-from pager.types import Residency, Usage, number_of
+from pager.types import Counts, Residency, Usage, number_of
 from tests.store.rows import Place, epoch, say, text
 
 # --- epochs and requests

@@ -12,7 +12,7 @@ VECTORS = [bytes([number] * 12) for number in range(3)]
 
 
 def places(store: Store, word: str) -> list[int]:
-    [[term]] = store.said.terms([word])
+    [[term]] = store.conversation.terms([word])
     return [int(part) for part in store.said.places(term)]
 
 
@@ -29,16 +29,16 @@ def test_a_word_is_found_in_every_form_as_often_as_it_stands(store: Store) -> No
 
 
 def test_a_question_has_each_word_once_in_its_order(store: Store) -> None:
-    [warm, _, _], empty, odd = store.said.terms(["warming the room", "", '"* OR ('])
+    [warm, _, _], empty, odd = store.conversation.terms(["warming the room", "", '"* OR ('])
     assert (empty, odd) == ([], ["or"])
-    assert store.said.terms(["warm? ROOM warming \u00e9t\u00e9 warmed"]) == [[warm, "room", "et"]]
+    assert store.conversation.terms(["warm? ROOM warming \u00e9t\u00e9 warmed"]) == [[warm, "room", "et"]]
 
 
 def test_asking_leaves_nothing_behind(store: Store, place: Place) -> None:
     say(store, "warm")
-    assert store.said.terms(["zyzzogeton"]) == [["zyzzogeton"]]
+    assert store.conversation.terms(["zyzzogeton"]) == [["zyzzogeton"]]
     assert b"zyzzogeton" not in place.bytes()
-    assert store.said.terms(["warm"]) == [["warm"]]
+    assert store.conversation.terms(["warm"]) == [["warm"]]
 
 
 def test_a_reader_asks_too_and_sees_what_is_committed(store: Store, place: Place) -> None:

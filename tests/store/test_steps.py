@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pager.store import Store
-from pager.tokens import Counts
+from pager.types import Counts
 from tests.store.rows import Place, say, text
 
 ODD = [
