@@ -134,7 +134,7 @@ class ConversationTable:
         self._db.make_temporary(*_ASKED)
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
-        terms: list[list[str]] = [[] for _ in texts]
+        terms: list[list[str]] = [list[str]() for _ in texts]
         for row in self._db.rows(
             "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
         ):

@@ -33,7 +33,7 @@ WAYS: dict[str, tuple[bool, Way, float | None]] = {  # whether there is an embed
         lambda memory, text: memory.archive(text, key="seat", tags=["travel", "home"]),
         None,
     ),
-    "and its neighbours": (True, lambda memory, text: memory.archive(text).neighbours, None),
+    "and its neighbours": (True, lambda memory, text: memory.similar_facts(memory.archive(text).id), None),
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFoundError, PageText, RejectedError, tokens
-from pager.types import number_of, read_page_id
+from pager.types import Counts, read_page_id
 from tests.standin import Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import image
@@ -53,7 +53,7 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
         assert [piece.offset for piece in pieces[1:]] == [piece.next_offset for piece in pieces[:-1]]
 
 
-def _counts(text: str) -> tokens.Counts:
+def _counts(text: str) -> Counts:
     return tokens.count(text)
 
 
@@ -118,7 +118,7 @@ def test_any_text_is_a_page_id_or_is_refused(text: str) -> None:
     except NotFoundError:
         return
     assert text.strip()[0] == page.kind
-    assert int(text.strip()[1:]) == number_of(page.id)
+    assert int(text.strip()[1:]) == page.number
 
 
 # what is in view already
