@@ -112,7 +112,6 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Turn]:
             click.secho(f"     ▼ {span}, because {first['reason']}", fg="yellow")
         if evicted or number % BAR_EVERY == 0:
             bar(number, turn)
-    click.echo()
     turns.append(show(talk.say(EXACTLY)))
     with stage.memory("guide") as memory:
         sizes = [usage.whole_input for turn in turns for _, usage in turn.usages]

@@ -59,6 +59,9 @@ _WORD, _MAPPING = Tag(alternative("word")), Tag(alternative("mapping"))
 _WORD_OR_MAPPING = Discriminator(_word_or_mapping)
 
 
+DEFAULT_MODEL = "claude-sonnet-5-5"
+
+
 class ModelConfig(Section):
     """Which model answers, and where."""
 
@@ -67,8 +70,8 @@ class ModelConfig(Section):
     script: Text | None = None
     """Only for scripted: a YAML file of replies, or a function as 'package.module:function'. It stands beside this
     file."""
-    id: Text = "claude-sonnet-5-5"
-    """The model's id, as the provider names it."""
+    id: Text = Field(default_factory=lambda data: "scripted" if data.get("provider") == "scripted" else DEFAULT_MODEL)
+    """The model's id, as the provider names it. Default: claude-sonnet-5-5, or scripted."""
     base_url: Url | None = None
     """Another server that speaks the Messages API. Default: the provider's own."""
     api_key: str | None = Field(default=None, repr=False)

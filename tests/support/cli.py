@@ -24,7 +24,7 @@ from agents.cli.main import run
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "agents"]
-SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok', id: m"
+SCRIPTED = "provider: scripted, script: ok.yaml, id: m"
 INSIST_S = 2
 TIMEOUT_S = 120
 # The terminal becomes that of the process, so that its keys send signals; then the process becomes the command.
@@ -78,6 +78,7 @@ def command_line(*arguments: str | Path, said: str = "") -> Done:
 
 def write_agent(folder: Path, more: str = "", *, name: str = "x", model: str = SCRIPTED) -> Path:
     """A small agent's YAML file. `more` are further lines."""
+    (folder / "ok.yaml").write_text("- {otherwise: true, say: ok}\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
     path.write_text(f"name: {name}\nmodel: {{{model}}}\nwindow: {{limit_tokens: 20000}}\n{more}", encoding="utf-8")
     return path
