@@ -67,13 +67,14 @@ class ArchiveTable:
         """Count all facts, those true at a moment, and those never used, each from a narrow index."""
         purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
         # A fact that is not true has ended, or has not begun; what has not ended and is purged is neither.
-        ended = "valid_until IS NOT NULL AND valid_until <= ?1"
-        over = self._db.value(f"SELECT count(*) FROM facts WHERE {ended}", (at,))
+        now = {"at": at}
+        ended = "valid_until IS NOT NULL AND valid_until <= :at"
+        over = self._db.value(f"SELECT count(*) FROM facts WHERE {ended}", now)
         to_come = self._db.value(
-            f"SELECT count(*) FROM facts WHERE valid_from > at AND valid_from > ?1 AND NOT ({ended})", (at,)
+            f"SELECT count(*) FROM facts WHERE valid_from > at AND valid_from > :at AND NOT ({ended})", now
         )
         gone = self._db.value(
-            f"SELECT count(*) FROM facts WHERE purged = 1 AND valid_from <= ?1 AND NOT ({ended})", (at,)
+            f"SELECT count(*) FROM facts WHERE purged = 1 AND valid_from <= :at AND NOT ({ended})", now
         )
         never = self._db.value(f"SELECT count(*) FROM facts WHERE {_NEVER_USED}")
         stored = self._db.value("SELECT max(id) FROM facts", default=0)  # no fact is ever deleted
@@ -104,18 +105,18 @@ class ArchiveTable:
         """Return number, key and bytes of the facts true at a moment whose key begins like this, by key."""
         sql = (
             "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
-            f" WHERE f.key >= ?2 AND f.key < ?2 || char(0x10FFFF) AND {_TRUE_AT.format(at='?1')}"
+            f" WHERE f.key >= :prefix AND f.key < :prefix || char(0x10FFFF) AND {_TRUE_AT.format(at=':at')}"
             " ORDER BY f.key"
         )
-        return [(row["id"], row["key"], row["bytes"]) for row in self._db.rows(sql, (at, prefix))]
+        return [(row["id"], row["key"], row["bytes"]) for row in self._db.rows(sql, {"at": at, "prefix": prefix})]
 
     def without_key(self, at: int) -> list[tuple[int, int]]:
         """Return number and bytes of the facts without a key that are true at a moment, newest first."""
         sql = (
             "SELECT f.id, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
-            f" WHERE f.key IS NULL AND {_TRUE_AT.format(at='?1')} ORDER BY f.id DESC"
+            f" WHERE f.key IS NULL AND {_TRUE_AT.format(at=':at')} ORDER BY f.id DESC"
         )
-        return [(row["id"], row["bytes"]) for row in self._db.rows(sql, (at,))]
+        return [(row["id"], row["bytes"]) for row in self._db.rows(sql, {"at": at})]
 
     def release_key(self, fact: int) -> None:
         """Give up a fact's key for the moment in which the next fact with that key is not stored yet."""

@@ -81,8 +81,8 @@ class SaidTable:
 
     def store_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
         """Store vectors of parts that are still queued; what was purged meanwhile gets none."""
-        sql = "INSERT OR REPLACE INTO said_vectors (part, vector) SELECT part, ?2 FROM said_owed WHERE part = ?1"
-        self._db.run_many(sql, rows)
+        sql = "INSERT OR REPLACE INTO said_vectors (part, vector) SELECT part, ? FROM said_owed WHERE part = ?"
+        self._db.run_many(sql, [(vector, part) for part, vector in rows])
         self._db.run_many("DELETE FROM said_owed WHERE part = ?", [(part,) for part, _ in rows])
 
     def vectors(self, after: int) -> list[tuple[int, int, bytes]]:

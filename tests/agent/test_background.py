@@ -36,6 +36,7 @@ def turns(count: int) -> list[dict[str, str]]:
     return [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(count)]
 
 
+@pytest.mark.slow
 def test_it_embeds_all_that_waits_and_says_how_far_it_is(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         background = BackgroundWork(memory)
@@ -104,6 +105,7 @@ def _full(_: object) -> None:
     raise StorageError("the disk is full")
 
 
+@pytest.mark.slow
 def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> None:
     agent = stage.agent(embedder=Words(), window=6_000)
     for number in range(30):
@@ -114,6 +116,7 @@ def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> No
     assert len(agent.memory._store.said.vectors(0)) > 10
 
 
+@pytest.mark.slow
 def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: Stage) -> None:
     agent = stage.agent(embedder=Words())
     state = stage.directory / "chroma" / "state.json"

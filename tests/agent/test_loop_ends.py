@@ -214,6 +214,7 @@ def test_minutes_hold_while_waiting(stage: Stage) -> None:
     assert agent.turn("go").stopped.reason == "minutes"
 
 
+@pytest.mark.slow
 def test_a_window_smaller_than_thought_is_learned(tmp_path: Path) -> None:
     with stage_in(tmp_path, Standin(limit_tokens=12_000)) as stage:
         agent = stage.agent(window=20_000, count_tokens=None)

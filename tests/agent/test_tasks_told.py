@@ -91,6 +91,7 @@ def read() -> str:
     return "and so we went on and on " * 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", [True, False])
 def test_what_is_marked_as_done_is_not_asked_for_after_an_eviction(stage: Stage, marks: bool) -> None:
     house = House(marks=marks)
@@ -106,6 +107,7 @@ def test_what_is_marked_as_done_is_not_asked_for_after_an_eviction(stage: Stage,
     assert repeated == ([TASK] if marks else [TASK, CAT])
 
 
+@pytest.mark.slow
 def test_the_task_is_in_view_after_a_nudge_and_evictions(stage: Stage) -> None:
     replies = iter(["I shall.", *40 * [call("read")], DONE, "Two."])
     agent = open_agent(stage.follows(lambda _: Reply(next(replies))), read, window=9_000)

@@ -114,6 +114,7 @@ def test_it_sees_what_load_would_refuse(wrong: dict[str, Any]) -> None:
 odd = st.sampled_from([None, "x", "${A}", "${A:-x}", 0, 1, -1, 5, 0.5, 1e9, True, [], {}, "build", "9x", "a:b", "../x"])
 
 
+@pytest.mark.slow
 @given(st.sampled_from(paths(EVERYTHING)[1:]), odd)
 @example(("window", "limit_tokens"), "${A}")
 @example(("tools", 0, "idempotent"), "${A}")

@@ -154,10 +154,12 @@ def test_what_is_wrong_is_said_with_its_place(folder: Path, text: str | bytes, m
     assert wrong(write("bad.yaml", text)) == [f"bad.yaml:{message}"]
 
 
+@pytest.mark.slow
 def test_deep_nesting_is_refused(folder: Path) -> None:
     assert wrong(write("deep.yaml", "a: " + "[" * 5000)) == ["deep.yaml: this is nested too deeply to be read."]
 
 
+@pytest.mark.slow
 def test_aliases_of_aliases_do_not_fill_the_memory(folder: Path) -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]

@@ -298,6 +298,7 @@ def test_a_turn_that_was_rolled_back_never_was(tmp_path: Path) -> None:
 # any text
 
 
+@pytest.mark.slow
 @given(text=st.text(alphabet=st.characters(), max_size=60), other=st.text(alphabet=st.characters(), max_size=30))
 @settings(max_examples=40)
 def test_any_text_anywhere_makes_a_valid_request(tmp_path_factory: Any, text: str, other: str) -> None:

@@ -221,6 +221,7 @@ SOME = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(odd=st.lists(SOME, min_size=1, max_size=12))
 @settings(max_examples=15)
 def test_any_sequence_of_odd_replies_leaves_valid_requests(tmp_path_factory: Any, odd: list[Reply]) -> None:

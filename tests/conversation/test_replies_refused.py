@@ -137,6 +137,7 @@ def test_nothing_is_appended_to_a_paused_reply(tmp_path: Path) -> None:
     talk.reply("ok")
 
 
+@pytest.mark.slow
 def test_a_paused_step_and_what_goes_on_leave_together_and_do_not_block_the_way(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     paused = talk.ask("news?", Reply.pause())
@@ -256,6 +257,7 @@ def test_three_replies_that_the_window_cut_off_end_the_turn(tmp_path: Path) -> N
     assert "I was about" in str(goes_on(talk))
 
 
+@pytest.mark.slow
 def test_a_prompt_that_was_too_long_is_made_smaller_until_it_fits(tmp_path: Path) -> None:
     """The window is really far smaller than we were told: each refusal makes the next request smaller."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=9_000, max_tokens_count=False))

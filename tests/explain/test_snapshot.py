@@ -23,6 +23,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
         yield life
 
 
+@pytest.mark.slow
 def test_core_archive_and_movements_are_as_they_were(life: Life) -> None:
     everything = life.memory.ledger()
     for step in life.steps[::3]:
@@ -79,6 +80,7 @@ def test_the_json_has_the_same_keys_at_any_moment(life: Life, tmp_path: Path) ->
         assert set(data) == {"at", "window", "core", "steps", "pages", "archive", "movements"}
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_of_one_moment_while_the_agent_goes_on(tmp_path: Path) -> None:
     """Each turn archives one fact and edits core once, in one transaction: no look may see one without the other."""
     talk = Talk(tmp_path, window=6_000, core={"human": BlockSpec(limit_tokens=400)})

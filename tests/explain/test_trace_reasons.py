@@ -13,6 +13,7 @@ from tests.standin import call, thinking
 from tests.support import Talk
 
 
+@pytest.mark.slow
 def test_the_verdict_is_what_the_request_holds(talk: Talk) -> None:
     """For every request and every marker: as the JSON of the request says."""
     markers = [f"marker {number:03d} x" for number in range(90)]
@@ -96,6 +97,7 @@ def test_where_it_stands_is_told_in_a_few_places_and_how_many_more(talk: Talk) -
     assert trace(talk.memory, "s1").verdict.more_places == 0
 
 
+@pytest.mark.slow
 def test_a_page_by_its_id_is_there_as_long_as_it_is_carried_in_any_way(talk: Talk) -> None:
     """Read by a tool, pinned, behind a message: what `resident` says, `trace` says."""
     talk.memory.archive("a fact about corks " + "in the park " * 700, actor="agent")

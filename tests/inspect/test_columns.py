@@ -11,6 +11,7 @@ from pager.inspect import Inspection
 from tests.inspect.life import Life
 
 
+@pytest.mark.slow
 def test_every_column_is_the_window_of_its_request(life: Life, inspect: Inspection) -> None:
     columns = inspect.columns(500)
     assert [column.step for column in columns] == [request.step for request in inspect.requests(500)] == life.steps

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from pager.inspect import PARTS, Change, Inspection, PromptPiece
 from pager.types import Json
 from tests.inspect.life import Life
@@ -36,6 +38,7 @@ def changes(life: Life) -> Iterator[Change]:
         yield life.memory.inspect.change(before, after)
 
 
+@pytest.mark.slow
 def test_the_pieces_in_order_are_the_request_and_add_up_to_what_the_provider_counted(life: Life) -> None:
     seen: dict[str, PromptPiece] = {}
     for step in life.steps:
@@ -72,6 +75,7 @@ def test_a_request_that_left_stands_before_the_conversation(tmp_path: Path) -> N
     talk.memory.close()
 
 
+@pytest.mark.slow
 def test_one_request_and_its_change_make_the_next(life: Life, inspect: Inspection) -> None:
     for change in changes(life):
         was = {piece.key: piece for piece in inspect.pieces(change.before)}
@@ -88,6 +92,7 @@ def test_one_request_and_its_change_make_the_next(life: Life, inspect: Inspectio
     assert (first.opened, first.left, first.unchanged) == ("first request", (), 0)
 
 
+@pytest.mark.slow
 def test_everything_that_moved_says_why_and_within_an_epoch_nothing_leaves_or_changes(life: Life) -> None:
     whys: set[str] = set()
     for change in changes(life):

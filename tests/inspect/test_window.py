@@ -23,6 +23,7 @@ from tests.support import Talk
 MARKER = re.compile(r"\[[ua]\d+\]")
 
 
+@pytest.mark.slow
 def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -> None:
     noticed: set[bool] = set()
     for step in life.steps:
@@ -50,6 +51,7 @@ def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -
     assert noticed == {True, False}
 
 
+@pytest.mark.slow
 def test_sizes_are_of_the_form_that_was_sent_not_of_the_present_one(life: Life) -> None:
     """Thinking left when a later epoch opened; in its own it still had its size."""
     for step in life.steps:

@@ -87,6 +87,7 @@ CALLS: dict[str, Callable[[Memory, Any], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_it_is_taken_or_refused_in_words_that_are_short(tmp_path: Path, call: Callable[[Memory, Any], object]) -> None:
     with Memory.open(tmp_path, embedder=None, core={"human": BlockSpec()}, clock=HandClock()) as memory:

@@ -60,6 +60,7 @@ def live(talk: Talk) -> dict[str, Json]:
     return sent
 
 
+@pytest.mark.slow
 def test_every_request_is_made_again_byte_for_byte(talk: Talk) -> None:
     sent = live(talk)
     assert len(talk.memory.ledger(events=["epoch"])) > 4
@@ -75,6 +76,7 @@ def test_every_request_is_made_again_byte_for_byte(talk: Talk) -> None:
             )
 
 
+@pytest.mark.slow
 def test_what_was_resident_at_a_step_is_what_its_request_held(talk: Talk) -> None:
     sent = live(talk)
     for step, params in sent.items():
@@ -92,6 +94,7 @@ def test_what_was_resident_at_a_step_is_what_its_request_held(talk: Talk) -> Non
         assert users - in_preamble <= sum(talk.memory.history.blocks_of(s.page_id)[0]["type"] == "text" for s in shown)
 
 
+@pytest.mark.slow
 def test_every_step_that_left_says_when_and_why(talk: Talk) -> None:
     live(talk)
     now = {stay.page_id for stay in talk.memory.history.resident()}
@@ -107,6 +110,7 @@ def test_every_step_that_left_says_when_and_why(talk: Talk) -> None:
     assert left > 50
 
 
+@pytest.mark.slow
 def test_the_ledger_has_a_row_for_every_movement_with_step_reason_actor_and_tokens(talk: Talk) -> None:
     live(talk)
     talk.memory.forget("f1", "wrong")
@@ -127,6 +131,7 @@ def test_the_ledger_has_a_row_for_every_movement_with_step_reason_actor_and_toke
     assert told > 3_000
 
 
+@pytest.mark.slow
 def test_the_ledger_is_asked_by_page_by_event_and_by_the_newest(talk: Talk) -> None:
     live(talk)
     rows = talk.memory.ledger()
@@ -150,6 +155,7 @@ def test_nobody_changes_the_ledger(talk: Talk) -> None:
     assert len(talk.memory.ledger()) == 2
 
 
+@pytest.mark.slow
 def test_an_eviction_that_nobody_announced_says_so(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
     talk.fill(2_500)

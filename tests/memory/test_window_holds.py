@@ -44,6 +44,7 @@ def test_what_was_thought_and_not_shown_teaches_no_wrong_ratio(tmp_path: Path, o
             memory.append_assistant(reply)
 
 
+@pytest.mark.slow
 def test_five_thousand_small_blocks_are_no_large_message(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.append_user([{"type": "text", "text": "hi"}] * 5000)

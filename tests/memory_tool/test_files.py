@@ -145,6 +145,7 @@ def test_a_day_that_is_wholly_in_view_is_no_file(files: MemoryFiles, memory: Mem
     assert view(files, f"/memories/recall/{today}.md").split("\n")[2] == "     2\ttwo"
 
 
+@pytest.mark.slow
 def test_a_page_is_read_to_its_end_by_ranges_of_lines(files: MemoryFiles, memory: Memory) -> None:
     text = "".join(f"{number:05}" for number in range(20_000))  # one line of 100,000 characters
     memory.record("user", text)

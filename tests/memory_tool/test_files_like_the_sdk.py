@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from anthropic.lib.tools import ToolError
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 from hypothesis import given, settings
@@ -153,6 +154,7 @@ def _keeps_the_tiers(command: dict[str, Any]) -> bool:
     return gone not in ("/memories/archive", "/memories/archive/", "/memories/archive//", "/memories/core")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)  # each syncs some fifty files
 @given(st.lists(COMMANDS.filter(_keeps_the_tiers), max_size=25))
 def test_any_commands_have_the_results_and_errors_of_the_local_tool(commands: list[dict[str, Any]]) -> None:

@@ -60,6 +60,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
+@pytest.mark.slow
 def test_the_sdks_runner_works_with_the_tiers(stage: Stage, memory: Memory) -> None:
     tool = TieredMemoryTool(memory, cache_control={"type": "ephemeral"})
     with Anthropic(base_url=stage.base_url, api_key="none") as client:

@@ -56,6 +56,7 @@ def test_it_is_asked_once_for_each_eviction_and_the_ledger_says_so(tmp_path: Pat
     assert {row.reason for row in written} == {"a model wrote it"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 400, 5_000, 100_000])
 def test_however_much_it_writes_the_digest_keeps_its_room(tmp_path: Path, length: int) -> None:
     talk = Talk(tmp_path, window=6_000, summarize=Writer("and on " * length))
@@ -64,6 +65,7 @@ def test_however_much_it_writes_the_digest_keeps_its_room(tmp_path: Path, length
     assert talk.standin.tokenizer.text(digest_of(talk)) <= 0.05 * talk.memory.limits.usable_tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer", [OSError("the model is down"), OSError(), ValueError("too long"), "", " \n", None, 5, b"words"]
 )
@@ -82,6 +84,7 @@ def test_when_it_fails_the_built_digest_stands(tmp_path: Path, answer: Any) -> N
     assert reasons == {f"no summary, the built digest stands: {why}"}
 
 
+@pytest.mark.slow
 def test_after_a_failure_the_lines_go_on_behind_the_summary(tmp_path: Path) -> None:
     writer = Writer("It began.")
     talk = Talk(tmp_path, window=16_000, summarize=writer)

@@ -101,6 +101,7 @@ ACTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(acts=ACTS)
 @settings(max_examples=25)
 def test_of_one_key_at_most_one_fact_is_true_at_any_moment(tmp_path_factory: Any, acts: Any) -> None:
@@ -199,6 +200,7 @@ def test_a_wrong_search_is_refused(memory: Memory) -> None:
         memory.fact("f9")
 
 
+@pytest.mark.slow
 @given(text=st.text(alphabet=st.characters(), min_size=1, max_size=30))
 @settings(max_examples=40)
 def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, text: str) -> None:
@@ -346,6 +348,7 @@ def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: 
             memory.search_archive("seat", after="lately")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedder", [None, Words()])
 def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, embedder: Words | None) -> None:
     """Every one of the others answers better; more of them than are scored at once."""

@@ -37,6 +37,7 @@ def spilled(talk: Talk) -> str:
 # reading
 
 
+@pytest.mark.slow
 @given(text=TEXTS)
 @settings(max_examples=25)
 def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
@@ -156,6 +157,7 @@ def test_the_open_request_that_was_evicted_is_still_in_view(tmp_path: Path) -> N
 # pins
 
 
+@pytest.mark.slow
 def test_a_pin_is_told_at_once_and_survives_evictions_until_it_is_paged_out(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
     fact = talk.memory.archive("has two <core>cats</core>")
@@ -367,6 +369,7 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
         assert memory.core()[0].value == "lives in Porto"
 
 
+@pytest.mark.slow
 def test_an_image_stays_while_it_fits_and_is_paged_in_as_it_came(tmp_path: Path) -> None:
     """It cannot be shown in part, so it may be larger than a part."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=20_000, ratios={"media": 1.0}))

@@ -50,11 +50,13 @@ def test_a_word_with_its_accents_helps_as_well(tmp_path: Path) -> None:
         assert chosen(memory, "Αθήνα") == chosen(memory, "елка") == ["Αθήνα, Ёлка"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", GREETINGS)
 def test_a_greeting_recalls_nothing(memory: Memory, message: str) -> None:
     assert chosen(memory, message) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "message", ["What is the capital of Australia?", "Write a haiku about rain.", "Explain quantum tunnelling, please."]
 )

@@ -69,6 +69,7 @@ def test_a_text_with_more_of_the_words_comes_first(memory: Memory) -> None:
     assert len(found(memory, "warm engine sky")) == 3
 
 
+@pytest.mark.slow
 @given(
     words=st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), min_size=1, max_size=5),
     data=st.data(),
@@ -265,6 +266,7 @@ def test_a_turn_is_recorded_also_while_calls_are_open(tmp_path: Path) -> None:
     assert not talk.memory.check()
 
 
+@pytest.mark.slow
 def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
     commits: list[str] = []
     with Memory.open(tmp_path, embedder=None) as memory:
@@ -312,6 +314,7 @@ def test_a_source_that_fails_in_the_middle_leaves_nothing(memory: Memory) -> Non
     assert not memory.check()
 
 
+@pytest.mark.slow
 @given(
     text=st.text(alphabet=st.characters(), max_size=40), name=st.none() | st.text(alphabet=st.characters(), max_size=5)
 )

@@ -129,6 +129,7 @@ def test_a_person_is_no_month(memory: Memory) -> None:
     assert all("when" not in hit.parts for hit in memory.search_recall("When was June at the lake?"))
 
 
+@pytest.mark.slow
 def test_equal_turns_come_in_the_same_order_wherever_they_stand(tmp_path: Path) -> None:
     with Memory.open(tmp_path, clock=HandClock()) as memory:
         noise = [{"role": "user", "text": f"noise {number}", "session": f"n{number}"} for number in range(37)]

@@ -71,6 +71,7 @@ def test_nothing_is_loaded_before_the_first_count():
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
+@pytest.mark.slow
 def test_threads_share_one_table(monkeypatch: pytest.MonkeyPatch):
     loaded: list[tiktoken.Encoding] = []
     load = tokens._load
@@ -133,6 +134,7 @@ def test_pieces_cut_at_spaces_have_the_tokens_of_the_whole(text: str):
     assert difference <= 2 * cuts_inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", " ", "\n", " \t", "😀", "e\u0301", "\0", "\ud800", "9", "!", "<|endoftext|>"])
 def test_long_runs_are_counted(unit: str):
     # Encoded in one piece, the spaces make tiktoken panic.

@@ -116,6 +116,7 @@ def test_vectors_are_rebuilt(talk: Talk, sql: str) -> None:
     assert talk.memory.search_archive("lives in Faro")[0].parts["meaning"] > 0.99
 
 
+@pytest.mark.slow
 def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         with memory.transaction():

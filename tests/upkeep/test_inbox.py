@@ -165,6 +165,7 @@ COMMANDS = st.fixed_dictionaries({"kind": KINDS, "arguments": st.dictionaries(NA
 FILES = st.sampled_from(JUNK).map(str.encode) | st.binary(max_size=8) | COMMANDS.map(lambda it: json.dumps(it).encode())
 
 
+@pytest.mark.slow
 @given(junk=st.lists(FILES, max_size=5))
 @settings(max_examples=40)
 def test_whatever_is_left_the_agent_goes_on(tmp_path_factory: pytest.TempPathFactory, junk: list[bytes]) -> None:

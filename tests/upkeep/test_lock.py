@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,10 +77,8 @@ def test_a_file_without_an_owner_locks_nothing(tmp_path: Path, text: str) -> Non
 
 
 def test_a_process_that_has_ended_is_no_owner(tmp_path: Path) -> None:
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
+    child = subprocess.Popen(["true"])
+    child.wait()
     path = tmp_path / "lock"
-    path.write_text(json.dumps({"pid": child}))
+    path.write_text(json.dumps({"pid": child.pid}))
     assert current_owner(path) is None

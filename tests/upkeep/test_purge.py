@@ -37,6 +37,7 @@ def test_a_purged_fact_is_nowhere(open_talk: OpenTalk, tmp_path: Path) -> None:
     assert talk.memory.purge(talk.memory.archive("Z").id) == 1  # it stood in one place only
 
 
+@pytest.mark.slow
 def test_a_fact_is_gone_from_everything_that_quoted_it(open_talk: OpenTalk) -> None:
     """Core, pins, recalled facts, calls and results, thinking, the digest, the ledger, other facts, stored values."""
     talk = open_talk(core=CORE, window=8_000, prefetch=Prefetch(k=3))
@@ -88,6 +89,7 @@ def test_a_fact_that_was_moved_out_of_core_leaves_no_piece_in_the_ledger(open_ta
     assert_gone(talk, fact.id)
 
 
+@pytest.mark.slow
 def test_pieces_of_a_long_fact_are_gone(open_talk: OpenTalk, tmp_path: Path) -> None:
     """Pinned in the middle and read in pieces by the agent: no piece is the whole text."""
     talk = open_talk(window=8_000)
@@ -246,6 +248,7 @@ def test_a_step_that_is_not_finished_can_be_purged(talk: Talk, reply: Reply) -> 
     assert_gone(talk, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns_after", [0, 9_000])
 def test_a_purged_message_is_nowhere(open_talk: OpenTalk, turns_after: int) -> None:
     talk = open_talk(window=8_000)
@@ -277,6 +280,7 @@ def test_a_purged_request_leaves_the_digest_and_the_preamble(open_talk: OpenTalk
     assert_gone(talk, step)
 
 
+@pytest.mark.slow
 def test_a_purged_part_is_nowhere_and_its_step_stays(open_talk: OpenTalk) -> None:
     talk = open_talk(window=8_000)
     talk.ask("look", call("weather", {"city": "Porto"}), call("weather", {"city": "Faro"}))

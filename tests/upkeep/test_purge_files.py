@@ -26,6 +26,7 @@ CORE = {"human": BlockSpec(limit_tokens=400)}
 # vectors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_embedder", [True, False])
 def test_the_vector_is_gone_from_chroma(open_talk: OpenTalk, tmp_path: Path, has_embedder: bool) -> None:
     """Also in a process without an embedder, where the index is from an earlier one."""

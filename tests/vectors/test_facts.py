@@ -48,6 +48,7 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
         assert memory.search_archive("anything", tags=["tool"]) == []
 
 
+@pytest.mark.slow
 def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         with memory.transaction():
@@ -73,6 +74,7 @@ def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Pa
         assert len(memory.similar_facts(memory.archive("likes the window seat").id, limit=2)) == 2
 
 
+@pytest.mark.slow
 def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
     with Memory.open(tmp_path) as memory:
         memory.archive("prefers to sit by the window on planes", key="seat")
@@ -122,6 +124,7 @@ def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -
         assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
     clock = HandClock()
     with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
@@ -266,6 +269,7 @@ def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Pa
         assert (memory.count_unembedded(), memory.embed_pending(), memory.check()) == (1, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
 def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
     tmp_path: Path, key: str | None

@@ -104,6 +104,7 @@ def in_thread(act: Callable[[], object]) -> Thread:
     return thread
 
 
+@pytest.mark.slow
 def test_a_search_neither_opens_nor_builds_nor_extends_it(tmp_path: Path) -> None:
     index = Watched(tmp_path)
     with memory_with(index, tmp_path) as memory:
@@ -149,6 +150,7 @@ def test_others_take_their_turns_while_it_is_built(tmp_path: Path) -> None:
         assert lost(memory, [3, BATCH, BATCH + 9]) == []
 
 
+@pytest.mark.slow
 def test_a_vector_that_comes_while_it_is_built_is_not_missed(tmp_path: Path) -> None:
     """The embedder was away when the fact was stored: the builder has passed its place already."""
     index, embedder = Watched(tmp_path), Broken()
@@ -207,6 +209,7 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(tmp_path: Path) -
         assert lost(memory, [4, 6]) == []
 
 
+@pytest.mark.slow
 def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +237,7 @@ def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
         assert lost(memory, [1, 2]) == []
 
 
+@pytest.mark.slow
 def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
