@@ -222,20 +222,6 @@ def test_cleared_it_is_built_anew_without_what_the_source_has_lost(make: Make) -
     assert_finds_all(index, source)
 
 
-def test_what_was_closed_can_be_opened_again(make: Make) -> None:
-    source = MemorySource.of(30)
-    index = make(source)
-    index.open()
-    source.grow(10)
-    index.extend()
-    index.close()
-    index.close()
-    assert (index.through(), index.pending_replay()) == (0, 0)
-    assert_finds_all(opened(index), source)
-    index.close()
-    assert_finds_all(opened(make(source)), source)
-
-
 @pytest.mark.parametrize("dimension", [16, 24])
 def test_another_embedder_replaces_everything(make: Make, dimension: int) -> None:
     first = make(MemorySource.of(30))

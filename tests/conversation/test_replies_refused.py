@@ -16,8 +16,7 @@ from tests.support.messages import WEATHER, goes_on, kinds, texts
 # refusals
 
 
-def test_a_refusal_of_the_first_turn_leaves_nothing(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_of_the_first_turn_leaves_nothing(talk: Talk) -> None:
     step = talk.ask("something terrible", Reply.refusal("I'd rather"))
     assert not talk.memory.turn_is_open
     assert talk.memory.page(step) == "I'd rather"
@@ -26,8 +25,7 @@ def test_a_refusal_of_the_first_turn_leaves_nothing(tmp_path: Path) -> None:
     assert [hit.page_id for hit in talk.memory.search_recall("terrible") if "words" in hit.parts] == ["s1"]
 
 
-def test_a_refusal_takes_its_whole_turn_and_nothing_before(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_takes_its_whole_turn_and_nothing_before(talk: Talk) -> None:
     talk.ask("good day", thinking("hm"), "good day")
     talk.ask("something terrible", thinking("oh"), WEATHER)
     talk.answer()
@@ -41,8 +39,7 @@ def test_a_refusal_takes_its_whole_turn_and_nothing_before(tmp_path: Path) -> No
     assert {move.reason for move in talk.memory.ledger(events=["drop"])} == {"refusal"}
 
 
-def test_a_refusal_with_a_call_in_it_leaves_no_call_open(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_with_a_call_in_it_leaves_no_call_open(talk: Talk) -> None:
     talk.ask("something terrible", Reply("Well.", WEATHER, stop_reason="refusal"))
     assert talk.memory.open_calls == []
     assert not talk.memory.turn_is_open
@@ -100,8 +97,7 @@ def test_what_the_agent_changed_in_a_refused_turn_it_still_sees(tmp_path: Path) 
 # pauses
 
 
-def test_a_pause_is_sent_back_as_it_came_and_goes_on(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pause_is_sent_back_as_it_came_and_goes_on(talk: Talk) -> None:
     paused = talk.ask("news?", Reply.pause("news", thinking("look"), "I am looking."))
     assert talk.memory.turn_is_open
     with pytest.raises(OpenCallsError, match="paused"):
@@ -116,8 +112,7 @@ def test_a_pause_is_sent_back_as_it_came_and_goes_on(tmp_path: Path) -> None:
     assert kinds(goes_on(talk))[:2] == ["thinking", "text"]
 
 
-def test_a_pause_may_follow_a_pause_and_end_in_a_call(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pause_may_follow_a_pause_and_end_in_a_call(talk: Talk) -> None:
     first = talk.ask("news?", Reply.pause("news"))
     second = talk.reply(Reply.pause("more", search_result(_server_call_of(talk, first))))
     talk.reply(search_result(_server_call_of(talk, second)), WEATHER)
@@ -165,8 +160,7 @@ def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path)
 @pytest.mark.parametrize(
     "blocks", [(thinking("hm"),), (thinking("hm"), " "), ("Wait.", " "), ("I will search now ",), ("Wait.\n",)]
 )
-def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(tmp_path: Path, blocks: tuple[Any, ...]) -> None:
-    talk = Talk(tmp_path)
+def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(talk: Talk, blocks: tuple[Any, ...]) -> None:
     talk.ask("hello", "hello")
     paused = talk.ask("news?", Reply(*blocks, stop_reason="pause_turn"))
     assert talk.memory.turn_is_open
@@ -176,8 +170,7 @@ def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(tmp_path: Pat
     goes_on(talk)
 
 
-def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(talk: Talk) -> None:
     talk.memory.append_user("news?")
     for _ in range(3):
         assert talk.memory.turn_is_open

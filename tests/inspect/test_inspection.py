@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -11,13 +10,6 @@ from pager import Memory, NotFoundError, RejectedError
 from pager.inspect import Inspection, normal
 from pager.inspect.inspection import LONGEST_LIST
 from pager.inspect.texts import like_pattern
-from tests.support.clock import HandClock
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        yield memory
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,7 @@ def test_now_is_the_next_request(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_an_epoch_that_ended_says_so(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_epoch_that_ended_says_so(talk: Talk) -> None:
     talk.ask("hello")
     assert not talk.memory.inspect.window().ended
     talk.memory.purge(talk.memory.archive("secret").id)
@@ -107,12 +106,11 @@ def test_an_epoch_that_ended_says_so(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_before_anything_was_sent_there_are_no_limits(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        window = memory.inspect.window()
-        assert (window.usable_tokens, window.thresholds, window.free_tokens, window.epoch) == (None, None, None, None)
-        memory.append_user("hello")
-        assert [(step.who, step.words) for step in memory.inspect.window_and_steps()[1]] == [("user", "hello")]
+def test_before_anything_was_sent_there_are_no_limits(memory: Memory) -> None:
+    window = memory.inspect.window()
+    assert (window.usable_tokens, window.thresholds, window.free_tokens, window.epoch) == (None, None, None, None)
+    memory.append_user("hello")
+    assert [(step.who, step.words) for step in memory.inspect.window_and_steps()[1]] == [("user", "hello")]
 
 
 # --- limits

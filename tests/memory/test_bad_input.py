@@ -18,11 +18,6 @@ from tests.standin import Rejected, Reply, Standin, call
 from tests.support import Talk
 
 
-@pytest.fixture
-def talk(tmp_path: Path) -> Talk:
-    return Talk(tmp_path)
-
-
 def written(talk: Talk) -> tuple[int, int]:
     return len(talk.memory.ledger()), talk.memory._store.conversation.last_step()
 
@@ -143,18 +138,6 @@ def test_nothing_whole_is_refused(block: Any) -> None:
     check_result([block])
 
 
-def test_what_it_does_accept_is_written(talk: Talk) -> None:
-    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-    found = {"type": "search_result", "source": "a", "title": "b", "content": [{"type": "text", "text": "c"}]}
-    inner = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "d"}]}}
-    plain = {"type": "document", "title": None, "source": {"type": "text", "media_type": "text/plain", "data": "e"}}
-    talk.memory.append_user(({"type": "text", "text": "look"}, picture, found, inner, plain))
-    talk.reply(call("weather", {"city": "Porto"}))
-    waits = talk.memory.open_calls[0].id
-    talk.memory.append_result(waits, [{"type": "text", "text": "see"}, picture, found, plain])
-    talk.reply("seen")
-
-
 REPLIES: list[Any] = [
     [{"type": "tool_use", "id": "a", "input": {}}],
     [{"type": "tool_use", "id": "a", "name": None, "input": {}}],
@@ -260,23 +243,6 @@ def test_a_command_that_fails_in_any_way_does_not_block_those_behind_it(
     assert told[0] == "refused: int too large"
     assert "9999-12-30" in told[1]
     assert told[2] == "done"
-
-
-def test_what_is_no_command_is_set_aside(talk: Talk) -> None:
-    inbox = talk.directory / "inbox"
-    (inbox / "x.json").mkdir(parents=True)
-    (inbox / "x.json" / "inside").write_text("x")
-    for number, text in enumerate(["5", "[1]", "null", '{"kind": ["archive"], "arguments": {}}', "[" * 100_000]):
-        (inbox / f"{number}.json").write_text(text)
-    send_command(talk.directory, "archive", {"text": "lives in Porto"}, talk.clock)
-    pending_commands(talk.directory)
-    assert talk.memory.process_inbox() == 1
-    assert not list(inbox.glob("*.json"))
-    assert (inbox / "rejected" / "x.json" / "inside").exists()
-    talk.ask("and then?", "go on")
-    talk.memory.purge("f1")
-    with pytest.raises(RejectedError, match="is no command"):
-        send_command(talk.directory, ["archive"], {}, talk.clock)  # type: ignore[arg-type]
 
 
 # wrong types of persons

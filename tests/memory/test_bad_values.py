@@ -140,8 +140,7 @@ def test_a_wrong_prefetch_is_refused(odd: Any) -> None:
         Prefetch(**odd)
 
 
-def test_a_request_that_was_undone_waits_for_no_reply(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_request_that_was_undone_waits_for_no_reply(talk: Talk) -> None:
     talk.memory.append_user("hello")
     with suppress(RuntimeError), talk.memory.transaction():
         talk.memory.request()
@@ -151,14 +150,12 @@ def test_a_request_that_was_undone_waits_for_no_reply(tmp_path: Path) -> None:
     assert not talk.memory.check()
 
 
-def test_what_is_not_committed_is_not_checked(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_what_is_not_committed_is_not_checked(talk: Talk) -> None:
     with pytest.raises(RejectedError, match="after the transaction"), talk.memory.transaction():
         talk.memory.check()
 
 
-def test_a_command_under_a_name_that_is_no_text_takes_effect(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_command_under_a_name_that_is_no_text_takes_effect(talk: Talk, tmp_path: Path) -> None:
     send_command(tmp_path, "message", {"text": "from elsewhere"}, talk.clock)
     file = next((tmp_path / "inbox").glob("*.json"))
     file.rename(os.fsdecode(os.fsencode(file.parent) + b"/\xff.json"))

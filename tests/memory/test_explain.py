@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import BlockSpec, Limits, MemoryReader, NotFoundError, Prefetch
+from pager import BlockSpec, Prefetch
 from pager.types import Json, number_of
 from tests.standin import Reply, call, search_result, thinking
 from tests.support import Talk, Words
@@ -61,40 +61,6 @@ def live(talk: Talk) -> dict[str, Json]:
 
 
 @pytest.mark.slow
-def test_every_request_is_made_again_byte_for_byte(talk: Talk) -> None:
-    sent = live(talk)
-    assert len(talk.memory.ledger(events=["epoch"])) > 4
-    for step, params in sent.items():
-        assert json.dumps(talk.memory.history.rebuild(step)) == json.dumps(params), step
-    talk.reopen(limits=Limits.for_window(20_000), model="other")
-    with MemoryReader.open(talk.directory, clock=talk.clock) as reading:
-        for step, params in sent.items():
-            assert (
-                json.dumps(reading.history.rebuild(step))
-                == json.dumps(talk.memory.history.rebuild(step))
-                == json.dumps(params)
-            )
-
-
-@pytest.mark.slow
-def test_what_was_resident_at_a_step_is_what_its_request_held(talk: Talk) -> None:
-    sent = live(talk)
-    for step, params in sent.items():
-        stays = talk.memory.history.resident(step)
-        text = json.dumps(params["messages"])
-        for stay in stays:
-            if stay.how == "step":
-                words = talk.memory.history.blocks_of(stay.page_id)[0]
-                assert words["type"] != "text" or json.dumps(words["text"])[1:60] in text
-            if stay.how == "pinned":
-                assert f'<pinned page_id=\\"{stay.page_id}\\">' in text
-        shown = [stay for stay in stays if stay.how == "step"]
-        users = sum(message["role"] == "user" and "tool_result" not in str(message) for message in params["messages"])
-        in_preamble = "<digest>" in text or "<pinned" in str(params["messages"][0])
-        assert users - in_preamble <= sum(talk.memory.history.blocks_of(s.page_id)[0]["type"] == "text" for s in shown)
-
-
-@pytest.mark.slow
 def test_every_step_that_left_says_when_and_why(talk: Talk) -> None:
     live(talk)
     now = {stay.page_id for stay in talk.memory.history.resident()}
@@ -131,17 +97,6 @@ def test_the_ledger_has_a_row_for_every_movement_with_step_reason_actor_and_toke
     assert told > 3_000
 
 
-@pytest.mark.slow
-def test_the_ledger_is_asked_by_page_by_event_and_by_the_newest(talk: Talk) -> None:
-    live(talk)
-    rows = talk.memory.ledger()
-    assert talk.memory.ledger(limit=5) == rows[-5:]
-    assert talk.memory.ledger(events=["epoch", "notice"]) == [r for r in rows if r.event in ("epoch", "notice")]
-    assert talk.memory.ledger(page="f1") == [row for row in rows if row.page_id == "f1"]
-    assert talk.memory.ledger(after=rows[9].number) == rows[10:]
-    assert [row.event for row in talk.memory.ledger(page="f1", events=["archive"], limit=1)] == ["archive"]
-
-
 def test_nobody_changes_the_ledger(talk: Talk) -> None:
     talk.memory.archive("has two cats")
     with closing(sqlite3.connect(talk.directory / "pager.db")) as database:
@@ -167,25 +122,3 @@ def test_an_eviction_that_nobody_announced_says_so(tmp_path: Path) -> None:
     reasons = [row.reason for row in calm.memory.ledger(events=["epoch"])]
     assert len(reasons) > 1
     assert not [reason for reason in reasons if "unannounced" in reason]
-
-
-def test_a_request_says_what_it_is_made_of(talk: Talk) -> None:
-    talk.memory.core_append("human", "lives in Porto")
-    talk.ask("hello", "hello")
-    talk.fill(9_000)
-    step = talk.memory.append_user("and now?")
-    sent = talk.memory.request()
-    view, counter = talk.memory.history.prompt(), talk.memory.history.counter("m")
-    assert view.epoch
-    parts = {name: counter.tokens(counts) for name, counts in view.epoch.sizes.items()}
-    parts |= {f"s{held.id}": sum(counter.tokens(part.counts) for part in held.parts) for held in view.steps}
-    assert set(parts) >= {"tools", "instructions", "core", "digest", step}
-    assert all(size >= 0 for size in parts.values())
-    assert sum(parts.values()) == pytest.approx(sent.tokens, rel=0.25)
-
-
-def test_what_was_never_a_reply_has_no_request(talk: Talk) -> None:
-    talk.ask("hello", "hello")
-    for step in ("s1", "s9"):
-        with pytest.raises(NotFoundError, match=f"{step} is no reply of the model"):
-            talk.memory.history.rebuild(step)

@@ -45,11 +45,10 @@ def test_what_was_thought_and_not_shown_teaches_no_wrong_ratio(tmp_path: Path, o
 
 
 @pytest.mark.slow
-def test_five_thousand_small_blocks_are_no_large_message(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        memory.append_user([{"type": "text", "text": "hi"}] * 5000)
-        standin = Standin(limit_tokens=100_000, ratios=RATIOS)
-        standin.create({"model": "m", **memory.request().params}, Reply("hi"))
+def test_five_thousand_small_blocks_are_no_large_message(memory: Memory) -> None:
+    memory.append_user([{"type": "text", "text": "hi"}] * 5000)
+    standin = Standin(limit_tokens=100_000, ratios=RATIOS)
+    standin.create({"model": "m", **memory.request().params}, Reply("hi"))
 
 
 def test_a_turn_is_open_while_a_call_is(tmp_path: Path) -> None:
@@ -121,8 +120,7 @@ def test_a_small_window_takes_what_fits_it(tmp_path: Path, calls: int) -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(tmp_path: Path, answered: bool) -> None:
-    talk = Talk(tmp_path)
+def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(talk: Talk, answered: bool) -> None:
     talk.ask("look", call("weather", {"city": "Porto"}))
     if answered:
         talk.answer()

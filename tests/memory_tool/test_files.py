@@ -218,14 +218,6 @@ def test_a_move_that_does_not_fit_changes_nothing(files: MemoryFiles, memory: Me
     assert (block(memory, "human"), memory.ledger()) == ("Alice, a baker", before)
 
 
-def test_a_purge_of_what_was_moved_out_of_core_leaves_nothing(memory: Memory, tmp_path: Path) -> None:
-    files = MemoryFiles(memory)
-    create(files, "/memories/core/notes.md", "the vault opens with 8871-zebra")
-    rename(files, "/memories/core/notes.md", "/memories/archive/vault")
-    memory.purge("f1")
-    assert not any(b"8871-zebra" in file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
-
-
 def test_renaming_keeps_tags_and_the_past(files: MemoryFiles, memory: Memory) -> None:
     memory.archive("likes hats", key="hats", tags=["taste"])
     memory.archive("no name yet", tags=["taste"])

@@ -159,9 +159,7 @@ def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[S
 
 
 @given(cases())
-def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touched(
-    case: tuple[Sizes, Limits],
-) -> None:
+def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touched(case: tuple[Sizes, Limits]) -> None:
     sizes, bounds = case
     plan = budget.plan(sizes, bounds)
     kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]

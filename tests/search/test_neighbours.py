@@ -73,10 +73,7 @@ def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, 
     assert grown.mean_length == pytest.approx(float(grown.pooled_length[:-1].mean()) if turns else 0.0)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 40)), min_size=1, max_size=25),
-    st.data(),
-)
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 40)), min_size=1, max_size=25), st.data())
 def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: st.DataObject) -> None:
     """As a plain walk along each session does it."""
     found = sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns)))

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pager import Block, BlockSpec, Limits, Memory, NotFoundError, RejectedError, tokens
-from pager.tiers.core import appended, replaced
+from pager import BlockSpec, Limits, Memory, NotFoundError, RejectedError
 from pager.types import PageText
 from tests.standin import call
 from tests.support import HandClock, Talk
@@ -29,26 +26,7 @@ def memory(tmp_path: Path) -> Any:
         yield memory
 
 
-def value(memory: Memory, name: str) -> str:
-    return next(block.value for block in memory.core() if block.name == name)
-
-
 # edits
-
-
-def test_blocks_come_in_the_order_of_the_configuration(memory: Memory) -> None:
-    assert [(b.name, b.value, b.read_only) for b in memory.core()] == [
-        ("persona", "You are kind.", True), ("human", "", False), ("notes", "", False)
-    ]  # fmt: skip
-
-
-def test_append_adds_a_line_and_answers_with_the_block_as_it_reads(memory: Memory) -> None:
-    memory.core_append("human", "lives in Porto")
-    block = memory.core_append("human", "has two cats", actor="agent")
-    assert isinstance(block, Block)
-    assert block.value == "lives in Porto\nhas two cats"
-    assert block.used_tokens == tokens.total(block.value)
-    assert block.actor == "agent"
 
 
 @pytest.mark.parametrize(
@@ -65,14 +43,6 @@ def test_replace_is_exact_and_deleting_a_line_takes_its_break(
 ) -> None:
     memory.core_append("human", before)
     assert memory.core_replace("human", old, new).value == after
-
-
-@given(lines=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4), new=st.text(max_size=8))
-@settings(max_examples=60)
-def test_a_unique_piece_is_replaced_and_nothing_else(lines: list[str], new: str) -> None:
-    text = "".join(appended("x", line) for line in lines)
-    block = Block("human", f"{text}|here|{text}", "", 100, 0, False, None, 1, "", HandClock().now())
-    assert replaced(block, "|here|", new or "-") == f"{text}{new or '-'}{text}"
 
 
 @pytest.mark.parametrize(
@@ -109,13 +79,6 @@ def test_the_tier_has_a_limit_of_its_own(memory: Memory) -> None:
     memory.core_append("notes", "word " * 80)
     assert sum(block.used_tokens for block in memory.core()) <= 150
     assert not memory.check()
-
-
-def test_a_text_that_fits_exactly_fits(memory: Memory) -> None:
-    memory.core_append("human", " word" * 60)
-    assert next(b for b in memory.core() if b.name == "human").used_tokens == 60
-    with pytest.raises(RejectedError, match="would hold 61 of 60 tokens"):
-        memory.core_replace("human", value(memory, "human"), " word" * 61)
 
 
 def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
@@ -351,12 +314,3 @@ def test_nobody_forges_core_from_inside_or_outside(tmp_path: Path, text: str) ->
         assert element not in said
     assert talk.memory.page("s1").startswith(text)
     assert talk.memory.page_in(fact.id) == PageText(fact.id, text, 0, None, len(text), f"{fact.id} is in view, pinned")
-
-
-def test_nothing_that_moves_by_itself_stands_in_core(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, core=SPECS, limits=LIMITS)
-    talk.ask("hello", "hello")
-    first = talk.standin.requests[-1]["system"]
-    talk.reopen()
-    talk.ask("hello", "hello")
-    assert talk.standin.requests[-1]["system"] == first

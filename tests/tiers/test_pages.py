@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFoundError, PageText, RejectedError, tokens
-from pager.types import Counts, read_page_id
+from pager.types import Counts
 from tests.standin import Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import image
@@ -70,8 +70,7 @@ def test_a_spilled_part_is_read_verbatim_from_where_it_was_cut(tmp_path: Path) -
     assert talk.memory.page_in(page, offset=offset).text in LONG[offset:]
 
 
-def test_a_step_reads_as_its_texts_and_calls_and_results(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_step_reads_as_its_texts_and_calls_and_results(talk: Talk) -> None:
     step = talk.ask("look", thinking("private"), "I look.", call("weather", {"city": "Évora"}))
     talk.answer("sunny")
     page = talk.memory.page_in(step).text
@@ -96,30 +95,18 @@ def test_what_a_memory_tool_answers_is_never_spilled(tmp_path: Path) -> None:
      ("", "not a page id"), ("f", "not a page id"), ("f-1", "not a page id"), ("f1.5", "not a page id"),
      ("f²", "not a page id"), ("f" + "9" * 30, "not a page id")],
 )  # fmt: skip
-def test_a_page_that_does_not_exist_is_refused_with_the_forms_that_do(tmp_path: Path, page_id: str, why: str) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        for act in (memory.page_in, memory.page):
-            with pytest.raises(NotFoundError, match=why):
-                act(page_id)
+def test_a_page_that_does_not_exist_is_refused_with_the_forms_that_do(memory: Memory, page_id: str, why: str) -> None:
+    for act in (memory.page_in, memory.page):
+        with pytest.raises(NotFoundError, match=why):
+            act(page_id)
 
 
 @pytest.mark.parametrize("offset", [-1, 6, 10**9])
-def test_an_offset_outside_of_the_page_is_refused_with_its_length(tmp_path: Path, offset: int) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        fact = memory.archive("apple")
-        with pytest.raises(RejectedError, match=rf"offset {offset} is outside of f1, which has 5 characters"):
-            memory.page_in(fact.id, offset=offset)
-        assert memory.page_in(fact.id, offset=5).text == ""
-
-
-@given(st.text(max_size=6))
-def test_any_text_is_a_page_id_or_is_refused(text: str) -> None:
-    try:
-        page = read_page_id(text)
-    except NotFoundError:
-        return
-    assert text.strip()[0] == page.kind
-    assert int(text.strip()[1:]) == page.number
+def test_an_offset_outside_of_the_page_is_refused_with_its_length(memory: Memory, offset: int) -> None:
+    fact = memory.archive("apple")
+    with pytest.raises(RejectedError, match=rf"offset {offset} is outside of f1, which has 5 characters"):
+        memory.page_in(fact.id, offset=offset)
+    assert memory.page_in(fact.id, offset=5).text == ""
 
 
 # what is in view already
@@ -223,23 +210,7 @@ def test_one_pin_that_is_too_large_for_a_smaller_window_takes_no_other_along(tmp
     assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2"]
 
 
-def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=16_000)
-    for text in (LONG, LONG, "has two cats"):
-        talk.memory.page_in(talk.memory.archive(text).id, pin=True)
-    talk.ask("hello", "hello")
-    talk.standin.limit_tokens = 6_000
-    talk.reopen(limits=Limits.for_window(6_000))
-    talk.ask("still there?", "yes")
-    epoch = talk.memory.history.prompt().epoch
-    assert epoch
-    assert 0 < talk.memory.history.counter("m").tokens(epoch.sizes["pinned"]) <= 0.2 * 4_500
-    assert "smaller window" in talk.memory.ledger(events=["unpin"])[0].reason
-    talk.fill(4_000)
-
-
-def test_a_pin_follows_its_fact(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_follows_its_fact(talk: Talk) -> None:
     old = talk.memory.archive("lives in Porto", key="home")
     talk.memory.page_in(old.id, pin=True)
     talk.ask("hello", "hello")
@@ -264,8 +235,7 @@ def pinned(talk: Talk, at: str | None = None) -> list[str]:
     return [stay.page_id for stay in talk.memory.history.resident(at) if stay.how == "pinned"]
 
 
-def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.page_in(fact.id, pin=True)
     assert pinned(talk) == []
@@ -284,8 +254,7 @@ def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_promp
     assert not talk.memory.check()
 
 
-def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.page_in(fact.id, pin=True)
     talk.ask("hello", "hello")
@@ -298,8 +267,7 @@ def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(tmp_path: 
     assert not talk.memory.check()
 
 
-def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.append_user("hello")
     talk.memory.request()
@@ -325,20 +293,18 @@ def test_a_fact_is_stored_also_when_its_pin_does_not_fit_any_more(tmp_path: Path
     talk.ask("hello", "hello")
 
 
-def test_paging_out_what_is_not_pinned_is_refused_with_what_is(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        fact = memory.archive("has two cats")
-        with pytest.raises(NotFoundError, match="f1 is not pinned; nothing is pinned"):
-            memory.page_out(fact.id)
-        memory.page_in(fact.id, pin=True)
-        with pytest.raises(NotFoundError, match="f7 is not pinned; pinned are f1"):
-            memory.page_out("f7")
-        with pytest.raises(NotFoundError, match="not a page id"):
-            memory.page_out("human")
+def test_paging_out_what_is_not_pinned_is_refused_with_what_is(memory: Memory) -> None:
+    fact = memory.archive("has two cats")
+    with pytest.raises(NotFoundError, match="f1 is not pinned; nothing is pinned"):
+        memory.page_out(fact.id)
+    memory.page_in(fact.id, pin=True)
+    with pytest.raises(NotFoundError, match="f7 is not pinned; pinned are f1"):
+        memory.page_out("f7")
+    with pytest.raises(NotFoundError, match="not a page id"):
+        memory.page_out("human")
 
 
-def test_a_pin_that_was_made_and_undone_before_anybody_saw_it_says_nothing(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_that_was_made_and_undone_before_anybody_saw_it_says_nothing(talk: Talk) -> None:
     fact = talk.memory.archive("has two cats")
     talk.ask("hello", "hello")
     talk.memory.page_in(fact.id, pin=True)
@@ -393,8 +359,7 @@ def test_of_an_image_that_the_window_cannot_hold_the_id_says_what_it_is(tmp_path
     talk.reply("I cannot see it")
 
 
-def test_an_image_cannot_be_pinned(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_image_cannot_be_pinned(talk: Talk) -> None:
     talk.memory.append_user([image(1_000)])
     with pytest.raises(RejectedError, match="only text can be pinned"):
         talk.memory.page_in("x1", pin=True)
@@ -411,8 +376,7 @@ def test_a_document_made_of_blocks_is_read_searched_and_spilled_like_a_text(tmp_
     assert talk.memory.search_recall("hats words")[0].page_id == "s1"
 
 
-def test_an_image_inside_of_a_document_is_media_and_no_text(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_image_inside_of_a_document_is_media_and_no_text(talk: Talk) -> None:
     shown = image(1_000)
     document = {"type": "document", "source": {"type": "content", "content": [text("a chart"), shown]}}
     talk.memory.append_user([document])

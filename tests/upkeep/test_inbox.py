@@ -193,13 +193,3 @@ def test_there_is_no_inbox_where_there_is_no_agent(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot be written to .*nowhere.inbox"):
         send_command(tmp_path / "nowhere", "message", {"text": "a"}, HandClock())
     assert pending_commands(tmp_path / "nowhere") == []
-
-
-def test_messages_can_be_left_for_the_process_that_will_answer_them(talk: Talk) -> None:
-    talk.ask("hello", "hello")
-    send_command(talk.directory, "message", {"text": "hurry"}, talk.clock)
-    send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
-    assert talk.memory.process_inbox(messages=False) == 1
-    assert [command["kind"] for command in pending_commands(talk.directory)] == ["message"]
-    assert not talk.memory.turn_is_open
-    assert talk.memory.process_inbox() == 1

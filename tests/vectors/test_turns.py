@@ -51,18 +51,16 @@ def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look(
     assert known.positions(others).tolist() == [2, 1, 3]
 
 
-def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
-        memory.record("user", "lately")
-        assert embedder.asked == ["lately"]  # and none of those that wait
-        memory.archive("a fact")
-        embedder.asked.clear()
-        memory.search_recall("topic3")
-        memory.search_archive("a fact")
-        assert embedder.asked == ["topic3", "a fact"]
-        assert memory.count_unembedded() == 9
+def test_a_search_embeds_its_question_and_nothing_else(memory: Memory, embedder: Words) -> None:
+    memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
+    memory.record("user", "lately")
+    assert embedder.asked == ["lately"]  # and none of those that wait
+    memory.archive("a fact")
+    embedder.asked.clear()
+    memory.search_recall("topic3")
+    memory.search_archive("a fact")
+    assert embedder.asked == ["topic3", "a fact"]
+    assert memory.count_unembedded() == 9
 
 
 def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path: Path) -> None:
@@ -109,23 +107,21 @@ def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
         reading.search_recall("topic9")
 
 
-def test_what_a_transaction_records_is_embedded_together_after_it(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+def test_what_a_transaction_records_is_embedded_together_after_it(memory: Memory, embedder: Words) -> None:
 
-        def lose() -> None:
-            with memory.transaction():
-                memory.record("user", "lost")
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            lose()
+    def lose() -> None:
         with memory.transaction():
-            steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
-            assert embedder.asked == []
-        assert embedder.asked == ["first", "second"]
-        assert memory.count_unembedded() == 0
-        assert found(memory, "second")[0] == steps[1]
+            memory.record("user", "lost")
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        lose()
+    with memory.transaction():
+        steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
+        assert embedder.asked == []
+    assert embedder.asked == ["first", "second"]
+    assert memory.count_unembedded() == 0
+    assert found(memory, "second")[0] == steps[1]
 
 
 def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: Path) -> None:
@@ -222,18 +218,17 @@ def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_pa
         assert "without_meaning" not in memory.ledger(events=["search"])[-1].detail
 
 
-def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        tell(memory, ("Ana", "topic"), ("Ana", "other"))
-        database_of(memory).run("DELETE FROM said_vectors WHERE part = 1")
-        database_of(memory).run("UPDATE said_vectors SET vector = x'00'")
-        problems = memory.check()
-        assert [problem.where for problem in problems] == ["vectors", "vectors"]
-        assert "s1" in problems[1].text
-        assert all(problem.fixed for problem in memory.check(fix=True))
-        assert memory.check() == []
-        assert memory.embed_pending() == 2
-        assert memory.search_recall("topic")[0].parts["meaning"] > 0
+def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: Memory) -> None:
+    tell(memory, ("Ana", "topic"), ("Ana", "other"))
+    database_of(memory).run("DELETE FROM said_vectors WHERE part = 1")
+    database_of(memory).run("UPDATE said_vectors SET vector = x'00'")
+    problems = memory.check()
+    assert [problem.where for problem in problems] == ["vectors", "vectors"]
+    assert "s1" in problems[1].text
+    assert all(problem.fixed for problem in memory.check(fix=True))
+    assert memory.check() == []
+    assert memory.embed_pending() == 2
+    assert memory.search_recall("topic")[0].parts["meaning"] > 0
 
 
 # what is gone
@@ -260,18 +255,17 @@ def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder:
         assert memory.check() == []
 
 
-def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        tell(memory, ("Ana", "the engine"), ("Ben", "it is broken"))
-        with MemoryReader.open(tmp_path, embedder=Words(), clock=HandClock()) as reading:
-            assert reading.search_recall("engine")[0].page_id == "s1"
-            tell(memory, ("Ana", "the engine runs"))
-            assert {hit.page_id for hit in reading.search_recall("engine")} >= {"s1", "s3"}
-            reader = reading
-            memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
-            assert {hit.page_id: hit.parts.keys() for hit in reader.search_recall("engine")} == memory_found
-            memory.purge("s1")
-            assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
+def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(memory: Memory, tmp_path: Path) -> None:
+    tell(memory, ("Ana", "the engine"), ("Ben", "it is broken"))
+    with MemoryReader.open(tmp_path, embedder=Words(), clock=HandClock()) as reading:
+        assert reading.search_recall("engine")[0].page_id == "s1"
+        tell(memory, ("Ana", "the engine runs"))
+        assert {hit.page_id for hit in reading.search_recall("engine")} >= {"s1", "s3"}
+        reader = reading
+        memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
+        assert {hit.page_id: hit.parts.keys() for hit in reader.search_recall("engine")} == memory_found
+        memory.purge("s1")
+        assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
 
 
 def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
@@ -294,18 +288,17 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
     assert talk.memory.embed_pending() == 1  # what quoted it means something else now
 
 
-def test_a_batch_that_was_read_before_a_purge_is_thrown_away(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
-        step, _ = memory.record_many(turns, embed=False)
-        meaning = memory._tiers.recall.meaning
-        assert meaning is not None
-        batch = meaning.next_batch(9)
-        rows = meaning.embedding.embed_batch(batch)
-        memory.purge(step)
-        meaning.store_batch(batch, rows)
-        assert memory._store.said.vectors(0) == []
-        assert memory.embed_pending() == 1
+def test_a_batch_that_was_read_before_a_purge_is_thrown_away(memory: Memory) -> None:
+    turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
+    step, _ = memory.record_many(turns, embed=False)
+    meaning = memory._tiers.recall.meaning
+    assert meaning is not None
+    batch = meaning.next_batch(9)
+    rows = meaning.embedding.embed_batch(batch)
+    memory.purge(step)
+    meaning.store_batch(batch, rows)
+    assert memory._store.said.vectors(0) == []
+    assert memory.embed_pending() == 1
 
 
 def test_a_copy_of_a_memory_finds_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The store finds what was said by its words, knows who said it and when, and stores its vectors."""
+"""The store keeps steps and parts as they came, finds what was said by its words, and stores its vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,70 @@ import json
 
 from pager.store import Store
 from pager.store.rows import SaidMeta
+from pager.types import Counts
 from tests.store.rows import Place, found, say, text
+
+
+def test_a_step_begins_a_turn_of_its_own_or_joins_one(store: Store) -> None:
+    table = store.conversation
+    assert (table.last_step(), table.last_live()) == (0, None)
+    first, _ = say(store, "do it")
+    reply = table.append_step("assistant", "assistant", 0, turn=first)
+    told, _ = say(store, "and that", turn=first)
+    table.append_step("record", "user", 0)
+    last = table.last_live()
+    assert last is not None
+    assert (last["id"], last["turn"], last["ends_turn"]) == (told, first, 0)
+    assert table.requests_of_turn(first) == [first, told]
+    assert [row["id"] for row in table.newest_of_turn(first, 2)] == [told, reply]
+    table.mark_done(first)
+    assert table.requests_of_turn(first) == [told]
+    table.end_turn(reply)
+    assert [step.ends_turn for step in table.load([first, reply], 0)] == [False, True]
+
+
+def test_only_what_was_said_is_the_step_itself(store: Store) -> None:
+    number, _ = say(store, "hello")
+    store.conversation.append_part(number, "notice", "user", text("the window fills"), 0)
+    store.conversation.append_part(number, "said", "result", text("late"), 0)
+    assert store.conversation.originals(number) == [text("hello"), text("late")]
+
+
+def test_an_epoch_sees_the_newest_form_up_to_it(store: Store) -> None:
+    table = store.conversation
+    number, part = say(store, "as it came")
+    table.reform(part, 2, text("two, first"))
+    table.reform(part, 2, text("two"))
+    table.reform(part, 5, None)
+    table.reform(part, 7, text("seven"))
+    forms = [table.load([number], seen)[0].parts[0].form for seen in (0, 1, 2, 4, 5, 6, 7, 100)]
+    came, two, seven = text("as it came"), text("two"), text("seven")
+    assert forms == [came, came, two, two, None, None, seven, seven]
+    assert [table.load([number], seen)[0].parts[0].form for seen in (1, 4, 6, 9)] == [came, two, None, seven]
+    assert table.originals(number) == [came]
+
+
+def test_load_gives_steps_whole_and_in_order_or_up_to_a_part(store: Store) -> None:
+    table = store.conversation
+    (first, early), (second, late) = say(store, "one", at=3), say(store, "two")
+    extra = table.append_part(first, "recalled", "user", text("besides"), 0)
+    empty = table.append_step("assistant", "assistant", 9, turn=first, stop_reason="pause_turn", continues=True)
+    table.size(early, Counts(9, 9, 9, 9, 9))
+    table.size(early, Counts(1, 2, 3, 4, 5))
+    steps = table.load([empty, second, first], 0)
+    assert [(step.id, [part.id for part in step.parts]) for step in steps] == [
+        (first, [early, extra]), (second, [late]), (empty, []),
+    ]  # fmt: skip
+    assert [(part.kind, part.slot, part.counts) for part in steps[0].parts] == [
+        ("said", "user", Counts(1, 2, 3, 4, 5)), ("recalled", "user", Counts()),
+    ]  # fmt: skip
+    assert [(s.kind, s.turn, s.at, s.continues, s.stop_reason) for s in (steps[0], steps[2])] == [
+        ("user", first, 3, False, None), ("assistant", first, 9, True, "pause_turn"),
+    ]  # fmt: skip
+    through = table.load([first, second, empty], 0, late)
+    assert [[part.id for part in step.parts] for step in through] == [[early], [late]]
+    assert table.load([], 0) == []
+
 
 VECTORS = [bytes([number] * 12) for number in range(3)]
 
@@ -41,27 +104,6 @@ def test_asking_leaves_nothing_behind(store: Store, place: Place) -> None:
     assert store.conversation.terms(["warm"]) == [["warm"]]
 
 
-def test_a_reader_asks_too_and_sees_what_is_committed(store: Store, place: Place) -> None:
-    _, part = say(store, "warm")
-    reader = place.open(read_only=True)
-    assert places(reader, "warm") == [part]
-    with store.transaction():
-        _, later = say(store, "warm again")
-        assert places(reader, "warm") == [part]
-    assert places(reader, "warm") == [part, later]
-
-
-def test_words_that_were_undone_are_gone(store: Store) -> None:
-    _, part = say(store, "warm")
-    try:
-        with store.transaction():
-            say(store, "warm again")
-            assert len(places(store, "warm")) == 2
-            raise OSError
-    except OSError:
-        assert places(store, "warm") == [part]
-
-
 def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     first, one = say(store, "we warm the room", 30, name="Dana", session="home")
     store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99)
@@ -91,13 +133,6 @@ def test_newest_keeps_to_the_half_open_span(store: Store) -> None:
         newest = [said.step for said in store.said.newest(10, after, before)]
         assert newest == [steps[at] for at in sorted(expected, reverse=True)]
     assert [said.at for said in store.said.newest(2, None, None)] == [30, 20]
-
-
-def test_what_is_not_searchable_is_not_found(store: Store) -> None:
-    number, _ = say(store, "warm")
-    store.conversation.append_part(number, "said", "result", text("warm result of a memory tool"), 99)
-    assert [said.block for said in store.said.newest(10, None, None)] == [text("warm")]
-    assert found(store, "warm") == {number}
 
 
 def test_words_can_be_made_again(store: Store) -> None:

@@ -1,27 +1,24 @@
-"""The store holds the archive with its versions and vectors, and the versions of core blocks."""
+"""The store holds the archive, core blocks, the ledger and values."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pager.clock import from_micros
 from pager.errors import StorageError
-from pager.search.words import words
 from pager.store import Store
-from pager.types import Block, number_of
+from pager.types import Block, Movement, number_of
 from tests.contract.vector_sources import unit_vectors
 from tests.store.rows import Place, keep, say, text
+from tests.support.clock import START
 
 # --- facts
-
-
-def matched(store: Store, question: str, at: int, *tags: str) -> list[int]:
-    return [fact for fact, _ in store.archive.match(words(question), 10, at, tags)]
 
 
 def test_a_fact_comes_back_as_it_went_in(store: Store, place: Place) -> None:
@@ -97,53 +94,6 @@ def test_steps_by_when_they_were_said(store: Store) -> None:
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
 
 
-def test_forgetting_ends_a_fact_and_frees_its_key(store: Store) -> None:
-    fact = keep(store, "window", key="seat")
-    store.archive.forget(fact, "wrong", 10)
-    gone = store.archive.fact(fact)
-    assert gone is not None
-    assert (gone.forgotten, gone.valid_until, gone.text) == ("wrong", from_micros(10), "window")
-    assert (store.archive.true_at([fact], 9, ()), store.archive.true_at([fact], 10, ())) == ({fact}, set())
-    assert keep(store, "aisle", key="seat", start=10) > fact
-
-
-def test_tags_are_whole_words_of_any_case_and_all_are_needed(store: Store) -> None:
-    both = keep(store, "warm one", tags=("Travel", "STRASSE", "Travel"))
-    one = keep(store, "warm two", tags=("travel",))
-    keep(store, "warm three", tags=("travels",))
-    over = keep(store, "warm four", tags=("travel",), until=50)
-    everything = [both, one, over]
-    assert store.archive.true_at(everything, 60, ["TRAVEL"]) == {both, one}
-    assert store.archive.true_at(everything, 60, ["travel", "straße"]) == {both}
-    assert store.archive.newest_of(["tRavel"], 40, 9) == [over, one, both]
-    assert store.archive.newest_of(["travel"], 60, 1) == [one]
-    assert store.archive.newest_of(["straße", "travel"], 60, 9) == [both]
-    assert set(matched(store, "warm", 60, "TRAVEL")) == {both, one}
-    assert matched(store, "warm", 60, "trave") == []
-
-
-def test_facts_of_a_span_are_those_that_were_stored_in_it(store: Store) -> None:
-    first, second, third = (keep(store, f"warm {at}", start=at, tags=("travel",)) for at in (10, 20, 30))
-    for span, wanted in (((10, 20), [first]), ((11, 31), [third, second]), ((None, 10), []), ((30, None), [third])):
-        assert store.archive.newest_of((), 60, 9, span) == wanted
-        assert store.archive.newest_of(["travel"], 60, 9, span) == wanted
-        assert store.archive.true_at([first, second, third], 60, (), span) == set(wanted)
-        assert {fact for fact, _ in store.archive.match(words("warm"), 9, 60, (), span)} == set(wanted)
-    assert store.archive.newest_of((), 60, 1, (None, None)) == [third]
-
-
-def test_match_keeps_to_what_is_true_at_the_moment(store: Store) -> None:
-    for _ in range(5):
-        keep(store, "nothing of all that")
-    past = keep(store, "warm lamp", until=20)
-    present = keep(store, "a warm room", start=20)
-    assert [matched(store, "lamps warming", at) for at in (0, 19, 20, 99)] == [[past], [past], [present], [present]]
-    keep(store, "a nothing")
-    best, next_best = store.archive.match(words("lamp nothing"), 2, 0, ())
-    assert (best[0], best[1] > next_best[1] > 0) == (past, True)
-    assert matched(store, "absent", 0) == []
-
-
 # --- vectors
 
 
@@ -200,16 +150,6 @@ def test_the_newest_version_of_a_block_is_what_it_reads(store: Store, place: Pla
     assert core.last_place() == 1
 
 
-def test_a_retired_block_is_gone_but_known(store: Store) -> None:
-    store.core.append(HUMAN, 0, unseen=False)
-    store.core.append(replace(HUMAN, retired=True), 0, unseen=True)
-    assert (store.core.blocks(), len(store.core.versions("human"))) == ([], 2)
-    known = store.core.block("human")
-    assert known is not None
-    assert known[0].retired
-    assert [block.retired for block in store.core.unseen()] == [True]
-
-
 def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -> None:
     store.core.append(replace(HUMAN, name="other"), 1, unseen=False)
     store.core.append(replace(HUMAN, value="by a person"), 0, unseen=True)
@@ -217,3 +157,57 @@ def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -
     assert [block.value for block in store.core.unseen()] == ["by the agent"]
     store.core.seen()
     assert store.core.unseen() == []
+
+
+# --- ledger
+
+
+def test_the_ledger_gives_rows_in_order_by_page_event_and_age(store: Store) -> None:
+    for page, event in (("f1", "archive"), ("f2", "archive"), (None, "search"), ("f1", "forget"), ("f1", "archive")):
+        store.ledger.write(
+            event, page, reason="why \0 é", actor="agent", tokens=5, step=3, query="\0 é", found=[["f1", 0.5]]
+        )
+    store.ledger.write("notice", nothing=None, none=[])
+    rows = store.ledger.movements()
+    first = Movement(
+        rows[0].number, START + timedelta(seconds=1), "s3", "archive", "f1", "why \0 é", "agent", 5,
+        {"query": "\0 é", "found": [["f1", 0.5]]},
+    )  # fmt: skip
+    assert (rows[0], rows[-1].tokens, rows[-1].detail, rows[-1].step) == (first, 0, {}, "s0")
+    numbers = [row.number for row in rows]
+    assert numbers == sorted(set(numbers))
+
+    def places(**asked: Any) -> list[int]:
+        return [numbers.index(row.number) for row in store.ledger.movements(**asked)]
+
+    assert (places(), places(limit=2), places(limit=0)) == ([0, 1, 2, 3, 4, 5], [4, 5], [])
+    assert (places(page="f1"), places(page="f1", limit=2), places(page="f9")) == ([0, 3, 4], [3, 4], [])
+    assert (places(events=["search", "forget"]), places(events=["archive"], limit=1)) == ([2, 3], [4])
+    assert (places(page="f1", events=["archive"]), places(after=numbers[3])) == ([0, 4], [4, 5])
+
+
+def test_the_ledger_is_changed_by_a_purge_only(store: Store) -> None:
+    store.ledger.write("archive", "f1", reason="secret")
+
+    def change(text: str, *, is_json: bool) -> str:
+        return text.replace("secret", "gone")
+
+    with pytest.raises(StorageError, match="append-only"):
+        store.maintenance.rewrite(change)
+    assert [row.reason for row in store.ledger.movements()] == ["secret"]
+    store.settings.put("purging", "f1")
+    store.maintenance.rewrite(change)
+    assert [row.reason for row in store.ledger.movements()] == ["gone"]
+
+
+def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
+    for get, put in ((store.settings.get, store.settings.put), (store.prompt.tokenizer, store.prompt.save_tokenizer)):
+        assert get("m") is None
+        for value in ("1", "é\0"):
+            put("m", value)
+        assert (get("m"), get("n")) == ("é\0", None)
+    store.settings.put("m", None)
+    assert (store.settings.get("m"), store.prompt.tokenizer("m")) == (None, "é\0")
+
+
+# --- upkeep
