@@ -55,9 +55,6 @@ def sent(talk: Talk, message: int) -> list[Json]:
     return content
 
 
-# verbatim
-
-
 @pytest.mark.parametrize("block", USER_BLOCKS, ids=[f"{i}-{block['type']}" for i, block in enumerate(USER_BLOCKS)])
 def test_a_user_s_block_is_kept_and_sent_as_it_came(talk: Talk, block: Json) -> None:
     step = talk.memory.append_user([block, {"type": "text", "text": "look"}])
@@ -143,9 +140,6 @@ def test_a_name_is_kept_and_found_and_not_sent(talk: Talk) -> None:
     assert "Dana" not in str(talk.standin.requests[-1])
 
 
-# results
-
-
 @pytest.mark.parametrize(
     "content", ["", " \n", [], [{"type": "text", "text": ""}], [{"type": "text", "text": "\t"}] * 2]
 )
@@ -210,9 +204,6 @@ def test_a_reply_to_nothing_is_refused(talk: Talk) -> None:
     assert not talk.memory.check()
 
 
-# transactions
-
-
 def test_an_effect_and_its_result_are_one(talk: Talk) -> None:
     talk.ask("keep it", call("archive", {"text": "a"}))
     call_id = talk.memory.open_calls[0].id
@@ -232,23 +223,6 @@ def test_an_effect_and_its_result_are_one(talk: Talk) -> None:
     assert len(talk.memory.inspect.newest_facts()) == 1
     talk.reply("kept")
     assert not talk.memory.check()
-
-
-def test_a_turn_that_was_rolled_back_never_was(talk: Talk) -> None:
-    talk.ask("hello", "hello")
-
-    def say(text: str) -> None:
-        with talk.memory.transaction():
-            talk.memory.append_user(text)
-            talk.memory.core()
-            raise ValueError(text)
-
-    with pytest.raises(ValueError, match="zebra"):
-        say("zebra")
-    assert not talk.memory.turn_is_open
-    assert not talk.memory.search_recall("zebra")
-    talk.ask("and?", "yes")
-    assert "zebra" not in str(talk.standin.requests[-1])
 
 
 # any text

@@ -19,8 +19,6 @@ from tests.support.messages import WEATHER, goes_on, kinds, said_by, texts
 
 THINKS = thinking("hm")
 
-# replies without content
-
 
 @pytest.mark.parametrize("odd", [Reply.empty(), Reply.blank(), Reply.blank(" "), Reply("\n", " \t")])
 def test_an_empty_reply_leaves_the_prompt_and_ends_the_turn(talk: Talk, odd: Reply) -> None:
@@ -70,9 +68,6 @@ def test_a_user_s_blank_text_does_not_make_the_request_invalid(talk: Talk) -> No
     assert texts(goes_on(talk), "user")[:3] == ["(no text)"] * 3
 
 
-# calls that were cut
-
-
 def test_a_cut_call_is_answered_with_an_error_and_never_run(talk: Talk) -> None:
     step = talk.ask("hello", Reply.cut_call("weather", {}, "I will look."))
     assert talk.memory.open_calls == []
@@ -119,9 +114,6 @@ def test_cut_calls_that_are_not_in_a_row_do_not_end_the_turn(talk: Talk) -> None
     goes_on(talk)
 
 
-# what is no reply, and servers with ids of their own
-
-
 def test_an_unfinished_stream_is_refused_and_nothing_of_it_is_stored(talk: Talk) -> None:
     talk.memory.append_user("hello")
     message = talk.send(Reply("I am", WEATHER))
@@ -164,9 +156,6 @@ def test_a_result_for_no_call_is_refused(talk: Talk) -> None:
     talk.ask("hello", WEATHER)
     with pytest.raises(NotFoundError, match="never made; open are toolu_"):
         talk.memory.append_result("call_9", "sunny")
-
-
-# the pure decision
 
 
 def carried(*content: Json, stop: str = "end_turn", taken: tuple[str, ...] = ()) -> replies.Carried:

@@ -53,7 +53,6 @@ def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -
 
 @pytest.mark.slow
 def test_sizes_are_of_the_form_that_was_sent_not_of_the_present_one(life: Life) -> None:
-    """Thinking left when a later epoch opened; in its own it still had its size."""
     for step in life.steps:
         state, request = life.memory.history.prompt(step), life.memory.history.rebuild(step)
         messages = request["messages"][1:] if state.epoch and state.epoch.preamble else request["messages"]
@@ -111,9 +110,6 @@ def test_before_anything_was_sent_there_are_no_limits(memory: Memory) -> None:
     assert (window.usable_tokens, window.thresholds, window.free_tokens, window.epoch) == (None, None, None, None)
     memory.append_user("hello")
     assert [(step.who, step.words) for step in memory.inspect.window_and_steps()[1]] == [("user", "hello")]
-
-
-# --- limits
 
 
 def test_each_moment_has_the_limits_of_its_requests(tmp_path: Path) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-from datetime import UTC, date, datetime, timedelta, timezone
-from pathlib import Path
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager import Limits, Memory, RejectedError, StorageError, pending_commands, send_command
-from pager.clock import LocalZone, from_micros, read_moment, span_end, span_start, to_micros
+from pager import RejectedError, StorageError, pending_commands, send_command
 from pager.conversation.content import check_result, check_user
 from tests.standin import Rejected, Reply, Standin, call
 from tests.support import Talk
@@ -206,25 +204,6 @@ def test_a_moment_that_no_calendar_can_tell_is_refused_before_anything_is_writte
     talk.ask("and then?", "go on")
 
 
-@pytest.mark.parametrize("zone", [UTC, *(timezone(timedelta(hours=hours)) for hours in (-12, 14))], ids=str)
-def test_the_ends_of_the_calendar_can_be_told_everywhere(zone: Any) -> None:
-    for text in ("0001-01-02T00:00+00:00", "9999-12-30T23:59:59.999999+00:00"):
-        moment = span_start(text, UTC)
-        assert from_micros(to_micros(moment), zone) == moment
-        assert from_micros(to_micros(moment), LocalZone()).isoformat()
-    assert span_end("9999-12-29", zone) > span_start("9999-12-29", zone)
-    assert span_end("9999-12-30", UTC) == datetime(9999, 12, 31, tzinfo=UTC)
-    assert [from_micros(at, zone).year for at in (-(2**63), 2**63 - 1)] == [1, 9999]
-
-
-def test_a_date_without_dashes_is_that_day() -> None:
-    assert read_moment("20260503", UTC) == date(2026, 5, 3)
-    assert span_end("20260503", UTC) == span_start("2026-05-04", UTC)
-
-
-# the inbox
-
-
 @pytest.mark.parametrize("error", [OverflowError, ValueError, TypeError, AttributeError])
 def test_a_command_that_fails_in_any_way_does_not_block_those_behind_it(
     talk: Talk, error: type[Exception], monkeypatch: pytest.MonkeyPatch
@@ -281,28 +260,6 @@ def test_a_value_of_a_wrong_type_is_refused_by_name(talk: Talk, name: str) -> No
         act(talk.memory)
     assert written(talk) == before
     talk.reply("hello")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("instructions", None), ("cache_ttl", "10m"), ("embedder", "defalt"), ("core", {"human": {"value": "x"}}),
-        ("core", [1]), ("tools", None), ("model", None),
-    ],
-    ids=range(7),
-)  # fmt: skip
-def test_a_wrong_setting_is_refused(tmp_path: Path, name: str, value: Any) -> None:
-    with pytest.raises(RejectedError, match=r"give |configured as"):
-        Memory.open(tmp_path, **{"embedder": None, name: value})
-    Memory.open(tmp_path, embedder=None).close()
-
-
-@pytest.mark.parametrize(
-    "limits", [{"limit_tokens": None}, {"core_tokens": -1}, {"max_part_tokens": 90_000_000}], ids=str
-)
-def test_wrong_limits_are_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(RejectedError, match=next(iter(limits))):
-        Limits.for_window(**limits)
 
 
 def test_a_closed_memory_says_so(talk: Talk) -> None:

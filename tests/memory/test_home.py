@@ -112,7 +112,6 @@ def test_what_others_left_before_is_done_before(directory: Path, clock: HandCloc
 
 
 def test_the_agents_own_limits_hold(directory: Path, clock: HandClock) -> None:
-    """Those of its last request, not some defaults."""
     with Memory.open(directory, embedder=None, clock=clock, limits=Limits.for_window(5_000, core_tokens=6)) as memory:
         memory.append_user("go on")
         memory.request()
@@ -121,7 +120,6 @@ def test_the_agents_own_limits_hold(directory: Path, clock: HandClock) -> None:
 
 
 def test_an_edit_leaves_the_next_request_to_the_agent(directory: Path, clock: HandClock) -> None:
-    """It opens no epoch, and the agent is told."""
     with opened(directory, clock) as memory:
         memory.append_user("hello again")
         memory.request()

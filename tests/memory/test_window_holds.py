@@ -51,19 +51,6 @@ def test_five_thousand_small_blocks_are_no_large_message(memory: Memory) -> None
     standin.create({"model": "m", **memory.request().params}, Reply("hi"))
 
 
-def test_a_turn_is_open_while_a_call_is(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=100_000)
-    tool = {"name": "look", "input_schema": {"type": "object"}}
-    with Memory.open(tmp_path, embedder=None, tools=[tool]) as memory:
-        memory.append_user("go")
-        for _ in range(3):
-            reply = Reply.cut_call("look", {}, call("look", {}))
-            memory.append_assistant(standin.create({"model": "m", **memory.request().params}, reply))
-            assert memory.turn_is_open
-            memory.append_result(memory.open_calls[0].id, "nothing")
-        assert not memory.turn_is_open
-
-
 @pytest.mark.parametrize("said", ["", "prompt is too long: 250000 tokens > 20000 maximum"])
 def test_a_small_prompt_that_is_called_too_long_keeps_its_request(tmp_path: Path, said: str) -> None:
     talk = Talk(tmp_path, window=20_000)
@@ -138,16 +125,12 @@ def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(talk: Talk, 
     assert talk.last.epoch == epoch
 
 
-# Three ways in which an estimate is too low, and what saves the window from each.
-
-
 def blocks_of(text: str, count: int) -> list[Json]:
     return [{"type": "text", "text": text}] * count
 
 
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 11])
 def test_before_anything_is_learned_a_bound_from_the_bytes_holds(tmp_path: Path, count: int) -> None:
-    """Addresses cost another tokenizer more than the pessimistic start of the ratios makes of tiktoken's count."""
     standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.15))
     with Memory.open(tmp_path, embedder=None, limits=Limits.for_window(8_000)) as memory:
         memory.append_user(blocks_of("www.a.com/" * 100, count))
@@ -179,7 +162,6 @@ def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves
 
 @pytest.mark.parametrize("count", range(10, 18))
 def test_the_margin_covers_a_tokenizer_that_wavers(tmp_path: Path, count: int) -> None:
-    """A fresh prompt nearly as large as the window, of text that costs a tenth more than what was learned."""
     standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.0))
     talk = Talk(tmp_path, window=8_000, standin=standin)
     for number in range(10):

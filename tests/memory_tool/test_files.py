@@ -59,9 +59,6 @@ def test_half_a_character_is_a_replacement_character_everywhere(files: MemoryFil
     assert str(refused.value) == "The path /memories/archive/a\ufffd does not exist"
 
 
-# --- where things are
-
-
 def test_the_tiers_are_directories(files: MemoryFiles, memory: Memory) -> None:
     memory.archive("prefers aisle seats", key="travel/seat")
     memory.archive("has two cats")
@@ -117,9 +114,6 @@ def test_what_did_not_fit_was_not_read(files: MemoryFiles, memory: Memory) -> No
     assert "read on with view_range" in shown
     assert [move.page_id for move in memory.ledger(events=["page_in"])] == ["s1"]
     assert "## s2" not in shown
-
-
-# --- recall
 
 
 def test_a_day_holds_what_was_said_and_has_left_the_view(files: MemoryFiles, memory: Memory) -> None:
@@ -189,9 +183,6 @@ def test_a_long_listing_shows_one_level_then_pieces(files: MemoryFiles, memory: 
         seen += [line.split("\t")[1] for line in lines]
         first = first + len(lines) if note else 0
     assert seen[1:] == [f"/memories/archive/{number:03}" for number in range(300)]
-
-
-# --- paging
 
 
 def test_renaming_between_core_and_archive_moves_in_one_transaction(files: MemoryFiles, memory: Memory) -> None:

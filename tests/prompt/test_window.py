@@ -137,7 +137,6 @@ def test_tools_stand_in_the_request_only_when_there_are_some() -> None:
 
 @pytest.mark.parametrize("ttl", [None, "5m", "1h"])
 def test_the_cache_is_read_up_to_where_the_last_request_ended(tmp_path: Path, ttl: str | None) -> None:
-    """By the stand-in's books: also behind a step with thirty results, more than a mark looks back."""
     talk = Talk(tmp_path, cache_ttl=ttl, instructions="word " * 1_500)
     talk.ask("look", thinking("hm"), *(call("weather", {"city": str(number)}) for number in range(30)))
     sent = 0

@@ -75,7 +75,6 @@ def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 40)), min_size=1, max_size=25), st.data())
 def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: st.DataObject) -> None:
-    """As a plain walk along each session does it."""
     found = sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns)))
     places = data.draw(st.lists(st.sampled_from(range(len(turns))), unique=True))
     values = data.draw(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)))

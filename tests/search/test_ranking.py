@@ -80,7 +80,6 @@ def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
 
 
 def test_who_speaks_alone_gains_nothing_by_it() -> None:
-    """Their turns are all there is: being one of them says next to nothing, in a crowd of others too."""
     alone = sessions(*(told(n + 1, name="Ana") for n in range(50)))
     crowd = sessions(
         *(told(n + 1, name="Ana", session="a") for n in range(50)), *(told(n + 51, session="b") for n in range(500))

@@ -90,9 +90,6 @@ def test_a_message_tells_by_its_other_words() -> None:
     assert telling_words("Good morning! Please book the flight to Porto, thanks") == ["book", "flight", "porto"]
 
 
-# two made one
-
-
 def test_what_both_sides_find_comes_first() -> None:
     assert [each for each, _ in fuse({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
 

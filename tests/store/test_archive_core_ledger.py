@@ -94,9 +94,6 @@ def test_steps_by_when_they_were_said(store: Store) -> None:
     assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
 
 
-# --- vectors
-
-
 def test_vectors_come_back_bit_for_bit(store: Store, place: Place) -> None:
     ids = [keep(store, f"fact {number}") for number in range(7)]
     rows = unit_vectors(7)
@@ -137,19 +134,6 @@ NOW = datetime(2026, 5, 3, 12, tzinfo=UTC)
 HUMAN = Block("human", "", "who", 100, 0, False, None, 0, "person", NOW)
 
 
-def test_the_newest_version_of_a_block_is_what_it_reads(store: Store, place: Place) -> None:
-    assert (store.core.blocks(), store.core.block("human"), store.core.last_place()) == ([], None, -1)
-    said = replace(HUMAN, value="a\0 é <core>\n", used_tokens=5, read_only=True, file="f", at=NOW + timedelta(1))
-    versions = [store.core.append(block, 1, unseen=False) for block in (HUMAN, said)]
-    store.core.append(replace(HUMAN, name="persona"), 0, unseen=False)
-    core = place.reopen().core
-    assert versions == sorted(versions)
-    assert core.block("human") == (replace(said, version=versions[1]), 1)
-    assert core.versions("human") == [replace(HUMAN, version=versions[0]), replace(said, version=versions[1])]
-    assert [block.name for block in core.blocks()] == ["persona", "human"]  # by place
-    assert core.last_place() == 1
-
-
 def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -> None:
     store.core.append(replace(HUMAN, name="other"), 1, unseen=False)
     store.core.append(replace(HUMAN, value="by a person"), 0, unseen=True)
@@ -157,9 +141,6 @@ def test_unseen_is_what_changed_behind_the_agent_as_it_reads_now(store: Store) -
     assert [block.value for block in store.core.unseen()] == ["by the agent"]
     store.core.seen()
     assert store.core.unseen() == []
-
-
-# --- ledger
 
 
 def test_the_ledger_gives_rows_in_order_by_page_event_and_age(store: Store) -> None:
@@ -198,16 +179,6 @@ def test_the_ledger_is_changed_by_a_purge_only(store: Store) -> None:
     store.settings.put("purging", "f1")
     store.maintenance.rewrite(change)
     assert [row.reason for row in store.ledger.movements()] == ["gone"]
-
-
-def test_values_and_tokenizers_are_exchanged_whole(store: Store) -> None:
-    for get, put in ((store.settings.get, store.settings.put), (store.prompt.tokenizer, store.prompt.save_tokenizer)):
-        assert get("m") is None
-        for value in ("1", "é\0"):
-            put("m", value)
-        assert (get("m"), get("n")) == ("é\0", None)
-    store.settings.put("m", None)
-    assert (store.settings.get("m"), store.prompt.tokenizer("m")) == (None, "é\0")
 
 
 # --- upkeep

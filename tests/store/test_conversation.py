@@ -10,31 +10,6 @@ from pager.types import Counts
 from tests.store.rows import Place, found, say, text
 
 
-def test_a_step_begins_a_turn_of_its_own_or_joins_one(store: Store) -> None:
-    table = store.conversation
-    assert (table.last_step(), table.last_live()) == (0, None)
-    first, _ = say(store, "do it")
-    reply = table.append_step("assistant", "assistant", 0, turn=first)
-    told, _ = say(store, "and that", turn=first)
-    table.append_step("record", "user", 0)
-    last = table.last_live()
-    assert last is not None
-    assert (last["id"], last["turn"], last["ends_turn"]) == (told, first, 0)
-    assert table.requests_of_turn(first) == [first, told]
-    assert [row["id"] for row in table.newest_of_turn(first, 2)] == [told, reply]
-    table.mark_done(first)
-    assert table.requests_of_turn(first) == [told]
-    table.end_turn(reply)
-    assert [step.ends_turn for step in table.load([first, reply], 0)] == [False, True]
-
-
-def test_only_what_was_said_is_the_step_itself(store: Store) -> None:
-    number, _ = say(store, "hello")
-    store.conversation.append_part(number, "notice", "user", text("the window fills"), 0)
-    store.conversation.append_part(number, "said", "result", text("late"), 0)
-    assert store.conversation.originals(number) == [text("hello"), text("late")]
-
-
 def test_an_epoch_sees_the_newest_form_up_to_it(store: Store) -> None:
     table = store.conversation
     number, part = say(store, "as it came")
@@ -74,21 +49,7 @@ def test_load_gives_steps_whole_and_in_order_or_up_to_a_part(store: Store) -> No
 VECTORS = [bytes([number] * 12) for number in range(3)]
 
 
-def places(store: Store, word: str) -> list[int]:
-    [[term]] = store.conversation.terms([word])
-    return [int(part) for part in store.said.places(term)]
-
-
 # --- words
-
-
-def test_a_word_is_found_in_every_form_as_often_as_it_stands(store: Store) -> None:
-    _, once = say(store, "we warm the room")
-    say(store, "nothing of all that")
-    _, twice = say(store, "Warmed lamps, warming: the caf\u00e9", 7, name="Dana")
-    assert places(store, "warm") == places(store, "WARMS") == [once, twice, twice]
-    assert places(store, "cafe") == [twice]
-    assert places(store, "absent") == []
 
 
 def test_a_question_has_each_word_once_in_its_order(store: Store) -> None:
@@ -119,13 +80,6 @@ def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     assert store.said.told(two) == []
 
 
-def test_what_was_said_comes_back_by_its_part(store: Store) -> None:
-    step, part = say(store, "warm", 7, name="Dana")
-    say(store, "cold")
-    assert store.said.said([part, 999]) == {part: (part, step, "user", "Dana", 7, text("warm"))}
-    assert store.said.said([]) == {}
-
-
 def test_newest_keeps_to_the_half_open_span(store: Store) -> None:
     steps = {at: say(store, "warm", at)[0] for at in (10, 30, 20)}  # recorded late
     spans = {(None, None): {10, 20, 30}, (20, None): {20, 30}, (None, 20): {10}, (10, 30): {10, 20}, (20, 20): set()}
@@ -144,9 +98,6 @@ def test_words_can_be_made_again(store: Store) -> None:
     assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
     store.conversation.index_words(part, "warm")
     assert (found(store, "warm"), store.maintenance.words_missing()) == ({number}, [])
-
-
-# --- vectors
 
 
 def test_steps_wait_for_vectors_and_get_them(store: Store, place: Place) -> None:
@@ -190,14 +141,3 @@ def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:
     assert store.said.unowed() == []
     store.said.store_vectors([(part, VECTORS[0])])
     assert store.said.unowed() == []
-
-
-def test_what_is_purged_has_no_vector_and_waits_for_none(store: Store) -> None:
-    steps, parts = zip(*(say(store, word) for word in ("one", "two")), strict=True)
-    store.said.owe(steps)
-    store.said.store_vectors([(parts[0], VECTORS[0])])
-    for part in parts:
-        store.maintenance.overwrite_part(part, lambda _: "{}")
-    assert (store.said.vectors(0), store.said.owed(9), store.said.unowed()) == ([], [], [])
-    store.said.store_vectors([(parts[1], VECTORS[1])])  # made before the purge, kept after it
-    assert store.said.vectors(0) == []

@@ -37,13 +37,6 @@ def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
     assert store.lists.events() == {"archive": 6, "search": 3}
 
 
-def test_an_empty_store_has_empty_lists(store: Store) -> None:
-    for listed in (store.lists.steps(0, 5), store.lists.facts("all", "", 0, 5), store.lists.movements((), 0, 5)):
-        assert (listed.total, list(listed.rows)) == (0, [])
-    assert (store.lists.requests(5), store.lists.requests_from(0, 5).total) == ([], 0)
-    assert store.lists.usage() == Usage()
-
-
 def test_facts_are_listed_by_what_became_of_them(store: Store) -> None:
     ids = [keep(store, name) for name in "abcde"]
     store.archive.forget(ids[0], "wrong", 7)
@@ -149,7 +142,6 @@ def test_searches_by_what_their_detail_may_hold(store: Store) -> None:
 
 
 def test_facts_are_counted_by_what_they_are(store: Store) -> None:
-    """Every kind of fact there is, in different numbers, against counting one by one."""
     facts = dict[int, tuple[int, int | None, bool, int]]()
     kinds = product((5, 50), (None, 7, 60), (False, True), (0, 2))
     for times, (start, until, purged, uses) in enumerate(kinds):

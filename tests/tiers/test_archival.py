@@ -20,9 +20,6 @@ def ids(hits: Any) -> list[str]:
     return [hit.page_id for hit in hits]
 
 
-# keys and validity
-
-
 def test_a_fact_says_what_it_was_given(memory: Memory) -> None:
     fact = memory.archive(" prefers window seats ", key=" seat ", tags=["Travel", "seats "], actor="agent")
     assert (fact.id, fact.text, fact.key, fact.tags) == ("f1", " prefers window seats ", "seat", ("Travel", "seats"))
@@ -69,9 +66,6 @@ def test_what_is_said_now_holds_until_what_was_stated_to_begin_later(memory: Mem
     assert not memory.check()
 
 
-# forgetting
-
-
 def test_forgetting_ends_a_fact_and_destroys_nothing(memory: Memory) -> None:
     fact = memory.archive("has two cats", key="cats")
     ended = memory.forget(fact.id, "they moved out", actor="agent")
@@ -93,9 +87,6 @@ def test_only_facts_can_be_forgotten(memory: Memory, page: str, why: str) -> Non
     memory.record("user", "hello")
     with pytest.raises(RejectedError, match=why):
         memory.forget(page, "why not")
-
-
-# refused
 
 
 @pytest.mark.parametrize(
@@ -141,9 +132,6 @@ def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, t
         assert not memory.check()
 
 
-# words
-
-
 def test_words_in_any_order_stems_and_accents(memory: Memory) -> None:
     memory.archive("She warms up the café before flights")
     for query in ("flight warming", "CAFE", "cafés warm", "up warm", 'flights, warm! (cafe) "x" OR *'):
@@ -187,9 +175,6 @@ def test_a_long_fact_is_shown_in_part_and_kept_whole(memory: Memory) -> None:
     assert "needle" in hit.text
     assert len(hit.text) < 3_000
     assert memory.page(fact.id) == text
-
-
-# zones
 
 
 def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:
@@ -255,7 +240,6 @@ def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: 
 @pytest.mark.slow
 @pytest.mark.parametrize("embedder", [None, Words()])
 def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, embedder: Words | None) -> None:
-    """Every one of the others answers better; more of them than are scored at once."""
     clock = HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory, memory.transaction():
         old = memory.archive("a chair in some other room of the house")

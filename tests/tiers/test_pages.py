@@ -28,15 +28,6 @@ def read_on(memory: Memory, page_id: str) -> list[PageText]:
     return pieces
 
 
-def spilled(talk: Talk) -> str:
-    page = talk.memory.ledger(events=["spill"])[-1].page_id
-    assert page
-    return page
-
-
-# reading
-
-
 @pytest.mark.slow
 @given(text=TEXTS)
 @settings(max_examples=25)
@@ -56,18 +47,6 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
 
 def _counts(text: str) -> Counts:
     return tokens.count(text)
-
-
-def test_a_spilled_part_is_read_verbatim_from_where_it_was_cut(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    talk.memory.append_user(LONG)
-    talk.reply("Long.")
-    page = spilled(talk)
-    assert "".join(piece.text for piece in read_on(talk.memory, page)) == LONG
-    shown = talk.standin.requests[-1]["messages"][0]["content"][0]["text"]
-    offset = int(shown.split("offset ")[1].split(".")[0])
-    assert shown.startswith(LONG[:offset] + "\n<spilled ")
-    assert talk.memory.page_in(page, offset=offset).text in LONG[offset:]
 
 
 def test_a_step_reads_as_its_texts_and_calls_and_results(talk: Talk) -> None:
@@ -109,9 +88,6 @@ def test_an_offset_outside_of_the_page_is_refused_with_its_length(memory: Memory
     assert memory.page_in(fact.id, offset=5).text == ""
 
 
-# what is in view already
-
-
 def test_a_page_that_is_resident_is_answered_with_its_place(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
     step = talk.memory.append_user("good day")
@@ -144,42 +120,8 @@ def test_the_open_request_that_was_evicted_is_still_in_view(tmp_path: Path) -> N
 # pins
 
 
-@pytest.mark.slow
-def test_a_pin_is_told_at_once_and_survives_evictions_until_it_is_paged_out(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    fact = talk.memory.archive("has two <core>cats</core>")
-    talk.ask("hello", "hello")
-    talk.memory.page_in(fact.id, pin=True)
-    talk.memory.append_user("and?")
-    talk.reply("yes")
-    assert '<pinned page_id="f1">\nhas two &lt;core>cats&lt;/core>\n</pinned>' in _blocks(talk)[-1]
-    epoch = talk.last and talk.last.epoch
-    talk.fill(12_000)
-    assert talk.last
-    assert epoch
-    assert talk.last.epoch > epoch + 1
-    assert sum("has two" in block for block in _blocks(talk)) == 1
-    assert _blocks(talk).index(next(b for b in _blocks(talk) if "has two" in b)) == 1  # behind the digest
-    talk.reopen()
-    talk.memory.page_out(fact.id)
-    talk.fill(6_000)
-    assert not [block for block in _blocks(talk) if "has two" in block]
-    assert [move.event for move in talk.memory.ledger(page=fact.id)] == ["archive", "pin", "page_in", "unpin"]
-    assert not talk.memory.check()
-
-
 def _blocks(talk: Talk) -> list[str]:
     return [str(b.get("text", "")) for message in talk.standin.requests[-1]["messages"] for b in message["content"]]
-
-
-def test_a_piece_of_a_long_page_is_pinned_and_stays_that_piece(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    fact = talk.memory.archive(LONG)
-    first = talk.memory.page_in(fact.id)
-    assert first.next_offset
-    piece = talk.memory.page_in(fact.id, offset=first.next_offset, pin=True)
-    talk.fill(9_000)
-    assert f'<pinned page_id="f1">\n{piece.text}\n</pinned>' in _blocks(talk)
 
 
 def test_pins_share_a_fifth_of_the_window(tmp_path: Path) -> None:
@@ -254,19 +196,6 @@ def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_promp
     assert not talk.memory.check()
 
 
-def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(talk: Talk) -> None:
-    fact = talk.memory.archive("lives in Porto")
-    talk.memory.page_in(fact.id, pin=True)
-    talk.ask("hello", "hello")
-    talk.memory.page_out(fact.id)
-    talk.memory.page_in(fact.id, pin=True)
-    talk.ask("and?", "yes")
-    talk.reopen(instructions="Be long.")
-    talk.ask("and now?", "yes")
-    assert [stay.until_step for stay in talk.memory.history.residencies(fact.id)] == [None]
-    assert not talk.memory.check()
-
-
 def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.append_user("hello")
@@ -313,9 +242,6 @@ def test_a_pin_that_was_made_and_undone_before_anybody_saw_it_says_nothing(talk:
     assert "two cats" not in str(talk.standin.requests[-1])
 
 
-# from core to the archive
-
-
 def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> None:
     core = {"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)}
     with Memory.open(tmp_path, embedder=None, core=core) as memory:
@@ -337,7 +263,6 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_an_image_stays_while_it_fits_and_is_paged_in_as_it_came(tmp_path: Path) -> None:
-    """It cannot be shown in part, so it may be larger than a part."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=20_000, ratios={"media": 1.0}))
     shown = image(1_500)
     talk.memory.append_user([{"type": "text", "text": "look"}, shown])

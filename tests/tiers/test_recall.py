@@ -9,8 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pager import Memory, MemoryReader, RejectedError
 from tests.standin import call, thinking
@@ -19,9 +17,6 @@ from tests.support import HandClock, Talk, database_of
 
 def found(memory: Memory, query: str, **span: Any) -> list[str]:
     return [hit.page_id for hit in memory.search_recall(query, **span)]
-
-
-# words
 
 
 def test_what_was_undone_makes_nobody_read_all_turns_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +94,6 @@ def test_a_search_is_noted_with_its_span(memory: Memory) -> None:
     assert [hit[0] for hit in row.detail["found"]] == ["s1"]
 
 
-# what is indexed
-
-
 def test_everything_said_is_found_and_only_that(talk: Talk) -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "gnu"}
     talk.memory.append_user(
@@ -125,9 +117,6 @@ def test_a_reader_finds_the_same_and_writes_nothing(memory: Memory, tmp_path: Pa
     assert len(memory.ledger()) == rows
 
 
-# dates
-
-
 def test_a_date_alone_means_that_whole_day(memory: Memory) -> None:
     for hour, minute in ((0, 0), (12, 0), (23, 59)):
         memory.record("user", "engine", at=datetime(2026, 5, 3, hour, minute, 59, 999_999, tzinfo=UTC))
@@ -149,7 +138,6 @@ def test_moments_are_compared_across_time_zones(memory: Memory) -> None:
 
 
 def test_a_moment_without_a_zone_is_read_where_the_clock_stands(tmp_path: Path) -> None:
-    """Also across the night in which clocks change: 8 March 2026 in New York has 23 hours, 1 November has 25."""
     zone = ZoneInfo("America/New_York")
     with Memory.open(tmp_path, embedder=None, clock=HandClock(zone=zone)) as memory:
         memory.record("user", "naive", at=datetime(2026, 7, 1, 8, 0))  # noqa: DTZ001
@@ -162,7 +150,6 @@ def test_a_moment_without_a_zone_is_read_where_the_clock_stands(tmp_path: Path) 
 
 
 def test_the_limit_is_applied_within_the_span(memory: Memory) -> None:
-    """Fifty better hits outside of the span take no place of the one inside."""
     for _ in range(50):
         memory.record("user", "engine engine", at="2026-01-01")
     inside = memory.record("user", "a very long way to say something about an engine", at="2026-02-01")
@@ -170,18 +157,6 @@ def test_the_limit_is_applied_within_the_span(memory: Memory) -> None:
 
 
 # turns from elsewhere
-
-
-def test_a_recorded_turn_is_findable_and_never_resident(talk: Talk) -> None:
-    step = talk.memory.record("user", "I moved to Porto.", at="2020-01-01", name="Dana", session="old")
-    talk.ask("hello", "hello")
-    talk.memory.record("assistant", "Porto is nice.")
-    talk.ask("and?", "yes")
-    assert "Porto" not in str(talk.standin.requests[-1])
-    assert step not in {stay.page_id for stay in talk.memory.history.resident()}
-    assert set(found(talk.memory, "Porto")) == {"s1", "s4"}
-    assert talk.memory.page_in(step).text == "I moved to Porto."
-    assert not talk.memory.check()
 
 
 @pytest.mark.slow
@@ -230,18 +205,3 @@ def test_a_source_that_fails_in_the_middle_leaves_nothing(memory: Memory) -> Non
         memory.record_many(turns())
     assert found(memory, "") == []
     assert not memory.check()
-
-
-@pytest.mark.slow
-@given(
-    text=st.text(alphabet=st.characters(), max_size=40), name=st.none() | st.text(alphabet=st.characters(), max_size=5)
-)
-@settings(max_examples=30)
-def test_any_text_by_anyone_is_recorded(tmp_path_factory: Any, text: str, name: str | None) -> None:
-    with Memory.open(tmp_path_factory.mktemp("m"), embedder=None) as memory:
-        step = memory.record(f"r{text}", text, name=name, session=name)
-        said = memory.append_user(text, name=name)
-        cleaned = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-        assert memory.page(step) == memory.page(said) == cleaned
-        memory.request()
-        assert not memory.check()

@@ -17,9 +17,6 @@ def tell(memory: Memory, *turns: tuple[str, str], **more: Any) -> list[str]:
     return memory.record_many({"role": "user", "name": name, "text": text, **more} for name, text in turns)
 
 
-# neighbours
-
-
 def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -> None:
     _, question, answer, _ = tell(
         memory, ("Ana", "What a week it was."), ("Ben", "How was the pottery class on Friday?"),
@@ -38,9 +35,6 @@ def test_turns_that_come_later_are_neighbours_too(memory: Memory) -> None:
     assert found(memory, "engine") == ["s1"]
     tell(memory, ("Ben", "it is broken"))
     assert found(memory, "engine") == ["s1", "s2"]
-
-
-# people and times
 
 
 def test_of_two_who_say_it_the_one_who_is_named_comes_first(memory: Memory) -> None:
@@ -97,7 +91,6 @@ def test_before_an_event_that_somebody_told(memory: Memory) -> None:
 
 
 def test_a_time_read_out_of_a_question_hides_nothing(memory: Memory) -> None:
-    """However it is read: only `after` and `before` leave turns out."""
     answer = memory.record("user", "Then I took up pottery, of all things.", name="June", at="2023-09-08")
     for month in range(1, 9):
         memory.record("user", f"Nothing new in month {month}.", name="June", at=f"2023-{month:02}-08")
@@ -133,9 +126,6 @@ def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
     memory.record("user", "last", at="9999-12-29")
     assert found(memory, "in December 9999-12-29")[0] == "s2"
     assert found(memory, "0001-01-01, 0001-01-02, 9999-12-29 or 9999-12-31, 0000-00-00") == ["s2"]
-
-
-# languages
 
 
 @pytest.mark.parametrize(
@@ -178,9 +168,6 @@ def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: st
     words.clear_words()
     assert memory.check(fix=True)
     assert found(memory, query)[0] == wanted
-
-
-# the ledger
 
 
 def test_the_ledger_says_what_was_found_and_what_only_just_was_not(memory: Memory) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, RejectedError, StorageError, pending_commands, send_command
-from tests.standin import Reply, call
 from tests.support import HandClock, Talk
 from tests.upkeep.conftest import OpenTalk
 
@@ -61,33 +60,6 @@ def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_sent(talk
     assert not talk.memory.check()
 
 
-@pytest.mark.parametrize("step", ["request", "append_user"])
-def test_the_owner_applies_them_at_its_next_step(talk: Talk, step: str) -> None:
-    talk.ask("hello", "hello")
-    send_command(talk.directory, "message", {"text": "from outside"}, talk.clock)
-    if step == "append_user":
-        talk.memory.append_user("from inside")
-    else:
-        talk.memory.request()
-    talk.reply("ok")
-    assert "from outside" in str(talk.standin.requests[-1])
-
-
-def test_a_message_waits_for_open_calls_and_an_edit_does_not(talk: Talk) -> None:
-    talk.ask("look", call("weather"))
-    send_command(talk.directory, "message", {"text": "hurry"}, talk.clock)
-    send_command(talk.directory, "core_append", {"block": "human", "text": "Dana"}, talk.clock)
-    assert talk.memory.process_inbox() == 1
-    assert [command["kind"] for command in pending_commands(talk.directory)] == ["message"]
-    talk.answer()
-    talk.reply(Reply.pause())
-    assert pending_commands(talk.directory) == []
-    told = [str(message) for message in talk.standin.requests[-1]["messages"]]
-    assert "hurry" in told[-1]
-    send_command(talk.directory, "message", {"text": "still there?"}, talk.clock)
-    assert talk.memory.process_inbox() == 0
-
-
 def test_a_refused_command_is_done_and_its_outcome_says_why(talk: Talk) -> None:
     commands: list[tuple[str, dict[str, Any], str]] = [
         ("core_append", {"block": "rules", "text": "or not"}, "read-only"),
@@ -110,7 +82,6 @@ def test_a_refused_command_is_done_and_its_outcome_says_why(talk: Talk) -> None:
 
 
 def test_a_command_whose_file_came_back_has_no_second_effect(talk: Talk) -> None:
-    """As after a kill between the commit and the deletion."""
     command = send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
     path = talk.directory / "inbox" / f"{command}.json"
     text = path.read_text(encoding="utf-8")

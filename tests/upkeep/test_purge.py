@@ -22,9 +22,6 @@ from tests.upkeep.conftest import OpenTalk
 CORE = {"human": BlockSpec(description="who", limit_tokens=400), "notes": BlockSpec(limit_tokens=400)}
 
 
-# facts
-
-
 def test_a_purged_fact_is_nowhere(open_talk: OpenTalk, tmp_path: Path) -> None:
     talk = open_talk(core=CORE, window=8_000)
     fact = talk.memory.archive(SECRET, key="vault", tags=["safe"])
@@ -39,7 +36,6 @@ def test_a_purged_fact_is_nowhere(open_talk: OpenTalk, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_fact_is_gone_from_everything_that_quoted_it(open_talk: OpenTalk) -> None:
-    """Core, pins, recalled facts, calls and results, thinking, the digest, the ledger, other facts, stored values."""
     talk = open_talk(core=CORE, window=8_000, prefetch=Prefetch(k=3))
     memory = talk.memory
     fact = memory.archive(SECRET, key="vault")
@@ -80,7 +76,6 @@ def test_both_sides_of_a_supersession_can_be_purged(talk: Talk) -> None:
 
 
 def test_a_fact_that_was_moved_out_of_core_leaves_no_piece_in_the_ledger(open_talk: OpenTalk) -> None:
-    """The ledger shows what was edited; a long text is not cut there, where a piece of it could not be found again."""
     talk = open_talk(core={"human": BlockSpec(limit_tokens=2_000)})
     text = long_secret(60)
     talk.memory.core_append("human", text)
@@ -91,7 +86,6 @@ def test_a_fact_that_was_moved_out_of_core_leaves_no_piece_in_the_ledger(open_ta
 
 @pytest.mark.slow
 def test_pieces_of_a_long_fact_are_gone(open_talk: OpenTalk, tmp_path: Path) -> None:
-    """Pinned in the middle and read in pieces by the agent: no piece is the whole text."""
     talk = open_talk(window=8_000)
     fact = talk.memory.archive(long_secret())
     talk.ask("read it", call("page_in", {"page_id": fact.id}))
@@ -183,9 +177,6 @@ def test_a_fact_of_two_lines_is_gone_from_the_summary_that_quoted_it(open_talk: 
     assert not marks_in(tmp_path)
 
 
-# steps and parts
-
-
 def reply_with_calls(talk: Talk) -> str:
     step = talk.ask("look", thinking(SECRET), SECRET, call("weather", {"city": SECRET}))
     talk.answer(SECRET)
@@ -264,7 +255,6 @@ def test_a_purged_message_is_nowhere(open_talk: OpenTalk, turns_after: int) -> N
 
 
 def test_a_purged_request_leaves_the_digest_and_the_preamble(open_talk: OpenTalk) -> None:
-    """A request too long for the window stands spilled in the preamble, and its first words in the digest."""
     talk = open_talk(window=8_000)
     text = f"<core>\n  {MARKS[5]} </core>\n\n {long_secret()}"
     step = talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": f"and {MARKS[7]}"}])
@@ -307,9 +297,6 @@ def test_an_image_is_gone_wherever_it_was_shown(talk: Talk) -> None:
     talk.reply("there")
     talk.memory.purge("s1")
     assert_gone(talk, "s1", shown["source"]["data"].encode())
-
-
-# what is a text, and what is not
 
 
 @given(text=st.text(min_size=1, max_size=60), before=st.text(max_size=10), after=st.text(max_size=10))
@@ -356,9 +343,6 @@ def test_inside_the_input_of_a_tool_any_name_may_be_a_text(talk: Talk) -> None:
     assert arguments == {"text": "[purged]", "[purged]": {"type": "[purged]"}}
 
 
-# what is refused
-
-
 def test_what_cannot_be_purged_is_refused_and_nothing_changes(talk: Talk) -> None:
     talk.ask("hello", "hello")
     talk.memory.purge(talk.memory.archive(SECRET).id)
@@ -373,7 +357,6 @@ def test_what_cannot_be_purged_is_refused_and_nothing_changes(talk: Talk) -> Non
 
 
 def test_a_purge_within_a_transaction_is_refused_before_it_begins(talk: Talk) -> None:
-    """It must erase files, which no transaction takes back."""
     fact = talk.memory.archive(SECRET)
     with pytest.raises(RejectedError, match=r"within a transaction.*Purge after it"), talk.memory.transaction():
         talk.memory.purge(fact.id)

@@ -110,7 +110,6 @@ def test_a_wrong_name_or_argument_is_told_with_what_was_meant() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"shelf"}))
 def test_every_function_of_chroma_can_be_asked_for(name: str) -> None:
-    """What it then lacks here (a package, a key, an argument) it says; only what it is not is refused."""
     try:
         ChromaEmbedder.check(name, {})
     except EmbedderConfigError as refused:

@@ -133,22 +133,6 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
         assert memory.search_recall("topic3", limit=1)[0].parts["meaning"] > 0
 
 
-def test_a_model_that_is_swapped_within_a_transaction_leaves_vectors_of_one_length(tmp_path: Path) -> None:
-    embedder = Words("server", 16)
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("apples")
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        with memory.transaction():
-            memory.archive("bananas")
-            embedder.dimension = 32
-            memory.search_archive("anything")
-        memory.archive("cherries")
-        while memory.embed_pending():
-            pass
-        assert memory.check() == []
-        assert ids(memory.search_archive("apples", limit=1)) == ["f1"]
-
-
 def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
     embedder, clock = Broken(), HandClock()
     embedder.broken = False
@@ -194,21 +178,6 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
         assert memory._tiers.archive.meaning is not None
         assert len(memory._tiers.archive.meaning.nearest(embedder.embed(["seat"])[0], 9)) == 2
-
-
-def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
-    embedder = Words("server", 16)
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        meaning = memory._tiers.archive.meaning
-        assert meaning is not None
-        [old] = meaning.embedding.embed_all(["topic"])
-        embedder.dimension = 32
-        meaning.embedding.embed_all(["another thread's"])
-        with memory.transaction():
-            memory.archive("topic")
-            database_of(memory).run("DELETE FROM vectors")
-            meaning.store(1, old)
-        assert (memory.count_unembedded(), memory.embed_pending(), memory.check()) == (1, 1, [])
 
 
 @pytest.mark.slow
@@ -269,9 +238,6 @@ def embed_all(memory: Memory) -> None:
     assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.5
     assert memory.search_recall("topic3")[0].parts["meaning"] > 0
     assert (memory.count_unembedded(), memory.check()) == (0, [])
-
-
-# what is read of the database
 
 
 def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(memory: Memory) -> None:

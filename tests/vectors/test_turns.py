@@ -22,21 +22,12 @@ from tests.support.secret import SECRET, assert_gone, marks_in
 from tests.tiers.test_recall import found
 from tests.tiers.test_recall_ranking import tell
 
-# finding
-
 
 def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         steps = [memory.record("user", text, session=text) for text in ("apples", "bees", "cats")]
         hit = memory.search_recall("almonds")[0]
         assert (hit.page_id, set(hit.parts)) == (steps[0], {"meaning"})
-
-
-def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> None:
-    with Memory.open(tmp_path) as memory:
-        tell(memory, ("Dana", "I moved to Porto last spring."), ("Ben", "My printer is out of paper."),
-             ("Dana", "The cat sleeps all day."))  # fmt: skip
-        assert memory.search_recall("In which city is her flat?", limit=1)[0].page_id == "s1"
 
 
 def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
@@ -82,7 +73,6 @@ def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path:
 
 
 def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
-    """None before, the first one, and another one; words find meanwhile."""
     turns = [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(40)]
     with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
         memory.record_many(turns)
@@ -231,12 +221,8 @@ def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: M
     assert memory.search_recall("topic")[0].parts["meaning"] > 0
 
 
-# what is gone
-
-
 @pytest.mark.parametrize("embedder", [None, Words()])
 def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder: Words | None) -> None:
-    """They were searched for before they were undone, and their ids are given to others after it."""
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         tell(memory, ("Ana", "hello there"), session="kept")
 
