@@ -16,14 +16,8 @@ from tests.support import Talk
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 30, 20)).decode()
 PDF = base64.b64encode(b"%PDF-1.4 /Type /Page ").decode()
-CITED = {
-    "type": "char_location",
-    "cited_text": "a",
-    "document_index": 0,
-    "document_title": None,
-    "start_char_index": 0,
-    "end_char_index": 1,
-}
+PLACE = {"document_index": 0, "document_title": None, "start_char_index": 0, "end_char_index": 1}
+CITED = {"type": "char_location", "cited_text": "a", **PLACE}
 FOUND = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "found"}]}
 
 
@@ -31,7 +25,7 @@ def document(source: Json, **more: Any) -> Json:
     return {"type": "document", "source": source, **more}
 
 
-USER_BLOCKS: list[Json] = [
+BLOCKS: list[Json] = [
     {"type": "text", "text": "plain"},
     {"type": "text", "text": "\0 <|endoftext|> \u202eright\u202c to left 👩‍👩‍👧 &lt;"},
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
@@ -44,7 +38,6 @@ USER_BLOCKS: list[Json] = [
     {**FOUND, "citations": {"enabled": False}},
     {"type": "container_upload", "file_id": "file_2"},
 ]
-RESULT_BLOCKS = [block for block in USER_BLOCKS if block["type"] != "container_upload"]
 
 
 def sent(talk: Talk, message: int) -> list[Json]:
@@ -55,27 +48,22 @@ def sent(talk: Talk, message: int) -> list[Json]:
     return content
 
 
-@pytest.mark.parametrize("block", USER_BLOCKS, ids=[f"{i}-{block['type']}" for i, block in enumerate(USER_BLOCKS)])
-def test_a_user_s_block_is_kept_and_sent_as_it_came(talk: Talk, block: Json) -> None:
-    step = talk.memory.append_user([block, {"type": "text", "text": "look"}])
+@pytest.mark.parametrize("block", BLOCKS, ids=[f"{number}-{block['type']}" for number, block in enumerate(BLOCKS)])
+def test_a_block_of_a_user_or_a_result_is_stored_and_sent_as_it_came(talk: Talk, block: Json) -> None:
+    step = talk.ask([block, {"type": "text", "text": "look"}], call("weather", {"city": "Porto"}))
+    asked = talk.memory.open_calls[0].id
+    is_result = block["type"] != "container_upload"
+    talk.memory.append_result(asked, [block] if is_result else "sunny")
     talk.reply("ok")
-    talk.ask("and?", "yes")
-    assert sent(talk, 0)[0] == talk.memory.history.blocks_of(step)[0] == block
-    assert list(sent(talk, 0)[0]) == list(block)
     talk.reopen()
     talk.ask("and?", "yes")
-    assert sent(talk, 0)[0] == block
+    blocks_of = talk.memory.history.blocks_of
+    assert sent(talk, 0)[0] == blocks_of("s1")[0] == block
+    assert list(sent(talk, 0)[0]) == list(block)
+    if is_result:
+        assert sent(talk, 2) == [{"type": "tool_result", "tool_use_id": asked, "content": [block]}]
+        assert blocks_of(step)[-1]["content"] == [block]
     assert not talk.memory.check()
-
-
-@pytest.mark.parametrize("block", RESULT_BLOCKS, ids=[f"{i}-{block['type']}" for i, block in enumerate(RESULT_BLOCKS)])
-def test_a_result_s_block_is_kept_and_sent_as_it_came(talk: Talk, block: Json) -> None:
-    step = talk.ask("look", call("weather", {"city": "Porto"}))
-    call_id = talk.memory.open_calls[0].id
-    talk.memory.append_result(call_id, [block])
-    talk.reply("ok")
-    assert sent(talk, 2) == [{"type": "tool_result", "tool_use_id": call_id, "content": [block]}]
-    assert talk.memory.history.blocks_of(step)[-1]["content"] == [block]
 
 
 def test_a_reply_of_every_kind_of_block_goes_back_as_it_came(talk: Talk) -> None:
@@ -138,20 +126,6 @@ def test_a_name_is_kept_and_found_and_not_sent(talk: Talk) -> None:
     hit = talk.memory.search_recall("dana")[0]
     assert (hit.page_id, hit.who, hit.at.isoformat()) == (step, "Dana", "2026-01-02T03:04:00+00:00")
     assert "Dana" not in str(talk.standin.requests[-1])
-
-
-@pytest.mark.parametrize(
-    "content", ["", " \n", [], [{"type": "text", "text": ""}], [{"type": "text", "text": "\t"}] * 2]
-)
-@pytest.mark.parametrize("is_error", [False, True])
-def test_a_result_of_nothing_is_a_result(talk: Talk, content: Any, is_error: bool) -> None:
-    talk.ask("look", call("weather"))
-    talk.memory.append_result(talk.memory.open_calls[0].id, content, is_error=is_error)
-    talk.reply("ok")
-    assert bool(sent(talk, 2)[0].get("is_error")) is is_error
-    talk.reopen()
-    talk.ask("and?", "yes")
-    assert not talk.memory.check()
 
 
 def test_calls_go_through_their_states(talk: Talk) -> None:

@@ -106,16 +106,6 @@ def test_a_pause_is_sent_back_as_it_came_and_goes_on(talk: Talk) -> None:
     assert kinds(goes_on(talk))[:2] == ["thinking", "text"]
 
 
-def test_nothing_is_appended_to_a_paused_reply(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, core={"human": BlockSpec(description="who")})
-    paused = talk.ask("news?", Reply.pause())
-    talk.memory.core_append("human", "lives in Porto")
-    talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
-    talk.memory.append_user("and then?")
-    assert "lives in Porto" in talk.text
-    talk.reply("ok")
-
-
 def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
     talk.ask("hello", "hello")

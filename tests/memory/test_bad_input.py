@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,33 +28,17 @@ def deep(levels: int) -> Any:
     return value
 
 
-NEVER: list[Any] = [
-    None,
-    5,
-    {"type": "text", "text": "x"},
-    b"x",
-    ["x"],
-    [None],
-    [{}],
+NEVER: list[Any] = [  # beside what the property below comes upon
+    *(None, 5, {"type": "text", "text": "x"}, b"x", ["x"], [None], [{}]),
     [{"type": None}],
     [{"type": ["text"]}],
-    [{"type": "text"}],
-    [{"type": "text", "text": None}],
-    [{"type": "text", "text": 5}],
     [{"type": "video", "source": {}}],
     [{"type": "thinking", "thinking": "x", "signature": "y"}],
     [{"type": "tool_use", "id": "a", "name": "b", "input": {}}],
     [{"type": "tool_result", "tool_use_id": "a", "content": "b"}],
-    [{"type": "image"}],
-    [{"type": "image", "source": "cat.png"}],
-    [{"type": "image", "source": {"type": "text", "data": "x"}}],
     [{"type": "image", "source": {"type": ["url"]}}],
-    [{"type": "image", "source": {"type": "base64", "media_type": "image/png"}}],
     [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": b"x"}}],
-    [{"type": "document", "source": {"type": "url"}}],
     [{"type": "document", "source": {"type": "content", "content": [{"type": "document"}]}}],
-    [{"type": "document", "source": {"type": "url", "url": "https://example.org"}, "title": 5}],
-    [{"type": "search_result", "source": "x", "title": "y", "content": "z"}],
     [{"type": "text", "text": "x", "foo": 1}],
     [{"type": "image", "source": {"type": "url", "url": "https://example.org/a.png", "size": 5}}],
     [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!!!"}}],
@@ -72,16 +57,14 @@ NEVER: list[Any] = [
 def test_what_the_provider_never_accepts_is_not_written(talk: Talk, content: Any) -> None:
     talk.ask("hello", call("weather", {"city": "Porto"}))
     waits = talk.memory.open_calls[0].id
-    before = written(talk)
-    with pytest.raises(RejectedError, match=r"give|may be|keys are|flatter|leave it out"):
-        talk.memory.append_result(waits, content)
-    assert written(talk) == before
-    talk.answer()
-    talk.reply("sunny")
-    before = written(talk)
-    with pytest.raises(RejectedError, match=r"give|may be|keys are|flatter|leave it out"):
-        talk.memory.append_user(content)
-    assert written(talk) == before
+    for append in (partial(talk.memory.append_result, waits), talk.memory.append_user):
+        before = written(talk)
+        with pytest.raises(RejectedError, match=r"give|may be|keys are|flatter|leave it out"):
+            append(content)
+        assert written(talk) == before
+        if talk.memory.open_calls:
+            talk.answer()
+            talk.reply("sunny")
     talk.ask("and then?", "go on")
     assert not talk.memory.check()
 
@@ -146,7 +129,6 @@ REPLIES: list[Any] = [
     [{"type": "tool_use", "id": "a", "name": "weather"}],
     [{"type": "tool_use", "id": "a", "name": "weather", "input": "{}"}],
     [{"type": "tool_use", "id": "a", "name": "weather", "input": {"x": float("nan")}}],
-    [{"type": "text", "text": None}],
     [{"type": "thinking", "thinking": 5}],
     [{"type": "tool_result", "tool_use_id": "a"}],
     [{"type": "image", "source": {"type": "url", "url": "x"}}],

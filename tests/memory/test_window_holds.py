@@ -93,19 +93,6 @@ def test_images_of_unknown_size_say_nothing_of_those_whose_size_is_known(tmp_pat
     talk.ask("go on", "fine")
 
 
-@pytest.mark.parametrize("calls", range(3, 9))
-def test_a_small_window_takes_what_fits_it(tmp_path: Path, calls: int) -> None:
-    standin = Standin(limit_tokens=2_000, ratios=dict.fromkeys(RATIOS, 1.3))
-    tool = {"name": "look", "description": "words about it " * 30, "input_schema": {"type": "object"}}
-    limits = Limits.for_window(2_000, core_tokens=100)
-    talk = Talk(tmp_path, window=2_000, standin=standin, tools=[tool], limits=limits)
-    talk.memory.append_user("look")
-    talk.reply(*[call("look", {"q": "Porto and the weather there " * 3})] * calls)
-    for each in talk.memory.open_calls:
-        talk.memory.append_result(each.id, "sunny " * 20)
-    talk.reply("sunny")
-
-
 @pytest.mark.parametrize("answered", [True, False])
 def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(talk: Talk, answered: bool) -> None:
     talk.ask("look", call("weather", {"city": "Porto"}))

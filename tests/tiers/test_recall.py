@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from pager import Memory, MemoryReader, RejectedError
 from tests.standin import call, thinking
-from tests.support import HandClock, Talk, database_of
+from tests.support import Talk, database_of
 
 
 def found(memory: Memory, query: str, **span: Any) -> list[str]:
@@ -126,27 +125,6 @@ def test_a_date_alone_means_that_whole_day(memory: Memory) -> None:
         assert set(found(memory, "engine", after=day, before=day)) == {"s1", "s2", "s3"}
     assert found(memory, "engine", after="2026-05-04") == ["s4"]
     assert found(memory, "engine", before="2026-05-02") == ["s5"]
-
-
-def test_moments_are_compared_across_time_zones(memory: Memory) -> None:
-    memory.record("user", "engine", at="2026-05-03T23:30-05:00")
-    memory.record("user", "engine", at="2026-05-04T06:00+02:00")
-    assert found(memory, "engine", after="2026-05-04T04:15Z") == ["s1"]
-    assert found(memory, "engine", before="2026-05-04T04:15Z") == ["s2"]
-    assert found(memory, "engine", after=datetime(2026, 5, 4, 13, 25, tzinfo=timezone(timedelta(hours=9)))) == ["s1"]
-    assert found(memory, "engine", after="2026-05-04T04:30Z", before="2026-05-04T04:30Z") == []
-
-
-def test_a_moment_without_a_zone_is_read_where_the_clock_stands(tmp_path: Path) -> None:
-    zone = ZoneInfo("America/New_York")
-    with Memory.open(tmp_path, embedder=None, clock=HandClock(zone=zone)) as memory:
-        memory.record("user", "naive", at=datetime(2026, 7, 1, 8, 0))  # noqa: DTZ001
-        assert memory.search_recall("naive")[0].at == datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
-        for day, hours in ((date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 5, 3), 24)):
-            first = datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
-            for hour in range(-1, hours + 1):
-                memory.record("user", f"d{day.month}x", at=first + timedelta(hours=hour))
-            assert len(found(memory, f"d{day.month}x", after=day, before=day, limit=50)) == hours
 
 
 def test_the_limit_is_applied_within_the_span(memory: Memory) -> None:
