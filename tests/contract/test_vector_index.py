@@ -209,19 +209,6 @@ def test_vectors_of_another_shape_are_refused(make: Make) -> None:
         index.upsert([1, 2], unit_vectors(1))
 
 
-def test_cleared_it_is_built_anew_without_what_the_source_has_lost(make: Make) -> None:
-    source = MemorySource.of(30)
-    index = make(source)
-    index.open()
-    del source.vectors[7]
-    index.clear()
-    index.clear()
-    assert (index.through(), index.pending_replay()) == (0, 0)
-    assert index.open().outcome == "rebuilt"
-    assert index.through() == 30
-    assert_finds_all(index, source)
-
-
 @pytest.mark.parametrize("dimension", [16, 24])
 def test_another_embedder_replaces_everything(make: Make, dimension: int) -> None:
     first = make(MemorySource.of(30))

@@ -12,7 +12,7 @@ import pytest
 from pager import NotFoundError, RejectedError
 from pager.types import Json
 from tests.standin import Reply, call, redacted_thinking, search_result, server_call, thinking
-from tests.support import Talk
+from tests.support import Talk, undone
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 30, 20)).decode()
 PDF = base64.b64encode(b"%PDF-1.4 /Type /Page ").decode()
@@ -181,20 +181,12 @@ def test_a_reply_to_nothing_is_refused(talk: Talk) -> None:
 def test_an_effect_and_its_result_are_one(talk: Talk) -> None:
     talk.ask("keep it", call("archive", {"text": "a"}))
     call_id = talk.memory.open_calls[0].id
-
-    def keep(*, fail: bool) -> None:
-        with talk.memory.transaction():
+    for transaction, facts, open_calls in ((undone(talk.memory), 0, [call_id]), (talk.memory.transaction(), 1, [])):
+        with transaction:
             talk.memory.archive("a", actor="agent")
             talk.memory.append_result(call_id, "f1", memory_tool=True)
-            if fail:
-                raise OSError("the power is gone")
-
-    with pytest.raises(OSError, match="power"):
-        keep(fail=True)
-    assert talk.memory.inspect.newest_facts() == []
-    assert [each.id for each in talk.memory.open_calls] == [call_id]
-    keep(fail=False)
-    assert len(talk.memory.inspect.newest_facts()) == 1
+        assert len(talk.memory.inspect.newest_facts()) == facts
+        assert [each.id for each in talk.memory.open_calls] == open_calls
     talk.reply("kept")
     assert not talk.memory.check()
 

@@ -73,9 +73,8 @@ def test_every_column_is_the_window_of_its_request(life: Life, inspect: Inspecti
 
 def test_a_column_says_why_an_epoch_began_with_it(life: Life, inspect: Inspection) -> None:
     columns = inspect.columns(500)
-    assert [column.opened for column in columns if column.opened] == [
-        row.reason for row in life.memory.ledger(events=["epoch"])
-    ]
+    reasons = [row.reason for row in life.memory.ledger(events=["epoch"])]
+    assert [column.opened for column in columns if column.opened] == reasons
     first = {column.epoch: column.step for column in reversed(columns)}
     assert {column.step for column in columns if column.opened} == set(first.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,16 @@ from tests.support.talk import Talk
 
 Json = dict[str, Any]
 RATIOS = {"words": 1.6, "digits": 1.6, "other": 1.6, "code": 1.6}
+
+
+def count(standin: Standin, params: Json) -> int:
+    return standin.count_tokens({"model": "m", **{name: params[name] for name in params if name != "max_tokens"}})
+
+
+def talk_with(directory: Path, window: int, ratio: float, *, counts: bool = False) -> Talk:
+    """Open a talk whose provider counts that much more than tiktoken, and may be asked for its count."""
+    standin = Standin(limit_tokens=window, ratios=dict.fromkeys(RATIOS, ratio))
+    return Talk(directory, window=window, standin=standin, count_tokens=partial(count, standin) if counts else None)
 
 
 def whole_input(reply: Json) -> int:
@@ -125,8 +136,7 @@ def test_before_anything_is_learned_a_bound_from_the_bytes_holds(tmp_path: Path,
 
 
 def test_what_blocks_cost_beside_their_text_is_in_the_bound(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
+    talk = talk_with(tmp_path, 8_000, 1.6)
     talk.memory.append_user("look everywhere")
     for number in range(6):
         reply = talk.send(Reply(*[call("weather", {})] * 50))
@@ -138,9 +148,7 @@ def test_what_blocks_cost_beside_their_text_is_in_the_bound(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 11])
 def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves(tmp_path: Path, count: int) -> None:
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
-    talk.reopen(count_tokens=lambda params: standin.count_tokens({"model": "m", **_countable(params)}))
+    talk = talk_with(tmp_path, 8_000, 1.6, counts=True)
     for number in range(5):
         talk.ask(f"hello {number} " * 20, "fine " * 20)
     talk.memory.append_user(blocks_of("www.a.com/" * 100, count))
@@ -149,11 +157,10 @@ def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves
 
 @pytest.mark.parametrize("count", range(10, 18))
 def test_the_margin_covers_a_tokenizer_that_wavers(tmp_path: Path, count: int) -> None:
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.0))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
+    talk = talk_with(tmp_path, 8_000, 1.0)
     for number in range(10):
         talk.ask(f"hello {number}: " + "we went on and on and on " * 20, "so it was and so it is " * 10)
-    standin.tokenizer = Tokenizer(ratios=dict.fromkeys(RATIOS, 1.1))
+    talk.standin.tokenizer = Tokenizer(ratios=dict.fromkeys(RATIOS, 1.1))
     talk.reopen(instructions="Be long.")
     talk.memory.append_user(blocks_of("we went on and on and on " * 60, count))
     talk.reply("hm")
@@ -170,16 +177,14 @@ def test_a_usage_far_from_the_estimate_is_believed_of_documents(tmp_path: Path) 
 
 
 def test_what_was_counted_is_not_counted_again(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=10_000)
-    talk = Talk(tmp_path, window=10_000, standin=standin)
-    talk.reopen(count_tokens=lambda params: standin.count_tokens({"model": "m", **_countable(params)}))
+    talk = talk_with(tmp_path, 10_000, 1.0, counts=True)
     talk.fill(3_000)
     talk.ask("look", *[call("weather", {"city": str(number)}) for number in range(4)])
     for each in talk.memory.open_calls:
         talk.memory.append_result(each.id, "it rains and it pours " * 60)
     talk.memory.append_user("one more thing")
     sizes = [talk.memory.request() for _ in range(3)]
-    true = standin.count_tokens({"model": "m", **_countable(sizes[-1].params)})
+    true = count(talk.standin, sizes[-1].params)
     assert {size.epoch for size in sizes} == {sizes[0].epoch}
     assert all(abs(size.tokens - true) <= 0.02 * true for size in sizes)
 
@@ -205,7 +210,3 @@ def test_a_count_that_is_none_or_fails_is_done_without(tmp_path: Path, said: Any
     talk = Talk(tmp_path, window=6_000, count_tokens=counted)
     talk.fill(6_000)
     assert bool(talk.memory.ledger(events=["error"])) == isinstance(said, Exception)
-
-
-def _countable(params: Json) -> Json:
-    return {name: value for name, value in params.items() if name != "max_tokens"}

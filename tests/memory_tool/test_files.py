@@ -85,9 +85,8 @@ def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory:
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/seat", "window")
     files.run({"command": "str_replace", "path": "/memories/archive/seat", "old_str": "window", "new_str": "aisle"})
-    assert [(fact.text, fact.actor) for fact in memory.history.fact_versions("seat")] == [
-        ("window", "agent"), ("aisle", "agent"),
-    ]  # fmt: skip
+    versions = [(fact.text, fact.actor) for fact in memory.history.fact_versions("seat")]
+    assert versions == [("window", "agent"), ("aisle", "agent")]
     files.run({"command": "delete", "path": "/memories/archive/seat"})
     assert memory.search_archive("aisle window") == []
     assert memory.fact("f2").forgotten == "deleted as /memories/archive/seat"

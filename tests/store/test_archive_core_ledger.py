@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +14,7 @@ from pager.errors import StorageError
 from pager.store import Store
 from pager.types import Block, Movement, number_of
 from tests.contract.vector_sources import unit_vectors
-from tests.store.rows import Place, keep, say, text
+from tests.store.rows import Place, keep
 from tests.support.clock import START
 
 # --- facts
@@ -43,55 +42,12 @@ def test_facts_by_id_and_by_age(store: Store) -> None:
     assert [number_of(fact.id) for fact in store.archive.newest(9, ids[2])] == [ids[1], ids[0]]
 
 
-def test_a_key_has_one_current_fact_and_all_its_versions(store: Store) -> None:
-    table = store.archive
+def test_a_key_has_one_current_fact(store: Store) -> None:
     old = keep(store, "window", key="seat", start=20)
-    keep(store, "elsewhere", key="town")
     with pytest.raises(StorageError), store.transaction():
         keep(store, "aisle", key="seat", start=30)
-    table.release_key(old)
-    new = keep(store, "aisle", key="seat", start=30, supersedes=old)
-    table.supersede(old, new, 30)
-    early = table.append("middle", "seat", (), 10, 20, 40, "agent", 0, stated=True, superseded_by=old)
-    versions = table.versions("seat")
-    assert [(number_of(fact.id), stated) for fact, stated in versions] == [(early, True), (old, False), (new, False)]
-    assert [fact.valid_until for fact, _ in versions] == [from_micros(20), from_micros(30), None]
-    assert [fact.superseded_by for fact, _ in versions] == [f"f{old}", f"f{new}", None]
-    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=19)] == [early, old, new]
-    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=20)] == [old, new]
-    assert [number_of(fact.id) for fact, _ in table.versions("seat", beyond=30)] == [new]
-    assert table.versions("town", beyond=30) != []
-    assert [number for at in (5, 10, 19, 20, 29, 30) for number in table.true_at([early, old, new], at, ())] == [
-        early, early, old, old, new,
-    ]  # fmt: skip
-
-
-def test_facts_are_listed_by_their_keys_while_they_are_true(store: Store) -> None:
-    seat = keep(store, "aisle é", key="travel/seat")
-    over = keep(store, "gone", key="travel/meal", until=50)
-    later = keep(store, "to come", key="travel/visa", start=70)
-    keep(store, "elsewhere", key="travels")
-    old, new = keep(store, "one"), keep(store, "three")
-    keep(store, "ended", until=50)
-    assert store.archive.filed(40, "travel/") == [(over, "travel/meal", 4), (seat, "travel/seat", 8)]
-    assert [row[0] for row in store.archive.filed(70, "travel/")] == [seat, later]
-    assert [row[1] for row in store.archive.filed(60, "")] == ["travel/seat", "travels"]
-    assert store.archive.without_key(60) == [(new, 5), (old, 3)]
-    store.maintenance.mark_fact_purged(seat)
-    assert [row[1] for row in store.archive.filed(60, "")] == ["travels"]
-
-
-def test_steps_by_when_they_were_said(store: Store) -> None:
-    late, _ = say(store, "late", at=90)
-    early, _ = say(store, "early", at=10)
-    store.conversation.append_part(early, "notice", "user", text("not said"), 10)
-    size = len(json.dumps(text("early"), separators=(",", ":")))
-    assert store.conversation.moments() == [(early, 10, size), (late, 90, size - 1)]
-    assert [row["id"] for row in store.conversation.said_between(10, 90)] == [early]
-    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [early, late]
-    store.maintenance.mark_step_purged(early)
-    assert store.conversation.moments() == [(late, 90, size - 1)]
-    assert [row["id"] for row in store.conversation.said_between(0, 91)] == [late]
+    store.archive.release_key(old)
+    assert keep(store, "aisle", key="seat", start=30, supersedes=old) > old
 
 
 def test_vectors_come_back_bit_for_bit(store: Store, place: Place) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pager.store import Store
 from pager.store.rows import Answered, Pin
-from pager.types import Residency, Usage, number_of
+from pager.types import Residency, number_of
 from tests.store.rows import epoch, say
 
 # --- epochs and requests
@@ -21,17 +21,6 @@ from tests.store.rows import epoch, say
 
 def reply(store: Store, turn: int) -> int:
     return store.conversation.append_step("assistant", "assistant", 0, turn=turn)
-
-
-def test_an_answered_request_is_kept_with_what_it_cost(store: Store) -> None:
-    first, part = say(store, "hello")
-    store.prompt.open_epoch(epoch(1), 0, first)
-    bare = Answered(reply(store, first), 1, part, None, "m", 12, None)
-    usage = Usage(input_tokens=3, output_tokens=4, cache_read_input_tokens=5, cache_creation_input_tokens=6)
-    full = Answered(reply(store, first), 1, part, part, "n", 13, usage)
-    for request in (bare, full):
-        store.prompt.save_request(request, 0)
-    assert [store.prompt.request(step) for step in (bare.step, full.step, first)] == [bare, full, None]
 
 
 def test_the_last_request_is_that_of_its_epoch(store: Store) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFoundError, PageText, RejectedError, tokens
-from pager.types import Counts
 from tests.standin import Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import image
@@ -40,13 +39,9 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
         assert "".join(piece.text for piece in pieces) == text == memory.page(step)
         limit = memory.limits.max_part_tokens
         for piece in pieces:
-            assert memory._window.counter.tokens(_counts(piece.text)) <= limit
+            assert memory._window.counter.tokens(tokens.count(piece.text)) <= limit
             assert (piece.page_id, piece.length) == (step, len(text))
         assert [piece.offset for piece in pieces[1:]] == [piece.next_offset for piece in pieces[:-1]]
-
-
-def _counts(text: str) -> Counts:
-    return tokens.count(text)
 
 
 def test_a_step_reads_as_its_texts_and_calls_and_results(talk: Talk) -> None:
@@ -128,9 +123,8 @@ def test_pins_share_a_fifth_of_the_window(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)  # 1,200 tokens for pins, 750 for a part
     one, two = talk.memory.archive(LONG), talk.memory.archive(LONG[::-1])
     talk.memory.page_in(one.id, pin=True)
-    with pytest.raises(
-        RejectedError, match=r"pinned pages share 1200 and \d+ are taken by f1 \(\d+\)\. Page one out first"
-    ):
+    share = r"pinned pages share 1200 and \d+ are taken by f1 \(\d+\)\. Page one out first"
+    with pytest.raises(RejectedError, match=share):
         talk.memory.page_in(two.id, pin=True)
     assert [pin.page_id for pin in talk.memory._store.prompt.pins()] == [one.id]
     assert [move.event for move in talk.memory.ledger(page=two.id)] == ["archive"]
@@ -147,9 +141,10 @@ def test_one_pin_that_is_too_large_for_a_smaller_window_takes_no_other_along(tmp
         talk.memory.page_in(talk.memory.archive(text).id, pin=True)
     talk.ask("hello")
     talk.reopen(limits=Limits.for_window(8_000))
-    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2", "f3"]
+    assert sorted(pinned(talk)) == ["f1", "f2", "f3"]
     talk.ask("hello")
-    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2"]
+    assert sorted(pinned(talk)) == ["f1", "f2"]
+    assert "smaller window" in talk.memory.ledger(events=["unpin"])[0].reason
 
 
 def test_a_pin_follows_its_fact(talk: Talk) -> None:
@@ -190,9 +185,8 @@ def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_promp
     for step in ("s2", "s4", "s6"):
         shown = f'<pinned page_id=\\"{fact.id}\\">' in json.dumps(talk.memory.history.rebuild(step))
         assert (pinned(talk, step) == [fact.id]) == shown == (step != "s6")
-    assert [(stay.from_step, stay.until_step, stay.reason) for stay in talk.memory.history.residencies(fact.id)] == [
-        ("s1", "s5", "paged out")
-    ]
+    [stay] = talk.memory.history.residencies(fact.id)
+    assert (stay.from_step, stay.until_step, stay.reason) == ("s1", "s5", "paged out")
     assert not talk.memory.check()
 
 
@@ -250,11 +244,8 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
         fact = memory.move_to_archive("human", "has two cats", key="cats", tags=["pets"])
         assert (fact.text, fact.key, fact.tags) == ("has two cats", "cats", ("pets",))
         assert memory.core()[0].value == "lives in Porto"
-        for block, text, why in (
-            ("human", "a dog", "does not stand"),
-            ("rules", "be kind", "read-only"),
-            ("x", "a", "no core block"),
-        ):
+        refused = {("human", "a dog"): "does not stand", ("rules", "be kind"): "read-only", ("x", "a"): "no core block"}
+        for (block, text), why in refused.items():
             with pytest.raises(RejectedError, match=why):
                 memory.move_to_archive(block, text)
         assert [each.id for each in memory.inspect.newest_facts()] == [fact.id]

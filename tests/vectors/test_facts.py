@@ -13,7 +13,7 @@ from pager.clock import to_micros
 from pager.store.rows import ALWAYS
 from pager.tiers.archive import MAX_EXACT, _Filter
 from pager.vectors.embedding import PAUSE
-from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
+from tests.support import Broken, Careless, HandClock, Letters, Words, database_of, undone
 
 
 def ids(hits: Any) -> list[str]:
@@ -134,8 +134,7 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
 
 
 def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
-    embedder, clock = Broken(), HandClock()
-    embedder.broken = False
+    embedder, clock = Broken(False), HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
         memory.archive("a window seat")
         embedder.broken = True
@@ -162,7 +161,6 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
 
     embedder, clock = Broken(), HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
-        embedder.broken = True
         memory.archive("a window seat")
         embedder.broken = False
         clock.set(clock.now() + 2 * PAUSE)
@@ -196,18 +194,13 @@ def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as
         while memory.embed_pending():
             pass
         memory.compact()
-        assert memory._tiers.archive.meaning is not None
-        assert memory._tiers.archive.meaning.indexing is not None
-        assert memory._tiers.archive.meaning.indexing.through() > 700
+        archive = memory._tiers.archive
+        assert archive.meaning is not None
+        assert archive.meaning.indexing is not None
+        assert archive.meaning.indexing.through() > 700
+        now = _Filter(to_micros(archive.present()), [], ALWAYS)
         for number, text in enumerate(apart, start=1):
-            hits = memory._tiers.archive._by_meaning(
-                memory._tiers.archive.meaning, embedder.embed([text])[0], _now(memory), limit=5
-            )
-            assert hits[0][0] == number
-
-
-def _now(memory: Memory) -> _Filter:
-    return _Filter(to_micros(memory._tiers.archive.present()), [], ALWAYS)
+            assert archive._by_meaning(archive.meaning, embedder.embed([text])[0], now, limit=5)[0][0] == number
 
 
 def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> None:
@@ -267,17 +260,11 @@ def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) ->
 def test_what_another_embedder_changed_is_changed_again_after_a_rollback(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
         memory.archive("a window seat")
-
-        def undo() -> None:
-            with memory.transaction():
-                embedder.dimension = 24
-                memory.archive("an aisle seat")
-                parts = {hit.page_id: set(hit.parts) for hit in memory.search_archive("seat")}
-                assert parts == {"f1": {"words"}, "f2": {"words", "meaning"}}  # the old vector is dropped in here
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            undo()
+        with undone(memory):
+            embedder.dimension = 24
+            memory.archive("an aisle seat")
+            parts = {hit.page_id: set(hit.parts) for hit in memory.search_archive("seat")}
+            assert parts == {"f1": {"words"}, "f2": {"words", "meaning"}}  # the old vector is dropped in here
         assert set(memory.search_archive("seat")[0].parts) == {"words"}
         assert (memory.embed_pending(), memory.check()) == (1, [])
         assert memory.search_archive("seat")[0].parts["meaning"] > 0.5

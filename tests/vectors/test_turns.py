@@ -15,9 +15,9 @@ from pager import EmbedderUnavailableError, Memory, MemoryReader, StorageError
 from pager.search.neighbours import TurnTable
 from pager.vectors.embedding import PAUSE
 from pager.vectors.turns import PartVectors, pack
-from tests.search.test_neighbours import told
+from tests.search.test_ranking import told
 from tests.standin import Reply
-from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
+from tests.support import Broken, HandClock, Letters, Talk, Words, database_of, undone
 from tests.support.secret import SECRET, assert_gone, marks_in
 from tests.tiers.test_recall import found
 from tests.tiers.test_recall_ranking import tell
@@ -98,14 +98,8 @@ def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
 
 
 def test_what_a_transaction_records_is_embedded_together_after_it(memory: Memory, embedder: Words) -> None:
-
-    def lose() -> None:
-        with memory.transaction():
-            memory.record("user", "lost")
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        lose()
+    with undone(memory):
+        memory.record("user", "lost")
     with memory.transaction():
         steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
         assert embedder.asked == []
@@ -225,15 +219,9 @@ def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: M
 def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder: Words | None) -> None:
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         tell(memory, ("Ana", "hello there"), session="kept")
-
-        def lose() -> None:
-            with memory.transaction():
-                tell(memory, *(("Ana", f"lost{n}") for n in range(40)), session="lost")
-                assert found(memory, "lost3")[0] == "s5"
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            lose()
+        with undone(memory):
+            tell(memory, *(("Ana", f"lost{n}") for n in range(40)), session="lost")
+            assert found(memory, "lost3")[0] == "s5"
         tell(memory, ("Ben", "long " * 300), ("Ben", "short"), session="kept")
         assert found(memory, "lost3", limit=99) == ([] if embedder is None else found(memory, "lost3", limit=99))
         hits = memory.search_recall("short", limit=1)
