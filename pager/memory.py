@@ -90,6 +90,7 @@ class Memory:
         self._calls = CallLock(self._undo)
         self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
         self._inbox = inbox.Inbox(files.directory, store, clock)
+        self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
         self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
         self.history = History(store, self._calls, clock.zone)
 
@@ -242,14 +243,14 @@ class Memory:
     @locked
     def open_calls(self) -> list[Call]:
         """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return self._store.conversation.open_calls() if last is not None and last.open_calls else []
 
     @property
     @locked
     def turn_is_open(self) -> bool:
         """True if the model owes an answer, or tool calls wait for their results."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
@@ -403,7 +404,7 @@ class Memory:
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
         return self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
 
@@ -430,6 +431,17 @@ class Memory:
     def count_unembedded(self) -> int:
         """Return how many facts and turns have no vector of this embedder yet. They are found by words only."""
         return self._backlog.count()
+
+    @property
+    def has_background_work(self) -> bool:
+        """True if `embed_pending` has anything to do. Costs nothing while nothing has changed."""
+        changes = self._store.vector_changes
+        if changes == self._idle_at:
+            return False
+        with self._calls.lock, self._calls:
+            has_work = self._backlog.count() > 0 or self._backlog.index_is_behind()
+        self._idle_at = None if has_work else changes
+        return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
         """Embed facts and turns without a vector, oldest first. Return how many; 0 if the embedder fails.

@@ -175,12 +175,16 @@ class Archive:
 
     # time
 
-    def present(self) -> datetime:
-        """Return the present time; if the clock was set back, the latest time at which a fact was stored."""
+    def present(self, last_at: int | None = None) -> datetime:
+        """Return the present time; if the clock was set back, the latest time at which a fact was stored.
+
+        `last_at` is the time of the newest fact, if the caller has read it.
+        """
         now = self._clock.now()
         if self._latest is None or self._store.read_only:
             self._latest = int(self._store.settings.get(LATEST_FACT) or 0)
-        latest = max(self._store.archive.last_at() or 0, self._latest)
+        last_at = last_at or self._store.archive.last_at() or 0
+        latest = max(last_at, self._latest)
         return max(now, from_micros(latest, self._clock.zone)) if latest > 0 else now
 
     def _note_latest(self, now: datetime) -> None:
@@ -246,15 +250,16 @@ class Archive:
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), (start, end))
-        return self._best(query, limit, wanted)
+        return self._best(query, limit, wanted) if self._store.archive.last_at() is not None else []
 
     def recall(self, message: str, limit: int) -> list[Hit]:
         """Return the best facts for a message that are true now."""
-        return self._best(message, limit, _Filter(to_micros(self.present()), [], ALWAYS))
+        last_at = self._store.archive.last_at()
+        if last_at is None:
+            return []  # an empty archive loads no embedder
+        return self._best(message, limit, _Filter(to_micros(self.present(last_at)), [], ALWAYS))
 
     def _best(self, query: str, limit: int, wanted: _Filter) -> list[Hit]:
-        if self._store.archive.last_at() is None:
-            return []  # an empty archive loads no embedder
         terms = words(query)
         by_words, by_meaning = self._candidates(query, terms, wanted, limit)
         best = fuse(by_words, by_meaning)[:limit]
@@ -319,7 +324,7 @@ class Archive:
 def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]) -> Hit:
     return Hit(
         page_id=fact.id,
-        text=excerpt(fact.text, terms, MAX_HIT_CHARS),
+        text=fact.text if len(fact.text) <= MAX_HIT_CHARS else excerpt(fact.text, terms, MAX_HIT_CHARS),
         at=fact.at,
         score=score,
         parts=parts,

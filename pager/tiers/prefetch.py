@@ -52,13 +52,13 @@ class Prefetch:
         chosen: list[Hit] = []
         left = self.budget_tokens
         for hit in _relevant(hits, message, telling, store, archive):
-            piece = replace(hit, text=excerpt(hit.text, words(text)))
-            for candidate in (hit, piece):
-                size = tokens.total(self.line(candidate)) + 1
-                if size <= left:
-                    chosen.append(candidate)
-                    left -= size
-                    break
+            size = tokens.total(self.line(hit)) + 1
+            if size > left:
+                hit = replace(hit, text=excerpt(hit.text, words(text)))  # noqa: PLW2901 - the piece that fits
+                size = tokens.total(self.line(hit)) + 1
+            if size <= left:
+                chosen.append(hit)
+                left -= size
         return chosen
 
     @staticmethod
