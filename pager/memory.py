@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from pager import blocks, tokens
-from pager.arguments import path_of, text_of_person, text_or_none
+from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
@@ -124,7 +124,7 @@ class Memory:
             summarize=(callable, "a function"),
         )  # fmt: skip
         clock = clock or SystemClock()
-        files = AgentFiles(path_of(directory, "the directory"))
+        files = AgentFiles(require_path(directory, "the directory"))
         lock, store = _open_store(files, clock)
         try:
             setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl)
@@ -166,7 +166,7 @@ class Memory:
         if not isinstance(content, str):
             check_user(content)
         if name is not None:
-            name = blocks.clean(text_of_person(name, "name"))
+            name = blocks.clean(require_text(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
@@ -202,19 +202,19 @@ class Memory:
     @locked
     def begin_call(self, call_id: str) -> None:
         """Commit the intent to run a call: from here on it may have run, even if the process dies."""
-        self._prompt.begin_call(text_of_person(call_id, "the call's id"))
+        self._prompt.begin_call(require_text(call_id, "the call's id"))
 
     @locked
     def hold_call(self, call_id: str) -> None:
         """Record that a call waits for a person's approval and was not run."""
-        self._prompt.hold_call(text_of_person(call_id, "the call's id"))
+        self._prompt.hold_call(require_text(call_id, "the call's id"))
 
     @locked
     def append_result(
         self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
     ) -> None:
         """Append the result of a tool call. That of a `memory_tool` is not indexed for search and never spilled."""
-        text_of_person(call_id, "the call's id")
+        require_text(call_id, "the call's id")
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
 
     @locked
@@ -236,7 +236,7 @@ class Memory:
     @locked
     def report_too_long(self, error_text: str = "") -> None:
         """Learn from the provider's answer "prompt is too long"; the next request is smaller."""
-        found = _TOKENS_IN_ERROR.search(text_of_person(error_text, "the error's text"))
+        found = _TOKENS_IN_ERROR.search(require_text(error_text, "the error's text"))
         self._prompt.report_too_long(int(found.group(1)) if found else None)
 
     @property
@@ -506,7 +506,7 @@ class Memory:
             raise RejectedError(
                 f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it."
             )
-        if self._finish_purge() == text_of_person(page_id, "page_id").strip():
+        if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         started = self._files.lock.stat().st_mtime
         places = purge.purge(self._store, self._tiers.pages, page_id, actor, inbox=self._files.inbox, since=started)
@@ -519,7 +519,7 @@ class Memory:
         page = self._store.settings.get("purging")
         if page is not None:
             purge.finish(self._store, self._tiers.archive.meaning, self._files.index)
-            self._tiers.recall.forget()
+            self._tiers.recall.invalidate()
         return page
 
     @locked
@@ -530,18 +530,18 @@ class Memory:
         problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
         if fix and problems:
             self._prompt.invalidate()
-            self._tiers.recall.forget()
+            self._tiers.recall.invalidate()
         return problems
 
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent."""
-        export(self._store, self._files, path_of(file, "the file to export to"))
+        export(self._store, self._files, require_path(file, "the file to export to"))
 
     @locked
     def save_value(self, key: str, value: str | None) -> None:
         """Store a value for the program that uses this memory, with the same durability; None deletes it."""
-        text_or_none(value, f"the value {key!r}")
+        optional_text(value, f"the value {key!r}")
         with self._store.transaction():
             self._store.settings.put(f"note:{key}", value)
 
@@ -612,7 +612,7 @@ class Memory:
 def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
     """Raise RejectedError for an option of the wrong kind."""
     for name in ("instructions", "model", "thinking"):
-        text_of_person(given[name], name)
+        require_text(given[name], name)
     check_tools(given["tools"])
     for name, (kind, what) in kinds.items():
         value = given[name]
