@@ -20,8 +20,8 @@ def found(memory: Memory, query: str, **span: Any) -> list[str]:
 def test_what_was_undone_makes_nobody_read_all_turns_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)])
     memory.search_recall("topic3")
-    told, asked = memory._store.said.told, list[int]()
-    monkeypatch.setattr(memory._store.said, "told", lambda after: asked.append(after) or told(after))
+    metadata, asked = memory._store.said.metadata, list[int]()
+    monkeypatch.setattr(memory._store.said, "metadata", lambda after: asked.append(after) or metadata(after))
     with pytest.raises(RejectedError):
         memory.record_many([{"role": "user", "text": "topic9"}, {"role": "user"}])
     with pytest.raises(RejectedError):
