@@ -152,7 +152,6 @@ def test_nothing_but_opening_opens_it(make: Make) -> None:
     assert_finds_all(opened(index), source)
 
 
-@pytest.mark.slow
 def test_what_takes_long_can_be_stopped_and_begun_again(make: Make) -> None:
     source = MemorySource.of(20)
     index = make(source)
@@ -221,7 +220,6 @@ def test_another_embedder_replaces_everything(make: Make, dimension: int) -> Non
     assert_finds_all(second, source)
 
 
-@pytest.mark.slow
 def test_what_the_source_lost_or_gained_meanwhile_is_noticed(make: Make) -> None:
     source = MemorySource.of(30)
     for change in (lambda: source.vectors.pop(7), lambda: source.vectors.update({7: unit_vectors(1)[0]})):
@@ -235,7 +233,7 @@ def test_what_the_source_lost_or_gained_meanwhile_is_noticed(make: Make) -> None
         later.close()
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", range(6))
 def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int) -> None:
     dice, source = random.Random(seed), MemorySource.of(seed * 3)
     index = opened(make(source))
@@ -279,7 +277,6 @@ def test_any_sequence_of_calls_leaves_the_source_s_vectors(make: Make, seed: int
     assert_finds_all(index, source)
 
 
-@pytest.mark.slow
 def test_threads_may_share_it(make: Make) -> None:
     source = MemorySource.of(200)
     index = make(source)

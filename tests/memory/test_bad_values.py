@@ -57,6 +57,7 @@ ARGUMENTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("append_user", ["x"], {"name": "?"}),
     ("append_assistant", [{"content": "x", "stop_reason": "end_turn", "model": "?"}], {}),
     ("append_result", ["?", "x"], {}),
+    ("embed_pending", [], {"stop": "?"}),
     ("answer_interrupted", [], {"rerun": "?"}),
     ("record", ["?", "?"], {}),
     *(("archive", ["x"], {name: "?"}) for name in ("key", "tags", "valid_from", "actor")),
@@ -166,21 +167,6 @@ def test_a_command_under_a_name_that_is_no_text_takes_effect(talk: Talk, tmp_pat
     assert list((tmp_path / "inbox").glob("*.json")) == []
 
 
-def damaged(directory: Path, sql: str) -> None:
-    with Memory.open(directory, embedder=None, clock=HandClock()) as memory:
-        memory.append_user("hello")
-        memory.request()
-        memory.append_assistant({"content": "hi", "stop_reason": "end_turn", "usage": {"input_tokens": 700}})
-    with closing(sqlite3.connect(directory / "pager.db")) as database:
-        database.executescript(sql)
-
-
-def use(directory: Path) -> None:
-    with Memory.open(directory, embedder=None) as memory:
-        memory.append_user("again")
-        memory.request()
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -194,10 +180,19 @@ def use(directory: Path) -> None:
     ],
 )
 def test_a_damaged_database_is_told_as_such(tmp_path: Path, sql: str) -> None:
-    damaged(tmp_path, sql)
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.append_user("hello")
+        memory.request()
+        memory.append_assistant({"content": "hi", "stop_reason": "end_turn", "usage": {"input_tokens": 700}})
+    with closing(sqlite3.connect(tmp_path / "pager.db")) as database:
+        database.executescript(sql)
     for _ in range(2):
-        with pytest.raises(StorageError, match="estore a backup"):
-            use(tmp_path)
+        with (
+            pytest.raises(StorageError, match="estore a backup"),
+            Memory.open(tmp_path, embedder=None) as memory,
+        ):
+            memory.append_user("again")
+            memory.request()
 
 
 def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_path: Path) -> None:

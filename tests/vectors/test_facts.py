@@ -48,7 +48,6 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
         assert memory.search_archive("anything", tags=["tool"]) == []
 
 
-@pytest.mark.slow
 def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         with memory.transaction():
@@ -178,7 +177,6 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         assert len(memory._tiers.archive.meaning.nearest(embedder.embed(["seat"])[0], 9)) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
 def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
     tmp_path: Path, key: str | None

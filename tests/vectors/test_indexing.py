@@ -115,7 +115,6 @@ def in_thread(act: Callable[[], object]) -> Thread:
     return thread
 
 
-@pytest.mark.slow
 def test_a_search_neither_opens_nor_builds_nor_extends_it(memory: Memory, index: Watched) -> None:
     assert not memory.index_is_behind
     archive(memory, 1, 3 * BATCH)
@@ -155,7 +154,6 @@ def test_others_take_their_turns_while_it_is_built(memory: Memory, slow_index: S
     assert lost(memory, [3, BATCH, BATCH + 9]) == []
 
 
-@pytest.mark.slow
 def test_a_vector_that_comes_while_it_is_built_is_not_missed(memory: Memory, index: Watched, embedder: Broken) -> None:
     archive(memory, 1, 4)
     embedder.broken = True
@@ -204,7 +202,6 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(memory: Memory, s
     assert lost(memory, [4, 6]) == []
 
 
-@pytest.mark.slow
 def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
     memory: Memory, index: Watched, embedder: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +226,6 @@ def test_what_an_interrupt_kept_from_the_index_is_in_it_when_it_is_opened_anew(
     assert lost(memory, [1, 2]) == []
 
 
-@pytest.mark.slow
 def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
     memory: Memory, index: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,7 +143,6 @@ def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
         assert memory.embed_pending() == 1
 
 
-@pytest.mark.slow
 def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, window=6_000, embedder=embedder)
