@@ -167,6 +167,12 @@ def test_a_command_under_a_name_that_is_no_text_takes_effect(talk: Talk, tmp_pat
     assert list((tmp_path / "inbox").glob("*.json")) == []
 
 
+def go_on(directory: Path) -> None:
+    with Memory.open(directory, embedder=None) as memory:
+        memory.append_user("again")
+        memory.request()
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -187,12 +193,8 @@ def test_a_damaged_database_is_told_as_such(tmp_path: Path, sql: str) -> None:
     with closing(sqlite3.connect(tmp_path / "pager.db")) as database:
         database.executescript(sql)
     for _ in range(2):
-        with (
-            pytest.raises(StorageError, match="estore a backup"),
-            Memory.open(tmp_path, embedder=None) as memory,
-        ):
-            memory.append_user("again")
-            memory.request()
+        with pytest.raises(StorageError, match="estore a backup"):
+            go_on(tmp_path)
 
 
 def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_path: Path) -> None:
