@@ -218,9 +218,6 @@ def test_results_may_be_blocks_nothing_or_data(stage: Stage) -> None:
     assert results(stage.last) == [("one two", False), ("done", False), ('{"count": 2}', False)]
 
 
-# ---- replies that cannot be used
-
-
 @pytest.mark.parametrize("raw", ['{"order": "on', '["one"]', '"one"'])
 @pytest.mark.filterwarnings("error")
 def test_input_that_is_no_json_object_is_answered_and_never_run(stage: Stage, hands: Hands, raw: str) -> None:

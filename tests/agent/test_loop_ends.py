@@ -29,9 +29,6 @@ def said(stage: Stage) -> str:
     return str(stage.requests[-1]["messages"])
 
 
-# ---- every stop reason
-
-
 @pytest.mark.parametrize(
     ("lines", "ends", "text"),
     [
@@ -133,9 +130,6 @@ def test_a_stop_before_a_paused_reply_went_on_says_that_nothing_was_taken(stage:
     assert stage.says("Warm.").agent
     assert agent.turn("and the weather?").text == "Warm."
     assert said(stage).count("and the weather?") == 1
-
-
-# ---- what is no finished reply
 
 
 LOST = [

@@ -245,9 +245,6 @@ def test_threads_take_turns(stage: Stage) -> None:
     assert roles == ["user", "assistant"] * 5 + ["user"]
 
 
-# ---- limits, and what is given back
-
-
 def test_limits_hold_for_each_turn(stage: Stage) -> None:
     agent = stage.says(call("look"), call("look"), call("look"), "Fine.").agent(look, limits=RunLimits(max_steps=2))
     assert agent.turn("go").stopped.reason == "steps"

@@ -30,9 +30,6 @@ def task_of(agent: Agent) -> tasks.Task:
     return task
 
 
-# ---- until it is done
-
-
 def test_it_goes_on_until_the_agent_says_that_it_is_done(stage: Stage) -> None:
     stage.says("I shall.", call("look"), "I have looked.", Reply("So,", DONE), "There are two.")
     agent = open_agent(stage)
@@ -102,9 +99,6 @@ def test_what_task_done_refuses(stage: Stage) -> None:
     results = [block for message in stage.requests[-1]["messages"][2::2] for block in message["content"]]
     assert [block.get("is_error", False) for block in results] == [True, True, False]
     assert "s1 is the task itself" in results[0]["content"][0]["text"]
-
-
-# ---- where it stops, and after any end
 
 
 def test_steps(stage: Stage) -> None:

@@ -115,7 +115,6 @@ def test_a_name_that_leads_elsewhere_is_refused(command: Command) -> None:
             assert "cannot be an agent's name" in done.err
 
 
-@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -127,7 +126,6 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.slow
 def test_the_console_script_and_the_module_are_the_same(tmp_path: Path) -> None:
     Memory.open(tmp_path / "selfpager" / "alice", embedder=None).close()
     script, environ = Path(sys.executable).with_name("selfpager"), environment(XDG_DATA_HOME=str(tmp_path))
@@ -136,7 +134,6 @@ def test_the_console_script_and_the_module_are_the_same(tmp_path: Path) -> None:
     assert done.stdout == module.out == "alice: no problems found.\n"
 
 
-@pytest.mark.slow
 def test_help_and_schema_load_nothing_heavy(tmp_path: Path) -> None:
     for arguments in (["--help"], ["schema"], ["validate", str(write_agent(tmp_path))], ["show", "x"]):
         code = (

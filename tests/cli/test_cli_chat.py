@@ -13,8 +13,6 @@ from agents.testing import Reply, call, http_error
 from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop, shop_in
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Shop]:

@@ -89,7 +89,6 @@ def test_every_shell_gets_its_script(offered: Callable[..., Any], shell: str) ->
     assert f"_SELFPAGER_COMPLETE={shell}_complete" in "\n".join(offered("", f"{shell}_source"))
 
 
-@pytest.mark.slow
 def test_a_real_bash_completes_with_the_line_that_help_shows(folder: Path, home: Path, tmp_path: Path) -> None:
     line = next(line for line in COMPLETION.splitlines() if "bash_source" in line).split("bash ", 1)[1].strip()
     command = tmp_path / "bin" / "selfpager"

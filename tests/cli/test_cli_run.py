@@ -14,7 +14,6 @@ from agents.testing import call, http_error
 from tests.support.cli import Running, Terminal, command_line
 from tests.support.shop import Gate, Shop, shop_in
 
-pytestmark = pytest.mark.slow
 DONE = call("task_done", summary="all is well")
 LOOK = call("search_archive", query="hats")
 REFUND = 'tools: [{use: "shop:refund", approve: always}]\n'
@@ -124,9 +123,6 @@ def test_history_and_instances(place: Shop) -> None:
     assert [path.name for path in place.home.iterdir()] == ["ann"]
 
 
-# approval
-
-
 @pytest.mark.parametrize(
     ("answer", "result"), [("--approve", "order 17 was refunded"), ("--deny", "A person refused this call")]
 )
@@ -162,9 +158,6 @@ def test_in_a_terminal_a_person_is_asked(place: Shop) -> None:
     assert "order 17 was refunded" in json.dumps(place.model.requests[1]["messages"][-1])
 
 
-# from outside
-
-
 def test_what_it_is_told_reaches_it_at_the_next_step(place: Shop) -> None:
     gate = Gate(LOOK)
     place.model.script(gate, DONE, "Good bye.")
@@ -193,9 +186,6 @@ def test_a_second_process_is_told_who_holds_the_agent(place: Shop) -> None:
         assert command_line("export", "x", place.folder / "x.db", "--home", place.home).code == 0
         gate.may.set()
         assert running.end().code == 0
-
-
-# interrupted
 
 
 def test_ctrl_c_once_stops_at_the_step_and_resume_goes_on(place: Shop) -> None:

@@ -26,9 +26,6 @@ SCRIPTED = "provider: scripted, script: 'tests.support.answers:ok'"
 YAML = f"name: x\nmodel: {{{SCRIPTED}, id: '${{MODEL:-m}}', api_key: s3cret}}\n"
 
 
-# tell
-
-
 def test_tell_sends_a_message(command: Command, alice: Path) -> None:
     sent = "sent to alice; it reads the message at its next step, or when it runs again.\n"
     assert command("tell", "alice", "come here").out == sent
@@ -38,9 +35,6 @@ def test_tell_sends_a_message(command: Command, alice: Path) -> None:
         found = {hit.text: hit.who for hit in memory.search_recall("come here, and sit")}
         assert found["and sit"] == "Dana"
         assert "come here" in found
-
-
-# check
 
 
 @pytest.mark.parametrize(
@@ -62,9 +56,6 @@ def test_check_finds_what_is_wrong_and_repairs_it(command: Command, alice: Path,
     repaired = command("check", "alice", "--fix")
     assert (repaired.code, repaired.out) == (0, "".join(f"{line} (repaired)\n" for line in found.out.splitlines()))
     assert command("check", "alice").code == 0
-
-
-# validate, render, schema
 
 
 def test_validate_reports_what_it_read(command: Command) -> None:
@@ -146,9 +137,6 @@ def test_render_shows_what_load_reads_without_secrets(command: Command, monkeypa
 
 def test_schema_is_the_one_for_editors(command: Command) -> None:
     assert json.loads(command("schema").out) == json_schema()
-
-
-# export, import
 
 
 def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -293,9 +281,6 @@ def test_what_breaks_a_law_is_not_imported(command: Command, alice: Path, tmp_pa
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["alice"]
 
 
-# purge
-
-
 def test_purge_destroys_for_good(command: Command, alice: Path) -> None:
     done = command("purge", "alice", "s1", "--yes")
     assert done.code == 0
@@ -308,7 +293,6 @@ def test_purge_destroys_for_good(command: Command, alice: Path) -> None:
     assert "s99" in gone.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code", "kept"), [("n\r", 1, True), ("\x03", 130, True), ("y\r", 0, False)])
 def test_purge_asks_before(alice: Path, typed: str, code: int, kept: bool) -> None:
     with Terminal("purge", "alice", "s1", "--home", alice.parent) as terminal:

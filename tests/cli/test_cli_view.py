@@ -63,9 +63,6 @@ def test_for_a_program_it_is_a_line_of_json(home: Path, capsys: Capture) -> None
     assert data["events"][0]["at"].startswith("2026-05-03T")
 
 
-# --- view
-
-
 def fetched(address: str) -> Any:
     with urllib.request.urlopen(address, timeout=30) as response:
         return response.read().decode()

@@ -78,9 +78,6 @@ def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str
     return result.stdout
 
 
-# --- what it says
-
-
 def test_it_says_what_the_snapshot_knows(home: Path) -> None:
     text = shown(home, "anna")
     with MemoryReader.open(home / "anna") as reading:
@@ -166,9 +163,6 @@ def test_wrong_questions_are_answered_with_the_way_out(home: Path, capsys: pytes
     ):
         assert run(["show", *arguments, "--home", str(home)]) == code
         assert said in capsys.readouterr().err
-
-
-# --- how it says it
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
@@ -272,9 +266,6 @@ def test_every_mark_has_its_name_in_touch(window: Window, width: int) -> None:
         name = f"{label} {tokens:,}"
         spans = [range(at, at + len(name)) for row in names for at in range(width) if row.startswith(name, at)]
         assert any(place in span for span in spans)
-
-
-# --- live
 
 
 def test_watching_shows_each_change_of_another_process_and_nothing_else(

@@ -25,9 +25,6 @@ def sentence(found: Trace, event: str) -> str:
     return next(each.text for each in found.events if each.event == event)
 
 
-# --- what happened
-
-
 def test_what_was_said_and_evicted_says_by_whom_when_and_why(talk: Talk) -> None:
     talk.memory.append_user("The cork shop is\nin Porto.", name="Dana")
     reply = talk.reply("Noted.")
@@ -95,9 +92,6 @@ def test_a_text_enters_and_leaves_a_core_block(talk: Talk) -> None:
     assert [place.part for place in trace(talk.memory, "lives in Lisbon", at=shown).verdict.places] == ["core"]
 
 
-# --- searches
-
-
 def test_a_search_tells_rank_score_and_by_how_much_it_missed(talk: Talk) -> None:
     for number in range(6):
         talk.memory.archive(f"seat {number} by the window")
@@ -151,9 +145,6 @@ def test_a_recalled_fact_says_so(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-# --- what is not there
-
-
 def test_what_nothing_holds_says_so_and_names_what_is_near(talk: Talk) -> None:
     talk.memory.archive("two cats")
     found = trace(talk.memory, "cats and dogs")
@@ -199,9 +190,6 @@ def test_a_purged_page_keeps_its_tombstone_and_nothing_else(talk: Talk) -> None:
 def test_nothing_is_not_looked_for(talk: Talk, text: str) -> None:
     with pytest.raises(RejectedError, match="nothing to look for"):
         trace(talk.memory, text)
-
-
-# --- how it may be written
 
 
 @pytest.mark.parametrize(

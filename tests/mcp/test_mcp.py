@@ -30,7 +30,6 @@ from tests.standin import Reply, call
 from tests.support.cli import TIMEOUT_S, Running, environment, selfpager
 from tests.support.stage import Stage, results
 
-pytestmark = pytest.mark.slow
 TIME = str(Path(sys.executable).with_name("mcp-server-time"))
 SELFPAGER = (sys.executable, "-m", "agents", "mcp", "alice")
 
@@ -83,9 +82,6 @@ def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object
             return tools, answers
 
     return asyncio.run(run())
-
-
-# --- our memory, their client
 
 
 def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
@@ -181,9 +177,6 @@ def test_ctrl_c_ends_a_server_on_standard_input(home: Path, options: tuple[str, 
     assert re.fullmatch(r"\s*interrupted.*\n", done.err)
     with Memory.open(home / "alice", embedder=None) as memory:
         assert memory.check() == []
-
-
-# --- their server, our agent
 
 
 def test_an_agent_uses_the_tools_of_a_server(stage: Stage, tmp_path: Path) -> None:

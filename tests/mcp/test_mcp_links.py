@@ -21,7 +21,6 @@ from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from tests.standin import call
 from tests.support.stage import Stage, results
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 ODD = Server((sys.executable, "-m", "tests.support.mcp_servers"), {"PYTHONPATH": str(ROOT)})
 STRUCTURED = Server((*ODD.command, "structured"), ODD.env)

@@ -20,7 +20,6 @@ from agents.models.anthropic import AnthropicModel
 from tests.support.stage import build
 
 ANSWER = "There are two hats in the box, a red one and a blue one, and both of them are yours."
-pytestmark = pytest.mark.slow
 
 BREAKS = [(kind, after) for kind in ("disconnect", "truncate", "corrupt") for after in (0, 1, 4, 9)]
 

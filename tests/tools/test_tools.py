@@ -64,9 +64,6 @@ def shop(
     return repr((order, count, note, mood, when, size, tags, weight))
 
 
-# what the model is told
-
-
 def test_the_schema_comes_from_hints_and_docstring() -> None:
     tool = Tool.of(shop)
     assert tool.definition["name"] == "shop"
@@ -111,9 +108,6 @@ def test_names_of_arguments_may_be_those_of_pydantic(recwarn: pytest.WarningsRec
     assert list(tool.schema["properties"]) == names
     assert tool.run({name: str(number) for number, name in enumerate(names)}) == "0123456"
     assert list(recwarn) == []
-
-
-# what reaches the function
 
 
 def test_arguments_arrive_as_what_the_hints_say() -> None:
@@ -173,9 +167,6 @@ def test_wrong_arguments_are_told_so_that_the_model_can_mend_them() -> None:
         "integer, unable to parse string as an integer; colour: there is no such argument, there are order, count, "
         "note, mood, when, size, tags, weight. Call it again with them right."
     )
-
-
-# what comes back
 
 
 @pytest.mark.parametrize(
@@ -268,9 +259,6 @@ def test_an_error_that_cannot_be_worded_has_a_name() -> None:
     assert describe_error(KeyError("x")) == "KeyError: 'x'"
 
 
-# what cannot be a tool
-
-
 class Called:
     """Called."""
 
@@ -328,9 +316,6 @@ def test_what_cannot_be_a_tool_says_why(function: Any, told: str) -> None:
 def test_a_name_that_the_api_refuses_is_refused_here(name: str) -> None:
     with pytest.raises(ToolConfigError, match="cannot be called"):
         Tool.of(fine, name=name or " ")
-
-
-# loading
 
 
 @pytest.fixture
