@@ -7,9 +7,8 @@ from itertools import pairwise
 import pytest
 
 from agents.agent import Agent
-from agents.events import Replied, StreamLost, Text
+from agents.events import Replied, Text
 from agents.meter import RunLimits
-from agents.testing import http_error
 from pager.types import Json
 from pager.upkeep import inbox
 from tests.standin import Reply, call
@@ -23,17 +22,24 @@ def tell(agent: Agent, stage: Stage, text: str) -> None:
 
 
 def test_a_message_reaches_it_at_the_next_step(stage: Stage) -> None:
-    def told() -> str:
+    def write() -> str:
         """While this runs, a person writes."""
         tell(agent, stage, "only the red ones")
         return "looked"
 
-    agent = open_agent(stage.says(Reply(call("told"), call("look")), DONE, "One."), told)
-    events = list(agent.tasks().start(TASK))
-    assert last(events).reason == "done"
-    second = stage.requests[1]["messages"]
-    assert [block["type"] for block in second[-2]["content"]] == ["tool_result", "tool_result"]
-    assert second[-1]["content"][0]["text"] == "only the red ones"
+    agent = open_agent(stage.says(Reply(call("write"), call("look")), DONE, "One."), write)
+    assert run(agent).reason == "done"
+    *_, answers, message = stage.requests[1]["messages"]
+    assert [block["type"] for block in answers["content"]] == ["tool_result", "tool_result"]
+    assert message["content"][0]["text"] == "only the red ones"
+
+
+def test_messages_wait_for_the_next_run(stage: Stage) -> None:
+    with open_agent(stage.says(call("look")), limits=RunLimits(max_steps=1)) as agent:
+        run(agent)
+    tell(agent, stage, "only the red ones")
+    assert resume(open_agent(stage.says(DONE, "One."))).reason == "done"
+    assert "only the red ones" in said_to(stage)
 
 
 def test_a_message_in_the_last_moment_is_still_answered(stage: Stage) -> None:
@@ -44,16 +50,6 @@ def test_a_message_in_the_last_moment_is_still_answered(stage: Stage) -> None:
     tell(agent, stage, "and the shoes?")
     assert last(events).reason == "done"
     assert said_to(stage)[-1] == "and the shoes?"
-
-
-def test_messages_wait_for_the_next_run(stage: Stage) -> None:
-    agent = open_agent(stage.says(*3 * [call("look")]), limits=RunLimits(max_steps=3))
-    run(agent)
-    agent.close()
-    tell(agent, stage, "only the red ones")
-    again = open_agent(stage.says(DONE, "One."))
-    assert resume(again).reason == "done"
-    assert "only the red ones" in said_to(stage)
 
 
 CAT = "in between, please feed the cat"
@@ -114,8 +110,3 @@ def test_the_task_is_in_view_after_a_nudge_and_evictions(stage: Stage) -> None:
     assert run(agent).reason == "done"
     assert sum(move.event == "epoch" for move in agent.memory.ledger()) > 3
     assert all(TASK in str(request["messages"]) for request in stage.requests)
-
-
-def test_a_stream_that_was_lost_is_told(stage: Stage) -> None:
-    events = list(open_agent(stage.says(http_error(500), DONE, "Two.")).tasks().start(TASK))
-    assert [event.wait_seconds for event in events if isinstance(event, StreamLost)] == [1.0]
