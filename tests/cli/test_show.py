@@ -276,7 +276,7 @@ def test_watching_shows_each_change_of_another_process_and_nothing_else(
 def test_watching_on_a_terminal_draws_the_screen_anew_until_interrupted(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "live")
     screen = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
-    with Terminal("show", "live", "--watch", "--home", tmp_path, **screen) as terminal:
+    with Terminal("show", "live", "--watch", "--home", tmp_path, cwd=tmp_path, **screen) as terminal:
         first = terminal.until("Nothing was sent")
         talk.ask("a word that was not there before")
         terminal.until("a word that was not there before")
