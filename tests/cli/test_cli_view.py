@@ -44,11 +44,7 @@ def test_the_answer_comes_first_then_the_life(home: Path) -> None:
 def test_at_a_step_it_shows_that_request_and_hostile_texts_as_texts(home: Path) -> None:
     text = trace(home, "like to sit", "--at", "s2").out
     assert text.startswith("\u25cf It was in the request that s2 answered:")
-    assert "Dana (s1)" in text
-    assert "[red]here[/red]" in text
-    assert "\x1b[2J" not in text
-    late = trace(home, "sit", "--at", "s9")
-    assert (late.code, "no request was answered after s9; the last one was answered by s2" in late.err) == (1, True)
+    assert [words in text for words in ("Dana (s1)", "[red]here[/red]", "\x1b[2J")] == [True, True, False]
 
 
 def test_for_a_program_it_is_a_line_of_json(home: Path) -> None:

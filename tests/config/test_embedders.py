@@ -18,7 +18,6 @@ from tests.support.cli import command_line
 
 class Shelf(embedding_functions.EmbeddingFunction):
     def __init__(self, size: int = 16, api_key: str = "") -> None:
-        self._size = size
         self._words = Words(dimension=size)
 
     def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
@@ -29,7 +28,7 @@ class Shelf(embedding_functions.EmbeddingFunction):
         return "shelf"
 
     def get_config(self) -> dict[str, Any]:
-        return {"size": self._size}
+        return {"size": self._words.dimension}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> Shelf:
