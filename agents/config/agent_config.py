@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
@@ -56,23 +56,16 @@ class AgentConfig(Section):
     extends: str | None = Field(default=None, exclude=True)
     """A YAML file that this one is laid over: mappings are joined, lists replaced."""
     model: ModelConfig = ModelConfig()
-    """Which model answers, and where."""
     instructions: str = ""
     """What the agent is to do and how: the beginning of every request."""
     window: WindowConfig = Field(default=WindowConfig(), validate_default=True)
-    """How large a request may become."""
     core: CoreConfig = CoreConfig()
-    """Texts that are in every request."""
     recall: RecallConfig = RecallConfig()
-    """The conversation's steps."""
     archival: ArchivalConfig = ArchivalConfig()
-    """Facts on disk."""
     memory: MemoryConfig = MemoryConfig()
-    """How the agent reaches its memory."""
     tools: Annotated[tuple[Tool, ...], Field(strict=False)] = ()
     """What else the agent can do."""
     limits: LimitsConfig = LimitsConfig()
-    """Where a turn or a run stops."""
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""
 
@@ -134,37 +127,28 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
         reported = {problem.place for problem in problems}  # a variable that is not set is wrong in one way only
         more = [problem for problem in explain(error, document) if problem.place not in reported]
         raise ConfigError([*problems, *more]) from None
-    if problems := [*problems, *_embedder_problems(config, document)]:
+    if chosen := config.archival.of_chroma:
+        try:  # Chroma alone knows the names and arguments of its embedding functions
+            ChromaEmbedder.check(chosen.name, chosen.config)
+        except EmbedderConfigError as error:
+            written = document.at(
+                "archival", "embedder", *(("config", error.argument) if error.argument else ("name",))
+            )
+            problems.append(Problem(written.key if error.argument else written.value, f"archival.embedder: {error}"))
+    if problems:
         raise ConfigError(problems)
     return config
 
 
-def _resolve_block_files(document: Document) -> list[Problem]:
+def _resolve_block_files(document: Document) -> Iterator[Problem]:
     """Make the files of core blocks absolute: each is relative to the YAML file in which it is written."""
-    problems: list[Problem] = []
     for path, written in document.written.items():
         if len(path) != 4 or path[:2] != ("core", "blocks") or path[3] != "file":
             continue
-        block = cast("dict[str, Any]", document.data["core"]["blocks"][path[2]])
+        block = document.data["core"]["blocks"][path[2]]
         if isinstance(block["file"], str) and block["file"]:
             file = (written.value.file.parent / block["file"]).absolute()
             block["file"] = str(file)
             if not file.is_file():
-                name = f"core.blocks.{path[2]}.file"
-                problems.append(
-                    Problem(written.value, f"{name}: there is no file {file}. Create it, or correct the path.")
-                )
-    return problems
-
-
-def _embedder_problems(config: AgentConfig, document: Document) -> list[Problem]:
-    """Ask Chroma, which alone knows the names and arguments of its embedding functions."""
-    chosen = config.archival.of_chroma
-    try:
-        if chosen:
-            ChromaEmbedder.check(chosen.name, chosen.config)
-    except EmbedderConfigError as error:
-        path = ("config", error.argument) if error.argument else ("name",)
-        written = document.at("archival", "embedder", *path)
-        return [Problem(written.key if error.argument else written.value, f"archival.embedder: {error}")]
-    return []
+                missing = f"core.blocks.{path[2]}.file: there is no file {file}. Create it, or correct the path."
+                yield Problem(written.value, missing)
