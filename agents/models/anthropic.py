@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -192,8 +192,10 @@ def _missing_key(error: TypeError) -> Exception:
 
 def _translate(error: Any) -> Exception:
     """Return what an HTTP status means for the caller, with the provider's own words."""
-    body = cast("Mapping[str, Any]", error.body) if isinstance(error.body, Mapping) else {}
-    inner = cast(Json, body["error"]) if isinstance(body.get("error"), Mapping) else {}
+    try:
+        inner: Json = dict(error.body["error"])
+    except (LookupError, TypeError, ValueError):
+        inner = {}
     text = " ".join(str(inner.get("message") or error.message).split())[:MESSAGE_CHARS]
     if error.status_code in (400, 413) and TOO_LONG.search(text):
         return PromptTooLongError(text)

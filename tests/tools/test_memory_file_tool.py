@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.agent import Agent
-from agents.tools.memory_file_tool import memory_file_tool
+from agents.tools.memory_tools import memory_file_tool
 from pager import Limits, Memory, markup
 from pager.memory_tool.files import DEFINITION
 from tests.standin import Reply, Standin, call
