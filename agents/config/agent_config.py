@@ -35,15 +35,12 @@ from pager import ChromaEmbedder, EmbedderConfigError, Limits, RejectedError
 
 # Without window.limit_tokens the model's own window counts, at most this. What fits no such window fits none.
 LARGEST_WINDOW = 200_000
-# The arguments of Limits.for_window: where each stands in the file, and its value when it is left out.
-_WINDOW_ARGUMENTS: dict[str, tuple[tuple[str, str], Any]] = {
-    "max_part_tokens": (("window", "max_part_tokens"), None),
-    "notify_at": (("window", "notify_at"), 0.70),
-    "evict_at": (("window", "evict_at"), 0.85),
-    "evict_to": (("window", "evict_to"), 0.50),
-    "max_output_tokens": (("model", "max_output_tokens"), None),
-    "limit_tokens": (("window", "limit_tokens"), LARGEST_WINDOW),
-}
+# The arguments of Limits.for_window, by their places in the file. The first that does not fit is blamed.
+_WINDOW_ARGUMENTS = (
+    *(("window", key) for key in ("max_part_tokens", "notify_at", "evict_at", "evict_to")),
+    ("model", "max_output_tokens"),
+    ("window", "limit_tokens"),
+)
 
 
 class AgentConfig(Section):
@@ -89,12 +86,12 @@ class AgentConfig(Section):
         if "model" not in info.data:
             return window
         sections: dict[str, Section] = {"window": window, "model": info.data["model"]}
-        given = {name: getattr(sections[section], key) for name, ((section, key), _) in _WINDOW_ARGUMENTS.items()}
-        given["limit_tokens"] = given["limit_tokens"] or LARGEST_WINDOW
+        given = {key: getattr(sections[section], key) for section, key in _WINDOW_ARGUMENTS}
         if reason := _reason_not_to_fit(given):
-            for name, (path, default) in _WINDOW_ARGUMENTS.items():
-                if given[name] != default and _reason_not_to_fit({**given, name: default}) is None:
-                    raise rule_error(path, f"does not fit: {reason}")
+            for section, key in _WINDOW_ARGUMENTS:
+                default = type(sections[section]).model_fields[key].default
+                if given[key] != default and not _reason_not_to_fit({**given, key: default}):
+                    raise rule_error((section, key), f"does not fit: {reason}")
             raise rule_error(("window",), f"does not fit: {reason}")
         return window
 
@@ -109,12 +106,12 @@ class AgentConfig(Section):
         return prices
 
 
-def _reason_not_to_fit(window_arguments: dict[str, Any]) -> str | None:
+def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
     try:
-        Limits.for_window(**window_arguments)
+        Limits.for_window(**{**arguments, "limit_tokens": arguments["limit_tokens"] or LARGEST_WINDOW})
     except RejectedError as error:
         return str(error)
-    return None
+    return ""
 
 
 def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:

@@ -28,6 +28,7 @@ TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
 CALL_TOKENS = 8  # around the name and the input of a call
 END_TOKENS = 2  # what a reply costs beyond its content
 MEDIA_TOKENS = 1_500  # of any image or file
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +160,13 @@ def _block_tokens(block: Json) -> int:
         case "tool_result":
             return sum(map(_block_tokens, as_blocks(block.get("content"))))
         case "tool_use":
-            return _text_tokens(f"{block['name']} {json.dumps(block['input'], ensure_ascii=False)}") + CALL_TOKENS
+            return _text_tokens(f"{block['name']} {_compact(block['input'])}") + CALL_TOKENS
         case "image":
             return MEDIA_TOKENS
         case "document" if block["source"]["type"] != "text":
             return MEDIA_TOKENS
         case _:
-            return _text_tokens(json.dumps(block, ensure_ascii=False))
+            return _text_tokens(_compact(block))
 
 
 @lru_cache(maxsize=20_000)
