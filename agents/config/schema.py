@@ -3,15 +3,12 @@
     >>> json_schema()["properties"]["name"]["description"]
     "The agent's name, and that of the directory with its memory."
 
-It is made from the models that `load` validates with, and is written to configs/agent.schema.json:
-
-    python -m agents.config.schema > configs/agent.schema.json
+It is made from the models that `load` validates with. `selfpager schema` writes it: > configs/agent.schema.json.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from agents.config.agent_config import AgentConfig
@@ -71,7 +68,3 @@ def _property(schema: Schema, definitions: dict[str, Schema], *, optional: bool)
     if optional and {"type": "null"} not in choices:
         choices = [*choices, {"type": "null"}]
     return {**about, "anyOf" if len(choices) > 1 else "allOf": choices}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(rendered())

@@ -5,7 +5,3 @@
 
 A tool's error is a result for the model and never ends a turn.
 """
-
-from agents.tools.functions import Output, Tool, ToolCallError, ToolConfigError
-
-__all__ = ["Output", "Tool", "ToolCallError", "ToolConfigError"]

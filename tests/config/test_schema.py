@@ -51,7 +51,7 @@ def sections() -> dict[str, dict[str, Any]]:
 
 def test_the_file_for_editors_is_current() -> None:
     written = (CONFIGS / "agent.schema.json").read_text(encoding="utf-8")
-    assert written == rendered(), "run: python -m agents.config.schema > configs/agent.schema.json"
+    assert written == rendered(), "run: selfpager schema > configs/agent.schema.json"
 
 
 def test_it_is_a_schema_with_a_title_and_without_an_id() -> None:
