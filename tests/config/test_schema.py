@@ -48,7 +48,7 @@ def test_the_agents_that_come_along_keep_to_it(path: Path) -> None:
 
 def test_the_file_for_editors_is_current() -> None:
     written = (CONFIGS / "agent.schema.json").read_text(encoding="utf-8")
-    assert written == rendered(), "run: python -m agents.config.schema > configs/agent.schema.json"
+    assert written == rendered(), "run: selfpager schema > configs/agent.schema.json"
 
 
 def test_it_is_a_schema_of_every_key_with_its_meaning_and_of_no_other() -> None:
