@@ -6,8 +6,7 @@ from contextlib import ExitStack
 
 import click
 
-from agents.cli.common import DONE, Shared, common
-from agents.cli.completion import AgentName
+from agents.cli.common import DONE, Shared, agent_name, common
 from pager.clock import SystemClock
 from pager.errors import RejectedError
 from pager.memory import Memory
@@ -15,7 +14,7 @@ from pager.reader import MemoryReader
 
 
 @click.command("mcp")
-@click.argument("name", type=AgentName())
+@agent_name
 @click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
 @click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
 @common

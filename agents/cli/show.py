@@ -1,4 +1,4 @@
-"""`selfpager show NAME`: the window, the tiers and the last movements of an agent, now, then, or live."""
+"""`show`, `trace`, `view`: what an agent remembers, in the terminal or in a browser, now, then, or live."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from threading import Event
 
 import click
 
-from agents.cli.common import DONE, Shared, common
-from agents.cli.completion import AgentName
+from agents.cli.common import DONE, AgentName, Shared, agent_name, common, json_option
 from agents.cli.terminal import as_json
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
 from pager.reader import MemoryReader
 
 POLL_SECONDS = 0.5
+AT_HELP = "Show the request that this step answered, such as s45, or the next one that was answered after it."
 
 
 @click.command("show", short_help="The tiers of an agent in the terminal.")
-@click.argument("name", type=AgentName())
-@click.option(
-    "--at",
-    "step",
-    metavar="STEP",
-    help="Show the request that this step answered, such as s45, or the next one that was answered after it.",
-)
+@agent_name
+@click.option("--at", "step", metavar="STEP", help=AT_HELP)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
-@click.option("--json", "as_line", is_flag=True, help="Print a line of JSON; with --watch a line for each change.")
+@json_option("Print a line of JSON; with --watch a line for each change.")
 @common
 @click.pass_obj
 def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> int:
@@ -81,3 +76,69 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
     else:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             follow(reader, lambda: live.update(draw(), refresh=True))
+
+
+@click.command("trace", short_help="Where a text has been: written, moved, evicted, searched.")
+@agent_name
+@click.argument("text")
+@click.option("--at", "step", metavar="STEP", help="Answer for the request that this step answered, such as s45.")
+@json_option("Print it as a line of JSON.")
+@common
+@click.pass_obj
+def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> int:
+    """Tell whether the agent NAME sees TEXT, and if not, why.
+
+    TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3. The agent may be
+    running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
+    """
+    from agents.explain.trace import trace
+
+    name, directory = shared.existing(name)
+    with MemoryReader.open(directory) as reader:
+        found = trace(reader, text, step)
+    if as_line:
+        click.echo(as_json({"agent": name, **to_json(found)}))
+    else:
+        from rich.console import Console
+
+        from agents.cli.trace_drawing import drawn
+
+        Console().print(drawn(found))
+    return DONE
+
+
+@click.command("view", short_help="The debug view in a browser.")
+@click.argument("name", type=AgentName(), required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on. Default: any free one.")
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@json_option("Print the address as a line of JSON.")
+@common
+@click.pass_obj
+def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> int:
+    """Show what the agents of this home remember, and why they forgot: live, in a browser.
+
+    It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
+    whoever has its address can read and change memories: keep it secret. Ctrl-C ends it.
+    """
+    from agents.view.readers import Readers
+    from agents.view.serving import ViewServer
+
+    name = shared.as_name or name
+    if name:
+        shared.existing(name)
+    try:
+        server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
+    except OSError as error:
+        raise click.UsageError(
+            f"port {port} cannot be used ({error.strerror}); give another one, or none for any free port."
+        ) from None
+    with server, suppress(KeyboardInterrupt):
+        address = server.address + (f"#{name}" if name else "")
+        click.echo(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        Event().wait()
+    return DONE

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from agents import palette
 from agents.cli.visible import visible
 from agents.explain.trace import Trace, Verdict
-from agents.explain.trace_events import TraceEvent
 
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
@@ -22,7 +22,9 @@ TIER_OF_EVENT = {
 
 def drawn(found: Trace) -> RenderableType:
     """Return the drawing of a trace."""
-    return Group(*_answer(found.verdict), *_life(found), *_near(found))
+    near = [_line("", f"{each.page_id}  {visible(each.text)}") for each in found.near]
+    title = [Text(), Text("What a search for it finds", style="bold")] if near else []
+    return Group(*_answer(found.verdict), *_life(found), *title, *near)
 
 
 def _answer(verdict: Verdict) -> Iterator[RenderableType]:
@@ -42,11 +44,7 @@ def _answer(verdict: Verdict) -> Iterator[RenderableType]:
 
 def _line(part: str, text: str) -> RenderableType:
     mark = Text("\u25a0 ", style=palette.WINDOW[part].colour) if part in palette.WINDOW else Text("")
-    grid = Table.grid(padding=0)
-    grid.add_column(width=4)
-    grid.add_column(overflow="fold")
-    grid.add_row("", Text.assemble(mark, text))
-    return grid
+    return Padding(Text.assemble(mark, text, overflow="fold"), (0, 0, 0, 4), expand=False)
 
 
 def _life(found: Trace) -> Iterator[RenderableType]:
@@ -55,30 +53,16 @@ def _life(found: Trace) -> Iterator[RenderableType]:
     yield Text()
     yield Text("Its life", style="bold")
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=1)
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for event in found.events:
-        grid.add_row("", *_cells(event))
-    yield grid
+        colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
+        name = {None: event.event, True: "found", False: "missed"}[event.found]
+        grid.add_row(
+            Text(event.at.strftime("%Y-%m-%d %H:%M"), style=palette.QUIET), Text(event.step),
+            Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
+        )  # fmt: skip
+    yield Padding(grid, (0, 0, 0, 2), expand=False)
     if found.more:
         yield Text("  It stands in more places; a longer piece of the text finds fewer.", style=palette.QUIET)
-
-
-def _cells(event: TraceEvent) -> tuple[Text, Text, Text, Text]:
-    colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
-    name = {None: event.event, True: "found", False: "missed"}[event.found]
-    return (
-        Text(event.at.strftime("%Y-%m-%d %H:%M"), style=palette.QUIET), Text(event.step),
-        Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
-    )  # fmt: skip
-
-
-def _near(found: Trace) -> Iterator[RenderableType]:
-    if found.near:
-        yield Text()
-        yield Text("What a search for it finds", style="bold")
-    for near in found.near:
-        yield _line("", f"{near.page_id}  {visible(near.text)}")

@@ -95,11 +95,7 @@ class ViewServer:
         home = self.readers.home
         match parts:
             case ["agents"]:
-                return {
-                    "agents": home.names(),
-                    "read_only": self.read_only,
-                    "home": str(home.path),
-                }
+                return {"agents": home.names(), "read_only": self.read_only, "home": str(home.path)}
             case [name, "state"]:
                 return {
                     "agents": home.names(),
