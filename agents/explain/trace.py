@@ -141,9 +141,6 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
         )
 
 
-# the pages that hold it
-
-
 def _named_page(reader: AnyMemory, text: str) -> _Subject | None:
     """The page that the text names by its id, if there is one."""
     try:
@@ -184,9 +181,6 @@ def _similar(reader: AnyMemory, text: str) -> tuple[SimilarPage, ...]:
     return tuple(SimilarPage(hit.page_id, " ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
 
 
-# what happened
-
-
 def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
     for page, parts in subject.steps.items():
         yield trace_events.said(reader, page, parts, subject.wanted)
@@ -210,9 +204,6 @@ def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) 
     for event in searches(reader, subject.pages, subject.wanted or normal(" ".join(texts))):
         if event.page_id or not ((begin and event.at < begin) or (end and event.at > end)):
             yield event
-
-
-# whether it is in the prompt
 
 
 def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:

@@ -84,9 +84,6 @@ def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceE
         was_there = is_there
 
 
-# words
-
-
 def shown_step(step: str) -> str:
     """Return the id of the newest step at a moment, empty before the first."""
     return "" if step == "s0" else step

@@ -119,8 +119,6 @@ class Link:
         if self._log_thread is not None:
             self._log_thread.join(LAST_LINES_SECONDS)
 
-    # in its own thread
-
     def _run(self) -> None:
         try:
             asyncio.run(self._live())

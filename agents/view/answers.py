@@ -34,9 +34,6 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
     return to_json(ANSWERS[name](reader, query))
 
 
-# one moment
-
-
 def _now(reader: AnyMemory, query: Query) -> Json:
     """The window, and the requests before and after."""
     at = _at(reader, query)
@@ -96,9 +93,6 @@ def _raw(reader: AnyMemory, query: Query) -> Json:
     if at is None:
         raise NotFoundError("only a request that was answered is stored as it was sent; name its step.")
     return reader.history.rebuild(at)
-
-
-# lists
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:
@@ -176,9 +170,6 @@ def _page(reader: AnyMemory, query: Query) -> Json:
     else:
         data |= {"text": reader.page(page)}
     return {"text": _text_of(reader, page), **data}
-
-
-# the query
 
 
 def _at(reader: AnyMemory, query: Query) -> str | None:

@@ -25,8 +25,6 @@ class History:
         self._calls = calls
         self._zone = zone
 
-    # core and archive
-
     @locked
     def core_versions(self, block: str) -> list[Block]:
         """Return every version of a block, oldest first."""
@@ -52,8 +50,6 @@ class History:
         """Return the number of the newest fact that was stored before step `at` was written; 0 for none."""
         return self._store.archive.last_before(read_step_id(at))
 
-    # steps
-
     @locked
     def blocks_of(self, step: str) -> list[Json]:
         """Return the content blocks of a step exactly as they came."""
@@ -78,8 +74,6 @@ class History:
         span = to_micros(span_start(day, self._zone)), to_micros(span_end(day, self._zone))
         rows = self._store.conversation.said_between(*span)
         return [SaidStep(f"s{r['id']}", from_micros(r["at"], self._zone), r["name"] or r["role"]) for r in rows]
-
-    # prompts and requests
 
     @locked
     def resident(self, at: str | None = None) -> list[Residency]:

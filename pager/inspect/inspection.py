@@ -50,8 +50,6 @@ class Inspection:
         self._archive = archive
         self._zone = zone
 
-    # requests
-
     @locked
     def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
@@ -92,8 +90,6 @@ class Inspection:
     def usage(self) -> Usage:
         """Return the sum of the usage of all requests."""
         return self._store.lists.usage()
-
-    # one request, taken apart
 
     @locked
     def window(self, at: str | None = None) -> Window:
@@ -164,8 +160,6 @@ class Inspection:
         rows = self._store.ledger.movements(events=["epoch"], limit=1, before_step=before_step)
         return rows[0].reason if rows else ""
 
-    # lists
-
     @locked
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return steps, newest first."""
@@ -220,8 +214,6 @@ class Inspection:
         """Return every version of a core block, oldest first."""
         return self._store.lists.core_history(block)
 
-    # facts
-
     @locked
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
         """Return the newest facts; with `before` those with a lower number."""
@@ -265,8 +257,6 @@ class Inspection:
 
     def _now(self) -> int:
         return to_micros(self._archive.present())
-
-    # a text
 
     @locked
     def holding(self, text: str, most: int = MOST_PLACES) -> Places:

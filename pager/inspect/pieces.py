@@ -43,9 +43,6 @@ def pieces_of(state: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
     return tuple(replace(piece, tokens=tokens) for piece, tokens in zip(pieces, shares, strict=True))
 
 
-# the prefix
-
-
 def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
     """Tools, system and preamble. The blocks of the preamble say themselves whether they are digest, pin or request."""
     members: dict[str, list[tuple[str, str | None, str]]] = {}  # part of the window -> title, page, text
@@ -88,9 +85,6 @@ def _prefix_pieces(part: str, members: Sequence[tuple[str, str | None, str]], to
 def _page_attribute(text: str) -> str | None:
     _, found, rest = text.partition('page_id="')
     return rest.partition('"')[0] if found else None
-
-
-# the conversation
 
 
 def _step_pieces(step: Step, counter: Counter) -> list[PromptPiece]:
