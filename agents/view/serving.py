@@ -129,8 +129,9 @@ class _Handler(LoopbackHandler):
         try:
             self._send(HTTPStatus.OK, *self._found(method))
         except PagerError as error:
-            status = {ForbiddenError: HTTPStatus.FORBIDDEN, NotFoundError: HTTPStatus.NOT_FOUND}.get(type(error))
-            self._send(status or HTTPStatus.BAD_REQUEST, "json", _json({"error": str(error)}))
+            missing = HTTPStatus.NOT_FOUND if isinstance(error, NotFoundError) else HTTPStatus.BAD_REQUEST
+            status = HTTPStatus.FORBIDDEN if isinstance(error, ForbiddenError) else missing
+            self._send(status, "json", _json({"error": str(error)}))
         except (BrokenPipeError, ConnectionResetError):
             raise
         except Exception as error:  # noqa: BLE001 - the page shows it, and the view goes on
@@ -142,13 +143,12 @@ class _Handler(LoopbackHandler):
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         self.close_connection, kept = True, self.close_connection  # what is refused is not read
         parts = self._view.checked_path(method, host, origin, address.path)
-        match method, parts:
-            case "POST", ["api", name, "edit"]:
-                body = self._body()
-                self.close_connection = kept
-                return "json", _json(self._view.edit(name, body))
-            case "POST", _:
+        if method == "POST":
+            if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
                 raise NotFoundError("nothing can be done there.")
+            body = self._body()
+            self.close_connection = kept
+            return "json", _json(self._view.edit(parts[1], body))
         self.close_connection = kept
         if parts[:1] == ["api"]:
             query = dict(parse_qsl(address.query, keep_blank_values=True))
