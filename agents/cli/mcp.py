@@ -26,7 +26,7 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int
     which offers everything that the agent itself can do, it must not be.
     """
     from agents.config import embedders
-    from agents.mcp import client, served_memory
+    from agents.mcp import client
 
     try:
         from agents.mcp import server
@@ -37,10 +37,10 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int
     with ExitStack() as stack:
         if write:
             memory = stack.enter_context(Memory.open(directory, embedder=embedder, clock=clock))
-            tools = served_memory.writing_tools(memory, clock)
+            tools = server.writing_tools(memory, clock)
         else:
             reader = stack.enter_context(MemoryReader.open(directory, embedder=embedder, clock=clock))
-            tools = served_memory.reading_tools(reader, clock)
+            tools = server.reading_tools(reader, clock)
         if port is None:
             server.serve_stdio(name, tools)
         else:

@@ -10,14 +10,14 @@ which says that the call may have run.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agents.mcp import results as mcp_results
-from agents.mcp import schemas as mcp_schemas
+from agents.mcp import schemas
 from agents.mcp.link import Link, LinkLostError, Server, first_cause
 from agents.tools.functions import (
     DEFAULT_TIMEOUT_SECONDS,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 60.0  # `npx` and `uvx` may have to fetch the server first
 MISSING = "MCP servers need the package mcp: pip install 'selfpager[mcp]'."
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -64,9 +65,9 @@ class Connection:
     def _tool(self, tool: types.Tool, options: dict[str, Any]) -> Tool:
         hints = tool.annotations
         repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
-        name = _NOT_IN_NAMES.sub("_", tool.name)[: mcp_schemas.MAX_NAME_CHARS] or "_"
-        flat, alternatives = mcp_schemas.for_api(tool.input_schema)
-        schema, renamed = mcp_schemas.with_plain_names(flat)
+        name = _NOT_IN_NAMES.sub("_", tool.name)[: schemas.MAX_NAME_CHARS] or "_"
+        flat, alternatives = schemas.for_api(tool.input_schema)
+        schema, renamed = schemas.with_plain_names(flat)
         description = " ".join(filter(None, (tool.description or tool.title or tool.name, alternatives)))
         seconds = options.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
 
@@ -78,7 +79,7 @@ class Connection:
 
     def _call(self, name: str, arguments: Json, *, repeatable: bool, seconds: float) -> Output:
         try:
-            return mcp_results.output(name, self._connected_link().call(name, mcp_results.clean(arguments), seconds))
+            return _output(name, self._connected_link().call(name, clean(arguments), seconds))
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)
@@ -122,16 +123,48 @@ def _open(server: Server, seconds: float) -> Link:
         link.open(seconds)
     except ImportError:
         raise ToolConfigError(MISSING) from None
-    except TimeoutError:
-        raise ToolConfigError(
-            f"the MCP server {server} did not answer within {seconds:g} s{_last_output(link)}."
-        ) from None
     except Exception as error:
-        raise ToolConfigError(
-            f"the MCP server {server} cannot be used: {first_cause(error)}{_last_output(link)}."
-        ) from error
+        slow = isinstance(error, TimeoutError)
+        what = f"did not answer within {seconds:g} s" if slow else f"cannot be used: {first_cause(error)}"
+        output = f"; its last output: {link.last_lines}" if link.last_lines else ""
+        raise ToolConfigError(f"the MCP server {server} {what}{output}.") from error
     return link
 
 
-def _last_output(link: Link) -> str:
-    return f"; its last output: {link.last_lines}" if link.last_lines else ""
+def _output(name: str, result: types.CallToolResult) -> Output:
+    """Return the result of the tool `name` as content of the Messages API.
+
+    Content that the API does not take (sound, other files) is replaced by its kind and address. A result with
+    structured content only becomes JSON. Raises ToolCallError with the tool's own text if it is an error.
+    """
+    blocks = [_block(content) for content in result.content]
+    if not blocks and result.structured_content is not None:
+        blocks = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
+    if result.is_error:
+        raise ToolCallError("\n".join(block["text"] for block in blocks if "text" in block) or f"{name} failed.")
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks) or "done"
+    return blocks
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value without lone surrogates, which no connection can carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _block(content: types.ContentBlock) -> Json:
+    if content.type == "text":
+        return _text(content.text)
+    if content.type == "image" and content.mime_type in IMAGES:
+        source = {"type": "base64", "media_type": content.mime_type, "data": content.data}
+        return {"type": "image", "source": source}
+    if content.type == "resource" and hasattr(content.resource, "text"):
+        return _text(str(getattr(content.resource, "text", "")))
+    inner = getattr(content, "resource", content)
+    words = [content.type, getattr(content, "name", ""), getattr(inner, "mime_type", ""), getattr(inner, "uri", "")]
+    return _text(f"({' '.join(str(word) for word in words if word)})")
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}

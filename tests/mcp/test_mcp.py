@@ -21,7 +21,7 @@ from agents.agent import Agent
 from agents.cli.main import run
 from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
-from agents.mcp import served_memory
+from agents.mcp import server
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory, MemoryReader
@@ -155,10 +155,10 @@ def test_a_client_reads_the_text_that_the_agent_has_in_view(home: Path) -> None:
         step = memory.append_user("The oven is repaired on Friday.")
         memory.request()
         memory.append_assistant("Good.")
-        (page_in,) = (tool for tool in served_memory.writing_tools(memory, clock) if tool.name == "page_in")
+        (page_in,) = (tool for tool in server.writing_tools(memory, clock) if tool.name == "page_in")
         assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
     with MemoryReader.open(home / "alice") as reader:
-        (page_in,) = (tool for tool in served_memory.reading_tools(reader, clock) if tool.name == "page_in")
+        (page_in,) = (tool for tool in server.reading_tools(reader, clock) if tool.name == "page_in")
         assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
 
 
