@@ -53,10 +53,6 @@ def _request(reader: AnyMemory, query: Query) -> Json:
     prefix = [piece for piece in change.pieces if piece.step is None]
     conversation = change.pieces[len(prefix) :]
     shown = conversation if query.get("all") else conversation[-NEWEST_PIECES:]
-    changed = [
-        {"piece": _shortened(each.after), "why": each.why, "lines": changed_lines(each.before.text, each.after.text)}
-        for each in change.changed
-    ]
     return {
         "at": at,
         "total": len(change.pieces),
@@ -68,9 +64,16 @@ def _request(reader: AnyMemory, query: Query) -> Json:
             "before": change.before,
             "opened": change.opened,
             "unchanged": change.unchanged,
-            "entered": [{"piece": _shortened(move.piece), "why": move.why} for move in change.entered],
-            "left": [{"piece": _shortened(move.piece), "why": move.why} for move in change.left],
-            "changed": changed,
+            "entered": [{"piece": _shortened(each.piece), "why": each.why} for each in change.entered],
+            "left": [{"piece": _shortened(each.piece), "why": each.why} for each in change.left],
+            "changed": [
+                {
+                    "piece": _shortened(each.after),
+                    "why": each.why,
+                    "lines": changed_lines(each.before.text, each.after.text),
+                }
+                for each in change.changed
+            ],
         },
     }
 
@@ -102,14 +105,8 @@ def _core(reader: AnyMemory, query: Query) -> Json:
         history = reader.inspect.core_history(block.name)
         before = ["", *(version.block.value for version in history)]
         versions = [
-            {
-                "ordinal": version.ordinal,
-                "at": version.block.at,
-                "step": version.step,
-                "actor": version.block.actor,
-                "used_tokens": version.block.used_tokens,
-                "lines": changed_lines(old, version.block.value),
-            }
+            {"ordinal": version.ordinal, "step": version.step, "lines": changed_lines(old, version.block.value)}
+            | {name: getattr(version.block, name) for name in ("at", "actor", "used_tokens")}
             for version, old in list(zip(history, before, strict=False))[-ROWS:]
         ]
         blocks.append({**to_json(block), "versions": versions[::-1]})
@@ -118,8 +115,7 @@ def _core(reader: AnyMemory, query: Query) -> Json:
 
 def _searches(reader: AnyMemory, query: Query) -> Json:
     """Searches with the texts of what they found and missed."""
-    offset, limit = _span(query)
-    found = reader.inspect.movements(["search"], offset=offset, limit=limit)
+    found = reader.inspect.movements(["search"], **_span(query))
     rows = [
         {**to_json(row), **{name: _hits(reader, row.detail.get(name)) for name in ("found", "missed")}}
         for row in found.rows
@@ -142,19 +138,16 @@ def _text_of(reader: AnyMemory, page: str) -> str:
 
 
 def _facts(reader: AnyMemory, query: Query) -> Any:
-    offset, limit = _span(query)
-    kind, text = query.get("kind") or "all", query.get("text", "")
-    return reader.inspect.facts(kind, text=text, offset=offset, limit=limit)
+    return reader.inspect.facts(query.get("kind") or "all", text=query.get("text", ""), **_span(query))
 
 
 def _ledger(reader: AnyMemory, query: Query) -> Any:
-    offset, limit = _span(query)
     events = [event for event in query.get("events", "").split(",") if event]
-    return reader.inspect.movements(events, offset=offset, limit=limit)
+    return reader.inspect.movements(events, **_span(query))
 
 
 def _costs(reader: AnyMemory, query: Query) -> Json:
-    found = costs(reader, *_span(query))
+    found = costs(reader, **_span(query))
     return {"sum": found.total, "usd": found.usd, **to_json(found.requests)}
 
 
@@ -182,8 +175,8 @@ def _newest(reader: AnyMemory) -> str | None:
     return last[0].step if last else None
 
 
-def _span(query: Query) -> tuple[int, int]:
-    return max(0, _number(query, "offset", 0)), min(ROWS, _number(query, "limit", ROWS))
+def _span(query: Query) -> dict[str, int]:
+    return {"offset": _number(query, "offset", 0), "limit": min(ROWS, _number(query, "limit", ROWS))}
 
 
 def _number(query: Query, name: str, default: int) -> int:
@@ -199,7 +192,7 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "raw": _raw,
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
     "core": _core,
-    "steps": lambda reader, query: reader.inspect.steps(*_span(query)),
+    "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
     "facts": _facts,
     "ledger": _ledger,
     "events": lambda reader, _: {"events": reader.inspect.events()},

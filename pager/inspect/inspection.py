@@ -58,7 +58,7 @@ class Inspection:
 
     def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
-        return self._store.lists.requests(_length(limit), None if through is None else read_step_id(through))
+        return self._store.lists.requests(_length(limit), _step_number(through))
 
     def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
         """Return requests, newest first."""
@@ -77,11 +77,8 @@ class Inspection:
 
     def around(self, step: str) -> tuple[str | None, str | None]:
         """Return the nearest steps before and after a step that answered a request."""
-        before, after = (
-            None if number is None else f"s{number}"
-            for number in self._store.prompt.answered_around(read_step_id(step))
-        )
-        return before, after
+        before, after = self._store.prompt.answered_around(read_step_id(step))
+        return before and f"s{before}", after and f"s{after}"
 
     def epoch(self, number: int) -> Epoch | None:
         """Return an epoch by its number."""
@@ -99,17 +96,12 @@ class Inspection:
         """Return `window`, and the steps that it holds."""
         with self._store.transaction():
             state, counter = self._prompt(at)
-            before = None if at is None else read_step_id(at)
+            before = _step_number(at)
             limits = stored_limits(self._store, before)
             movements = self._store.ledger.movements(events=["epoch", "notice"], limit=1, before_step=before)
-            window = window_of(
-                state,
-                counter,
-                limits,
-                epoch_reason=self._epoch_reason(before),
-                noticed=[row.event for row in movements] == ["notice"],
-                ended=at is None and not state.epoch_lives,
-            )
+            reason, noticed = self._epoch_reason(before), [row.event for row in movements] == ["notice"]
+            ended = at is None and not state.epoch_lives
+            window = window_of(state, counter, limits, epoch_reason=reason, noticed=noticed, ended=ended)
         return window, resident_steps(state, counter, self._zone)
 
     def pieces(self, at: str | None = None) -> tuple[PromptPiece, ...]:
@@ -124,9 +116,7 @@ class Inspection:
             old, old_counter = (PromptState(), Counter()) if before is None else self._prompt(before)
             new, new_counter = self._prompt(after)
             movements = self._store.ledger.movements(
-                events=MOVEMENTS,
-                limit=MOST_MOVEMENTS,
-                before_step=None if after is None else read_step_id(after),
+                events=MOVEMENTS, limit=MOST_MOVEMENTS, before_step=_step_number(after)
             )
         old_epoch, new_epoch = (state.epoch.id if state.epoch else 0 for state in (old, new))
         pieces = pieces_of(old, old_counter), pieces_of(new, new_counter)
@@ -248,6 +238,10 @@ class Inspection:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
         return self._store.lists.searches(patterns, _length(limit))
+
+
+def _step_number(step: str | None) -> int | None:
+    return None if step is None else read_step_id(step)
 
 
 def _offset(value: int) -> int:

@@ -13,7 +13,7 @@ from pager.clock import from_micros
 from pager.limits import Limits
 from pager.prompt import digest
 from pager.prompt.state import PromptState
-from pager.store.rows import AnsweredRequest, Part, Step
+from pager.store.rows import AnsweredRequest, Part
 from pager.tokens.counter import Counter
 from pager.types import Counts
 
@@ -101,7 +101,10 @@ def window_of(
 ) -> Window:
     """Return how full the window is with a request."""
     size = state.size(counter).tokens
-    estimates = [counter.tokens(counts) for counts in _counts_by_part(state).values()]
+    counts = {name: Counts() for name in PARTS} | (dict(state.epoch.sizes) if state.epoch else {})
+    for part in (part for step in state.steps for part in step.parts if part.form):
+        counts[part_name(part)] += part.counts
+    estimates = [counter.tokens(counts[name]) for name in PARTS]
     usable = limits.usable_tokens if limits else None
     return Window(
         parts=tuple(map(WindowPart, PARTS, share_out(size, estimates))),
@@ -124,21 +127,15 @@ def window_of(
 def resident_steps(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
     """Return the steps of a request, with their share of its tokens."""
     scale = state.size(counter).tokens / max(1, counter.tokens(state.counts()))
-    return tuple(_resident_step(step, counter, scale, zone) for step in state.steps)
-
-
-def _resident_step(step: Step, counter: Counter, scale: float, zone: tzinfo) -> ResidentStep:
-    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
-    words = " ".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
-    counts = sum((part.counts for part in step.parts if part.form), Counts())
-    return ResidentStep(
-        page_id=f"s{step.id}",
-        turn=f"s{step.turn}",
-        at=from_micros(step.at, zone),
-        who="agent" if step.kind == "assistant" else step.name or "user",
-        tokens=round(scale * counter.tokens(counts)),
-        words=digest.first_words(words),
-    )
+    steps: list[ResidentStep] = []
+    for step in state.steps:
+        forms = [part.form for part in step.parts if part.kind == "said" and part.form]
+        words = " ".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
+        tokens = scale * counter.tokens(sum((part.counts for part in step.parts if part.form), Counts()))
+        who, at = "agent" if step.kind == "assistant" else step.name or "user", from_micros(step.at, zone)
+        first_words = digest.first_words(words)
+        steps.append(ResidentStep(f"s{step.id}", f"s{step.turn}", at, who, round(tokens), first_words))
+    return tuple(steps)
 
 
 def model_of(state: PromptState) -> str:
@@ -153,15 +150,6 @@ def part_name(part: Part) -> str:
     if part.kind == "update":
         return "pinned" if part.form and blocks.text_of(part.form).startswith("<pinned ") else "core"
     return "turns"
-
-
-def _counts_by_part(state: PromptState) -> dict[str, Counts]:
-    counts = {name: Counts() for name in PARTS}
-    for name, size in state.epoch.sizes.items() if state.epoch else ():
-        counts[name] += size
-    for part in (part for step in state.steps for part in step.parts if part.form):
-        counts[part_name(part)] += part.counts
-    return counts
 
 
 def share_out(total: int, estimates: Sequence[int]) -> list[int]:
