@@ -54,7 +54,7 @@ def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> 
         if _kind(part).endswith(RESULTS):
             yield from _turn(common, texts)
             texts.clear()
-            yield from _turn({**common, "role": "tool"}, [_part(part)])
+            yield from _turn({**common, "role": "tool"}, [_part(as_object(part))])
         else:
             texts.append(text_of(part, where))
     texts += [text_of(message.get("refusal"), where), *_texts(message.get("audio") or {})]

@@ -49,14 +49,14 @@ def import_notes(memory: Memory, path: Path) -> int:
     files = _with_imports(_markdown_in(path) if path.is_dir() else [path], base)
     if not files:
         raise RejectedError(f"{path} holds no Markdown files ({', '.join(sorted(SUFFIXES))}).")
+    names = {file: (Path(base.name) / file.relative_to(base)).as_posix() for file in files}
     imported = 0
     with memory.transaction():
-        for file, text in files.items():
-            for note in sections((Path(base.name) / file.relative_to(base)).as_posix(), text):
-                current = memory.inspect.current_fact(note.key)
-                if current is None or current.text != note.text:
-                    memory.archive(note.text, key=note.key)
-                    imported += 1
+        for note in (note for file, text in files.items() for note in sections(names[file], text)):
+            current = memory.inspect.current_fact(note.key)
+            if current is None or current.text != note.text:
+                memory.archive(note.text, key=note.key)
+                imported += 1
     return imported
 
 

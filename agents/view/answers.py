@@ -67,12 +67,8 @@ def _request(reader: AnyMemory, query: Query) -> Json:
             "entered": [{"piece": _shortened(each.piece), "why": each.why} for each in change.entered],
             "left": [{"piece": _shortened(each.piece), "why": each.why} for each in change.left],
             "changed": [
-                {
-                    "piece": _shortened(each.after),
-                    "why": each.why,
-                    "lines": changed_lines(each.before.text, each.after.text),
-                }
-                for each in change.changed
+                {"piece": _shortened(new), "why": each.why, "lines": changed_lines(each.before.text, new.text)}
+                for each, new in ((each, each.after) for each in change.changed)
             ],
         },
     }

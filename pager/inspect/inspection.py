@@ -78,7 +78,7 @@ class Inspection:
     def around(self, step: str) -> tuple[str | None, str | None]:
         """Return the nearest steps before and after a step that answered a request."""
         before, after = self._store.prompt.answered_around(read_step_id(step))
-        return before and f"s{before}", after and f"s{after}"
+        return f"s{before}" if before else None, f"s{after}" if after else None
 
     def epoch(self, number: int) -> Epoch | None:
         """Return an epoch by its number."""
