@@ -33,7 +33,7 @@ COMMANDS = {  # command -> (module, what it does)
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
     "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
     "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
-    "mcp": ("agents.cli.mcp", "Serve an agent's memory to any MCP client."),
+    "mcp": ("agents.cli.show", "Serve an agent's memory to any MCP client."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
 COMPLETION = """\b

@@ -1,9 +1,9 @@
-"""`show`, `trace`, `view`: what an agent remembers, in the terminal or in a browser, now, then, or live."""
+"""`show`, `trace`, `view`, `mcp`: what an agent remembers, in the terminal, in a browser, or for other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from threading import Event
 
 import click
@@ -12,6 +12,9 @@ from agents.cli.common import DONE, AgentName, Shared, agent_name, common, json_
 from agents.cli.terminal import as_json
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
+from pager.clock import SystemClock
+from pager.errors import RejectedError
+from pager.memory import Memory
 from pager.reader import MemoryReader
 
 POLL_SECONDS = 0.5
@@ -101,9 +104,9 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
     else:
         from rich.console import Console
 
-        from agents.cli.trace_drawing import drawn
+        from agents.cli.drawing import drawn_trace
 
-        Console().print(drawn(found))
+        Console().print(drawn_trace(found))
     return DONE
 
 
@@ -141,4 +144,40 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
 
             webbrowser.open(address)
         Event().wait()
+    return DONE
+
+
+@click.command("mcp")
+@agent_name
+@click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
+@click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
+@common
+@click.pass_obj
+def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
+    """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
+
+    A client starts `selfpager mcp NAME` itself and talks to it over stdio. The agent may be running; with --write,
+    which offers everything that the agent itself can do, it must not be.
+    """
+    from agents.config import embedders
+    from agents.mcp import client
+
+    try:
+        from agents.mcp import server
+    except ImportError:
+        raise RejectedError(client.MISSING) from None
+    name, directory = shared.existing(name)
+    embedder, clock = embedders.stored(directory), SystemClock()
+    with ExitStack() as stack:
+        if write:
+            memory = stack.enter_context(Memory.open(directory, embedder=embedder, clock=clock))
+            tools = server.writing_tools(memory, clock)
+        else:
+            reader = stack.enter_context(MemoryReader.open(directory, embedder=embedder, clock=clock))
+            tools = server.reading_tools(reader, clock)
+        if port is None:
+            server.serve_stdio(name, tools)
+        else:
+            on_ready = f"{name} is served at {{}} until Ctrl-C."
+            server.serve_http(name, tools, port, lambda address: click.echo(on_ready.format(address), err=True))
     return DONE

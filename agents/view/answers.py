@@ -8,11 +8,11 @@ The names in `ANSWERS` are the addresses. What they take is in the query, as tex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 from agents.explain import AnyMemory
 from agents.explain.costs import costs
-from agents.explain.diffs import changed_lines
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import core_tier
 from agents.explain.trace import trace
@@ -24,6 +24,8 @@ PIECE_CHARS = 1_500  # of a piece of a request in a list; the address `piece` re
 HIT_CHARS = 240
 NEWEST_PIECES = 60  # of a conversation, unless all are asked for
 ROWS = 100
+CONTEXT_LINES = 2
+MOST_LINES = 400  # of each text whose difference is shown; of a longer one the beginning
 Query = Mapping[str, str]
 
 
@@ -92,6 +94,25 @@ def _raw(reader: AnyMemory, query: Query) -> Json:
     if at is None:
         raise NotFoundError("only a request that was answered is stored as it was sent; name its step.")
     return reader.history.rebuild(at)
+
+
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return lines with '-' (only before), '+' (only after), ' ' (both) or '~' (the number of lines left out)."""
+    old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
+    lines: list[tuple[str, str]] = []
+    for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            head = 0 if i == 0 else CONTEXT_LINES
+            tail = 0 if j == len(old) and m == len(new) else CONTEXT_LINES
+            hidden = j - i - head - tail
+            if hidden <= 1:
+                lines += [(" ", line) for line in old[i:j]]
+            else:
+                lines += [(" ", line) for line in old[i : i + head]]
+                lines += [("~", str(hidden)), *((" ", line) for line in old[j - tail : j])]
+        else:
+            lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
+    return lines
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:
