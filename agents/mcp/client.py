@@ -13,21 +13,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from agents.mcp import schemas
 from agents.mcp.link import Link, LinkLostError, Server, first_cause
-from agents.tools.functions import (
-    DEFAULT_TIMEOUT_SECONDS,
-    Json,
-    Output,
-    Tool,
-    ToolCallError,
-    ToolConfigError,
-    describe_error,
-)
+from agents.tools import functions
+from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error
 
 if TYPE_CHECKING:
     from mcp import types
@@ -53,9 +45,8 @@ class Connection:
         names = [tool.name for tool in self._tools]
         missing = [name for name in only if name not in names]
         if missing:
-            raise ToolConfigError(
-                f"{self._server} has no tool {missing[0]!r}; there are: {', '.join(names) or 'none'}."
-            )
+            existing = ", ".join(names) or "none"
+            raise ToolConfigError(f"{self._server} has no tool {missing[0]!r}; there are: {existing}.")
         return [self._tool(tool, options) for tool in self._tools if not only or tool.name in only]
 
     def close(self) -> None:
@@ -69,7 +60,7 @@ class Connection:
         flat, alternatives = schemas.for_api(tool.input_schema)
         schema, renamed = schemas.with_plain_names(flat)
         description = " ".join(filter(None, (tool.description or tool.title or tool.name, alternatives)))
-        seconds = options.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
+        seconds = options.get("timeout_seconds", functions.DEFAULT_TIMEOUT_SECONDS)
 
         def call(arguments: Json) -> Output:
             own_names = {renamed.get(name, name): value for name, value in arguments.items()}
@@ -107,14 +98,9 @@ class Connection:
             return self._link
 
 
-@contextmanager
-def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> Generator[Connection]:
-    """Connect to a server until the block ends. Raises ToolConfigError if it cannot be used."""
-    connection = Connection(server, seconds)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
+    """Connect to a server until the `with` block ends. Raises ToolConfigError if it cannot be used."""
+    return closing(Connection(server, seconds))
 
 
 def _open(server: Server, seconds: float) -> Link:

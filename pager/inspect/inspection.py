@@ -58,11 +58,11 @@ class Inspection:
 
     def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
-        return self._store.lists.requests(_length(limit), _step_number(through))
+        return self._store.lists.requests(_span(0, limit)[1], _step_number(through))
 
     def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
         """Return requests, newest first."""
-        return self._store.lists.requests_from(_offset(offset), _length(limit))
+        return self._store.lists.requests_from(*_span(offset, limit))
 
     def reply_for(self, step: str) -> str:
         """Return `step` if it answered a request, else the next step that did. Raises NotFoundError if none did."""
@@ -147,7 +147,7 @@ class Inspection:
 
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return steps, newest first."""
-        return self._store.lists.steps(_offset(offset), _length(limit))
+        return self._store.lists.steps(*_span(offset, limit))
 
     def step(self, page_id: str) -> StepRow:
         """Return one step as `steps` has it."""
@@ -168,11 +168,11 @@ class Inspection:
         """Return facts, newest first: all, or current, ended, used or unused ones; with `text` those that hold it."""
         if kind not in FACTS:
             raise RejectedError(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        return self._store.lists.facts(kind, text, _offset(offset), _length(limit))
+        return self._store.lists.facts(kind, text, *_span(offset, limit))
 
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
         """Return rows of the ledger, newest first: all, or those of some events."""
-        return self._store.lists.movements(tuple(events), _offset(offset), _length(limit))
+        return self._store.lists.movements(tuple(events), *_span(offset, limit))
 
     def events(self) -> dict[str, int]:
         """Return the number of rows in the ledger for each event."""
@@ -237,20 +237,16 @@ class Inspection:
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
-        return self._store.lists.searches(patterns, _length(limit))
+        return self._store.lists.searches(patterns, _span(0, limit)[1])
 
 
 def _step_number(step: str | None) -> int | None:
     return None if step is None else read_step_id(step)
 
 
-def _offset(value: int) -> int:
-    if whole_number(value, "offset") < 0:
-        raise RejectedError(f"offset is {value}; give 0 or more.")
-    return value
-
-
-def _length(value: int) -> int:
-    if not 0 <= whole_number(value, "limit") <= LONGEST_LIST:
-        raise RejectedError(f"limit is {value}; ask for at most {LONGEST_LIST} at a time.")
-    return value
+def _span(offset: int, limit: int) -> tuple[int, int]:
+    if whole_number(offset, "offset") < 0:
+        raise RejectedError(f"offset is {offset}; give 0 or more.")
+    if not 0 <= whole_number(limit, "limit") <= LONGEST_LIST:
+        raise RejectedError(f"limit is {limit}; ask for at most {LONGEST_LIST} at a time.")
+    return offset, limit
