@@ -17,7 +17,6 @@ AROUND_CHARS = 60
 MOST_SEARCHES = 1_000
 MOST_WORDS = 8
 WORD = re.compile(r"\w{3,}")
-Ranked = Mapping[str, tuple[float, Mapping[str, float]]]  # page -> score and its parts, best first
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
 ENDED_RESIDENCIES = {
@@ -102,11 +101,13 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
     query = str(row.detail.get("query", ""))
     found_here = [page for page in found if page in pages]
     missed_here = [page for page in missed if page in pages]
-    results = [
-        f"{page} came back {_ordinal(list(found).index(page) + 1)} of {len(found)}{_scores(found[page])}"
-        for page in found_here
-    ]
-    results += [_missed(found, missed, page) for page in missed_here]
+    ranks = {page: _ordinal(rank) for rank, page in enumerate([*found, *missed], start=1)}
+    results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
+    last = next(reversed(found.values()))[0] if found else 0.0
+    for page in missed_here:
+        margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
+        rank = f"{ranks[page]}, with {len(found)} asked for"
+        results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
     if not results:
         asked = WORD.findall(normal(query))
         if not asked or 2 * sum(word in subject for word in asked) < len(asked):
@@ -120,17 +121,9 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
     return TraceEvent(row.at, _shown_step(row.step), "search", page, text, found=bool(found_here))
 
 
-def _ranked(rows: Any) -> Ranked:
+def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
+    """The score of each page and its parts, best first."""
     return {str(page): (float(score), dict(parts)) for page, score, parts in rows or ()}
-
-
-def _missed(found: Ranked, missed: Ranked, page: str) -> str:
-    rank = _ordinal(len(found) + list(missed).index(page) + 1)
-    margin = ""
-    if found:
-        last = list(found.values())[-1][0]
-        margin = f", {last - missed[page][0]:.3f} below the last that came back"
-    return f"{page} was missed: {rank}, with {len(found)} asked for{margin}{_scores(missed[page])}"
 
 
 def _ordinal(rank: int) -> str:

@@ -23,16 +23,7 @@ from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
 from pager.inspect.places import Places, find_places, like_pattern
-from pager.inspect.window import (
-    MOST_COLUMNS,
-    Column,
-    ResidentStep,
-    Window,
-    columns_of,
-    model_of,
-    resident_steps,
-    window_of,
-)  # fmt: skip
+from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, Window, columns_of, model_of, steps_of, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
@@ -102,7 +93,7 @@ class Inspection:
             reason, noticed = self._epoch_reason(before), [row.event for row in movements] == ["notice"]
             ended = at is None and not state.epoch_lives
             window = window_of(state, counter, limits, epoch_reason=reason, noticed=noticed, ended=ended)
-        return window, resident_steps(state, counter, self._zone)
+        return window, steps_of(state, counter, self._zone)
 
     def pieces(self, at: str | None = None) -> tuple[PromptPiece, ...]:
         """Return the blocks of a request in their order, with titles, tokens and pages."""

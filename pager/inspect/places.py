@@ -48,11 +48,8 @@ def find_places(store: Store, text: str, most: int) -> Places:
         for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
         if wanted in normal(fact.text)
     )
-    core = [
-        name
-        for name in lists.core_like(pattern)
-        if any(wanted in normal(version.block.value) for version in lists.core_history(name))
-    ]
+    versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_history(name))
+    core = dict.fromkeys(name for name, version in versions if wanted in normal(version.block.value))
     found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
     more = max(len(found_parts), len(found_facts)) > most
     return Places(tuple(found_parts[:most]), tuple(found_facts[:most]), tuple(core), more)
@@ -63,10 +60,8 @@ def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
         return False
     if part.slot == "result":
         return True
-    results = [
-        each for each in store.lists.pieces_of(read_step_id(part.step)) if each.slot == "result" and not each.searchable
-    ]
-    return part.block.get("id") in {result.block.get("tool_use_id") for result in results}
+    own = [each for each in store.lists.pieces_of(read_step_id(part.step)) if not each.searchable]
+    return part.block.get("id") in {each.block.get("tool_use_id") for each in own if each.slot == "result"}
 
 
 def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:

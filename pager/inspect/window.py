@@ -124,7 +124,7 @@ def window_of(
     )
 
 
-def resident_steps(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
+def steps_of(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
     """Return the steps of a request, with their share of its tokens."""
     scale = state.size(counter).tokens / max(1, counter.tokens(state.counts()))
     steps: list[ResidentStep] = []
