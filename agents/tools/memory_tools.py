@@ -22,7 +22,7 @@ ACTOR = "agent"
 
 
 class ReadableMemory(Protocol):
-    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.served_memory`."""
+    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.server`."""
 
     @property
     def limits(self) -> Limits: ...

@@ -10,7 +10,7 @@ import pytest
 from pager import Memory, MemoryReader, NotFoundError, RejectedError
 from pager.inspect import Inspection, normal
 from pager.inspect.inspection import LONGEST_LIST
-from pager.inspect.texts import like_pattern
+from pager.inspect.places import like_pattern
 from tests.inspect.life import Life
 
 

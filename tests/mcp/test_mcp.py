@@ -19,7 +19,7 @@ from mcp.types import TextContent
 
 from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
-from agents.mcp import served_memory
+from agents.mcp import server
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory, MemoryReader
@@ -134,7 +134,7 @@ def test_a_client_reads_the_text_that_the_agent_has_in_view(home: Path) -> None:
         memory.request()
         memory.append_assistant("Good.")
         clock = SystemClock()
-        for tools in (served_memory.writing_tools(memory, clock), served_memory.reading_tools(reader, clock)):
+        for tools in (server.writing_tools(memory, clock), server.reading_tools(reader, clock)):
             page_in = next(tool for tool in tools if tool.name == "page_in")
             assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.explain.diffs import changed_lines
+from agents.view.answers import changed_lines
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=14)
 
