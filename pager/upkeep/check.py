@@ -32,7 +32,7 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     found += _last_request(store)
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
-        found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
+        found += [Problem("chroma", text, fixed=False) for text in meaning.check()]
     return found + _said_vectors(store, said, fix=fix)
 
 

@@ -100,7 +100,7 @@ class Backlog:
     # the index
 
     def index_is_behind(self) -> bool:
-        """Return True if the index should be opened, built, extended or compacted. The lock must be held."""
+        """Return True if the index should be opened or built. The lock must be held."""
         return self._indexing is not None and self._indexing.next_task(never) is not None
 
     def update_index(self, stop: Stop, *, whole: bool = False) -> None:

@@ -87,7 +87,7 @@ class FactVectors:
         self._reset_if_dropped()
         self._tail.add_late(facts, rows)
         if self.indexing:
-            self.indexing.add_late(facts, rows)
+            self.indexing.add_late(facts)
 
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
@@ -138,7 +138,7 @@ class FactVectors:
         return self._tail.begin if self._tail.begin and self._index_through() >= self._tail.begin else 0
 
     def _index_through(self) -> int:
-        return self.indexing.through() if self.indexing is not None and self.indexing.is_open else 0
+        return self.indexing.through() if self.indexing else 0
 
     def _reset_if_dropped(self) -> None:
         if self._drops != self.embedding.drops:
@@ -167,9 +167,9 @@ class FactVectors:
     def dimension(self) -> int:
         return self.embedding.embedder.dimension
 
-    def check(self, *, fix: bool) -> list[tuple[str, bool]]:
-        """Return what is wrong with the index, each with True if it was mended."""
-        return self.indexing.check(fix=fix) if self.indexing else []
+    def check(self) -> list[str]:
+        """Return what is wrong with the index."""
+        return self.indexing.check() if self.indexing else []
 
     def close(self) -> None:
         """Close the index, if there is one."""
