@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pager.store import Store
-from pager.vectors.embedding import UNEMBEDDED, Batch, Embedding, mark_unembedded
+from pager.vectors.embedding import LARGEST_BATCH, UNEMBEDDED, Batch, Embedding, mark_unembedded
 from pager.vectors.indexing import Indexing
 from pager.vectors.int8_matrix import Int8Matrix, quantize
 
@@ -61,8 +61,7 @@ class FactVectors:
 
     def next_batch(self, limit: int) -> Batch:
         """Return the oldest facts without a vector: the embedder failed, or was another one."""
-        with self._store.transaction():
-            self.embedding.check_embedder()
+        self.embedding.check_committed()
         if not self._store.settings.get(UNEMBEDDED):
             return self.embedding.batch([])
         texts = self._store.archive.without_vector(limit)
@@ -82,6 +81,13 @@ class FactVectors:
                 self._store.archive.store_vector(fact, vector)
             self._has_new = True
             self._store.after_commit(lambda: self._add_late(facts, rows))
+
+    def embed_pending(self, limit: int) -> None:
+        """Embed up to `limit` facts that have no vector. Raises EmbedderUnavailableError."""
+        done = 0
+        while done < limit and (batch := self.next_batch(min(LARGEST_BATCH, limit - done))).texts:
+            self.store_batch(batch, self.embedding.embed_batch(batch))
+            done += len(batch.texts)
 
     def _add_late(self, facts: Sequence[int], rows: Vectors) -> None:
         self._reset_if_dropped()
@@ -152,7 +158,7 @@ class FactVectors:
     # upkeep
 
     def reset(self) -> None:
-        """Read again what is held in memory: an interrupt may have left it half done."""
+        """Read again what is cached: an interrupt may have left it half done."""
         self._reset_tail()
         if self.indexing:
             self.indexing.reset()
@@ -162,10 +168,6 @@ class FactVectors:
         self._reset_tail()
         if self.indexing:
             self.indexing.clear(reason)
-
-    @property
-    def dimension(self) -> int:
-        return self.embedding.embedder.dimension
 
     def check(self) -> list[str]:
         """Return what is wrong with the index."""

@@ -115,7 +115,12 @@ def test_clearing_waits_for_what_another_thread_builds(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(chroma_index, "write", slowly)
     index = ChromaIndex(tmp_path, MemorySource.of(3))
-    threads = [Thread(target=lambda: pytest.raises(Stopped, index.open)), Thread(target=index.clear)]
+
+    def build() -> None:
+        with pytest.raises(Stopped):
+            index.open()
+
+    threads = [Thread(target=build), Thread(target=index.clear)]
     threads[0].start()
     assert at_work.wait(30)
     threads[1].start()

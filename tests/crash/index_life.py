@@ -39,7 +39,7 @@ def processes() -> ForkServerContext:
 
 
 def live_until(root: str, count: int, deadly_step: int) -> None:
-    """Opens an index of so many vectors, builds it anew with one more, clears it, and dies at that step, if it comes."""
+    """Opens an index of so many vectors, builds it with one more, clears it, and dies at that step, if it comes."""
     _die_at(deadly_step)
     source = MemorySource.of(count)
     index = ChromaIndex(Path(root), source)

@@ -110,9 +110,9 @@ class ChromaIndex:
         kinds = {"format": int, "live": str, "fingerprint": str, "through": int, "count": int, "files": dict}
         with suppress(OSError, ValueError, AttributeError):
             state = cast("dict[str, Any]", json.loads(self._state.read_bytes()))
-            if {name: type(value) for name, value in state.items()} == kinds:
-                if state["format"] == FORMAT and re.fullmatch(r"g\d+", state["live"]):
-                    return state
+            fits = {name: type(value) for name, value in state.items()} == kinds and state["format"] == FORMAT
+            if fits and re.fullmatch(r"g\d+", state["live"]):
+                return state
         return {}
 
     def _why_useless(self, state: dict[str, Any]) -> str:
