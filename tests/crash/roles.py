@@ -12,10 +12,8 @@ from pager.store import database as database_module
 from pager.store.schema import MIGRATIONS
 from pager.tiers.archive import CANDIDATES
 from pager.types import number_of
-from pager.vectors.chroma import probe as chroma_probe
 from tests.crash.children import die, heard, say
 from tests.crash.commit_points import CommitPoints
-from tests.crash.index_life import _forked_probe as forked_probe
 from tests.crash.load import database, open_memory
 from tests.support.clock import HandClock
 from tests.support.embedders import Words, vector
@@ -119,7 +117,6 @@ def migrate_and_die(directory: str, script: str, deadly: int, when: str) -> None
 
 def archive_on(directory: str, first: int) -> None:
     """Facts from that number on, for ever, with searches and compactions between them: the index is always at work."""
-    chroma_probe.probe = forked_probe
     with open_memory(directory, life=first) as memory:
         for number in itertools.count(first):
             with memory.transaction():
@@ -135,7 +132,6 @@ def archive_on(directory: str, first: int) -> None:
 
 def look_for_all(directory: str, newest: int) -> None:
     """How many facts there are, and which of the newest are not found by their meaning. All are whole, in order."""
-    chroma_probe.probe = forked_probe
     with open_memory(directory, life=1_000_000) as memory:
         meaning = memory._tiers.archive.meaning
         assert meaning is not None

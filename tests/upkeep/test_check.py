@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from pager.store.audits import AUDITS
 from pager.store.database import PAGE_BYTES
 from pager.upkeep import check
 from tests.standin import call, thinking
-from tests.support import HandClock, Talk, Words, database_of
+from tests.support import Talk, Words, database_of
 from tests.upkeep.conftest import OpenTalk
 
 # (the law, words of what is wrong, the damage)
@@ -109,23 +108,6 @@ def test_words_and_vectors_are_rebuilt(talk: Talk, where: str, sql: str) -> None
     parts = talk.memory.search_archive("lives in Faro")[0].parts
     assert "words" in parts
     assert parts["meaning"] > 0.99
-
-
-@pytest.mark.slow
-def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        with memory.transaction():
-            for number in range(300):
-                memory.archive(f"topic{number}")
-        memory.embed_pending()
-        with memory.transaction():
-            for number in range(300, 900):
-                memory.archive(f"topic{number}")
-        problems = memory.check()
-        assert [problem.where for problem in problems] == ["chroma"]
-        assert "of f900" in problems[0].text
-        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
-        assert not memory.check()
 
 
 def test_a_damaged_file_is_named_and_nothing_else_is_checked(talk: Talk) -> None:
