@@ -18,10 +18,11 @@ from typing import Any, Protocol
 
 from pager import Memory, NotFoundError, StorageError, send_command
 from tests.crash.children import say
-from tests.crash.load import SECRET, database, open_memory, standin
+from tests.crash.load import SECRET, open_memory, standin
 from tests.crash.witness import Witness, goes_on
 from tests.standin import Reply, call
 from tests.support.clock import HandClock
+from tests.support.talk import database_of
 
 PAGE_BYTES = 4_096
 TMPFS_BYTES = 16_000_000
@@ -151,9 +152,8 @@ def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Ge
 # --- the scenario
 
 
-def fill_up(folder: str, kind: str, reopening: bool) -> None:
+def fill_up(root: Path, kind: str, reopening: bool) -> None:
     """All calls, each from no free space at all to enough for it; how often that failed, by kind of call."""
-    root = Path(folder)
     root.mkdir(exist_ok=True)
     disk: Disk = SmallDisk(root) if kind == "tmpfs" and mounted(root) else FileLimit()
     scene = Scene(root / "agent", disk, reopening=reopening)
@@ -233,7 +233,7 @@ class Scene:
 
     def _rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """What the memory's own connection sees. The log is cut, so that the next try needs space again."""
-        db = database(self._memory)
+        db = database_of(self._memory)
         db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         return {name: [tuple(row) for row in db.rows(f"SELECT * FROM {name}")] for name in names}

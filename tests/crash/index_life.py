@@ -1,16 +1,9 @@
-"""The life of an index in a process of its own, which ends by kill -9 where the test wants it.
-
-Processes come from a server that has chromadb loaded: starting one takes milliseconds, not a second.
-"""
+"""The life of an index in a process of its own, which ends by kill -9 where the test wants it."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +15,7 @@ from pager.vectors.chroma.files import IndexDirectory
 from pager.vectors.chroma.index import ChromaIndex
 from pager.vectors.index import IndexUnavailableError, OpenReport
 from tests.contract.vector_sources import MemorySource, unit_vectors
+from tests.crash.children import die, say
 
 # What moves the files. Dying before and after each of these is dying between any two of them.
 STEPS: list[tuple[type, str]] = [
@@ -36,13 +30,7 @@ STEPS: list[tuple[type, str]] = [
 ]
 
 
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["chromadb", "chromadb.api.rust", __name__])
-    return context
-
-
-def live_until(root: str, deadly_step: int) -> None:
+def live_until(root: Path, deadly_step: int) -> None:
     """Builds, extends, compacts, extends, rebuilds and closes, and dies at that step, if it comes."""
     _die_at(deadly_step)
     everything, source = MemorySource.of(160), MemorySource()
@@ -51,7 +39,7 @@ def live_until(root: str, deadly_step: int) -> None:
         source.vectors |= {each: everything.vectors[each] for each in ids}
 
     commit(*range(1, 41))
-    index = ChromaIndex(Path(root), source, batch=30)
+    index = ChromaIndex(root, source, batch=30)
     index.open()
     commit(*range(41, 60), *range(61, 101))
     index.extend()
@@ -67,26 +55,26 @@ def live_until(root: str, deadly_step: int) -> None:
     index.close()
 
 
-def live_on(root: str, progress: Connection) -> None:
+def live_on(root: Path) -> None:
     """Extends and compacts for ever; tells before every act how many vectors its source has."""
     everything, source = MemorySource.of(5_000).vectors, MemorySource()
-    index = ChromaIndex(Path(root), source, batch=5)
+    index = ChromaIndex(root, source, batch=5)
     index.open()
     for count in range(20, 5_000, 20):
         source.vectors = {each: everything[each] for each in range(1, count + 1)}
-        progress.send(count)
+        say(count)
         index.extend()
         if count % 100 == 0:
-            progress.send(count)
+            say(count)
             index.compact()
 
 
-def take_over(root: str, count: int, answer: Connection) -> None:
+def take_over(root: Path, count: int) -> None:
     """Opens what a dead process left and brings it up to date; answers what the opening had to do."""
-    chroma_probe.probe = _forked_probe
+    chroma_probe.probe = forked_probe
     everything, source = MemorySource.of(max(count, 160)).vectors, MemorySource()
     source.vectors = {each: everything[each] for each in range(1, count + 1)}
-    answer.send(bring_up(Path(root), source))
+    say(bring_up(root, source))
 
 
 def bring_up(root: Path, source: MemorySource) -> OpenReport:
@@ -115,7 +103,7 @@ def _die_at(deadly_step: int) -> None:
         nonlocal steps
         steps += 1
         if steps == deadly_step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
     def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **keywords: Any) -> Any:
@@ -134,7 +122,7 @@ def _die_at(deadly_step: int) -> None:
             setattr(owner, name, deadly(found))
 
 
-def _forked_probe(directory: Path, dimension: int, *, timeout_s: float = 60) -> int:
+def forked_probe(directory: Path, dimension: int, *, timeout_s: float = 60) -> int:
     """The probe without the second that a new Python takes. (Nothing of Chroma runs here yet: forking is safe.)"""
     child = os.fork()
     if child == 0:

@@ -98,7 +98,7 @@ class Countdown:
             die()
 
 
-def live(directory: str, point: str, deadly: int) -> None:
+def live(directory: Path, point: str, deadly: int) -> None:
     """The whole conversation, until a point of one kind is reached for the `deadly`th time.
 
     before, after: a commit. event: whatever the loop tells, also in the middle of a stream. tool: in the middle of a
@@ -106,8 +106,8 @@ def live(directory: str, point: str, deadly: int) -> None:
     """
     points = CommitPoints(deadly if point in ("before", "after") else 0, after=point == "after")
     events, moments = Countdown(deadly if point == "event" else 0), Countdown(deadly if point == "tool" else 0)
-    with stage_in(Path(directory), standin()) as stage:
-        agent = open_agent(stage, Shop(Path(directory), moments), life=1)
+    with stage_in(directory, standin()) as stage:
+        agent = open_agent(stage, Shop(directory, moments), life=1)
         points.watch(database_of(agent.memory))
         for text in TEXTS:
             for event in agent.stream(text):
@@ -134,11 +134,11 @@ def open_task_agent(stage: Stage, shop: Shop, *, life: int) -> Agent:
     return stage.agent(*shop.tools(), task=True, clock=HandClock(START + timedelta(days=life)))
 
 
-def work(directory: str, point: str, deadly: int) -> None:
+def work(directory: Path, point: str, deadly: int) -> None:
     """A long task, until a commit is reached for the `deadly`th time; `point` says whether it dies before or after."""
     points = CommitPoints(deadly, after=point == "after")
-    with stage_in(Path(directory), standin()) as stage:
-        agent = open_task_agent(stage, Shop(Path(directory)), life=1)
+    with stage_in(directory, standin()) as stage:
+        agent = open_task_agent(stage, Shop(directory), life=1)
         points.watch(database_of(agent.memory))
         for event in agent.tasks().start(TASK):
             points.returned()

@@ -20,7 +20,6 @@ from pager.vectors.index import IndexUnavailableError, Stopped
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete
 
-pytestmark = pytest.mark.slow
 Child = subprocess.Popen[bytes]
 
 

@@ -77,7 +77,6 @@ def is_interrupted(agent: Agent, text: str, line: int) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_the_same_agent_goes_on_after_an_interrupt_at_any_line(tmp_path: Path) -> None:
     asked: list[int] = []
     looked: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from agents.events import Stopped
 from agents.tasks import NUDGE
 from pager.memory import INTERRUPTED
 from pager.types import Json
-from tests.crash.children import Life, Nursery
+from tests.crash.children import Life, run
 from tests.crash.commit_points import one_of_each
 from tests.crash.loop_load import (
     FACTS,
@@ -25,22 +25,17 @@ from tests.crash.loop_load import (
     TASK_REPLIES,
     TEXTS,
     Shop,
+    live,
     open_agent,
     open_task_agent,
     standin,
+    work,
 )
 from tests.support.stage import last, stage_in
 
 EVERY = pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every point"]
 )
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery("tests.crash.loop_load", "anthropic") as nursery:
-        yield nursery
 
 
 @dataclass(frozen=True)
@@ -129,28 +124,28 @@ def judge_effects(ending: Ending) -> None:
     assert len(ending.interrupted) <= 1
 
 
-def killed_at(nursery: Nursery, tmp_path: Path, job: str, point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
+def killed_at(tmp_path: Path, job: Callable[..., None], point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
     """Kill that job at each kind of point, or at every point: its directory, and what it had said."""
-    whole = nursery.run(f"tests.crash.loop_load:{job}", tmp_path / "whole", point, 0)
+    whole = run(job, tmp_path / "whole", point, 0)
     assert whole.signal == 0
     counts: Any = whole.said[-1][1]
     for deadly in one_of_each(counts[point], every=every):
         directory = tmp_path / str(deadly)
         directory.mkdir()
-        life = nursery.run(f"tests.crash.loop_load:{job}", directory, point, deadly)
+        life = run(job, directory, point, deadly)
         assert life.signal == signal.SIGKILL
         yield directory, life
 
 
-def endings_of(nursery: Nursery, tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
+def endings_of(tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
     """Kill the conversation at each of these points and finish it: what each came to."""
-    endings = [finish(directory, life) for directory, life in killed_at(nursery, tmp_path, "live", point, every=every)]
+    endings = [finish(directory, life) for directory, life in killed_at(tmp_path, live, point, every=every)]
     for ending in endings:
         judge_effects(ending)
     return endings
 
 
-def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
+def test_nobody_dies(tmp_path: Path) -> None:
     ending = finish(tmp_path, None)
     judge_effects(ending)
     assert ending.interrupted == []
@@ -159,8 +154,8 @@ def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
 
 @EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
-    endings = endings_of(nursery, tmp_path, point, every=every)
+def test_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
+    endings = endings_of(tmp_path, point, every=every)
     assert len(endings) > (25 if every else 8)
     # Behind the intent and before the result of each payment, there is doubt.
     in_doubt = {item for ending in endings for item in ending.interrupted}
@@ -170,14 +165,14 @@ def test_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: 
 
 
 @EVERY
-def test_killed_at_events_of_the_loop(nursery: Nursery, tmp_path: Path, every: bool) -> None:
-    endings = endings_of(nursery, tmp_path, "event", every=every)
+def test_killed_at_events_of_the_loop(tmp_path: Path, every: bool) -> None:
+    endings = endings_of(tmp_path, "event", every=every)
     assert len(endings) > (40 if every else 4)  # most of them in the middle of a stream
     assert all(not ending.interrupted for ending in endings)  # between two events nothing is half done
 
 
-def test_killed_in_the_middle_of_every_tool(nursery: Nursery, tmp_path: Path) -> None:
-    endings = endings_of(nursery, tmp_path, "tool", every=True)
+def test_killed_in_the_middle_of_every_tool(tmp_path: Path) -> None:
+    endings = endings_of(tmp_path, "tool", every=True)
     # In order: pay and price of the blue hat, price and pay of the red one, the ribbon; before and after the effect.
     doubts = [["blue hat"]] * 2 + [[]] * 4 + [["red hat"]] * 2 + [["ribbon"]] * 2
     assert [ending.interrupted for ending in endings] == doubts
@@ -216,10 +211,10 @@ def finish_task(directory: Path, life: Life) -> list[str]:
 
 @EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_task_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
+def test_a_task_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
     doubts = [
         doubt
-        for directory, life in killed_at(nursery, tmp_path, "work", point, every=every)
+        for directory, life in killed_at(tmp_path, work, point, every=every)
         for doubt in finish_task(directory, life)
     ]
     assert len(doubts) == 1  # between its intent and its result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,64 @@ from typing import Any
 import pytest
 
 from pager import InUseError, Memory, MemoryReader, NotFoundError, RejectedError, pending_commands, send_command
-from tests.crash.children import Nursery
-from tests.crash.load import open_memory, standin
+from tests.crash.children import Life, die, heard, run, say
+from tests.crash.commit_points import CommitPoints
+from tests.crash.load import open_memory, standin, write_pairs
 from tests.standin import Reply, call
 from tests.support.clock import HandClock
-
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
+from tests.support.talk import database_of
 
 
-@pytest.fixture(scope="module")
-def others() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
+def own(directory: Path) -> None:
+    """Open it, say so, and close it when told."""
+    with open_memory(directory):
+        say("open", os.getpid())
+        heard()
+    say("closed")
+
+
+def second(directory: Path) -> None:
+    try:
+        open_memory(directory)
+    except InUseError as error:
+        say("refused", str(error))
+
+
+def read_on(directory: Path, count: int) -> None:
+    """Read until the last pair is there; a pair is never seen by halves."""
+    reader = MemoryReader.open(directory)
+    say("reading")
+    seen = 0
+    while seen < 2 * count:
+        facts = reader.inspect.newest_facts(2 * count)
+        assert len(facts) % 2 == 0, "half of a transaction was seen"
+        assert len(facts) >= seen, "what was there has gone"
+        seen = len(facts)
+    assert len(reader.search_archive("right", limit=2 * count)) == count
+    reader.close()
+
+
+def leave_many(directory: Path, kind: str, name: str, count: int) -> None:
+    for number in range(count):
+        arguments: dict[str, Any] = {"text": f"{name} {number}"}
+        say("left", send_command(directory, kind, arguments, HandClock()))
+
+
+def take_and_die(directory: Path, deadly: int, when: str) -> None:
+    """The owner dies before or after a commit of taking what is in its inbox: number 1, 2, ..."""
+    memory = open_memory(directory, embedder=None)
+    points = CommitPoints(deadly, after=when == "after")
+    points.watch(database_of(memory))
+    memory.process_inbox()
+    say("taken", points.count)
+    memory.close()
+
+
+def die_at_deletion(directory: Path) -> None:
+    """The effect is committed, the file is still there."""
+    memory = open_memory(directory, embedder=None)
+    Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
+    memory.process_inbox()
 
 
 def open_words(directory: Path) -> Memory:
@@ -43,30 +83,30 @@ def answer(memory: Memory, *blocks: Any) -> None:
 # --- one writer
 
 
-def test_the_second_process_is_told_who_the_first_is(nursery: Nursery, tmp_path: Path) -> None:
-    life = nursery.begin("tests.crash.roles:own", tmp_path)
+def test_the_second_process_is_told_who_the_first_is(tmp_path: Path) -> None:
+    life = Life(own, tmp_path)
     life.until("open")
     with pytest.raises(InUseError) as refused:
         open_memory(tmp_path)
     assert f"process {life.pid} (" in str(refused.value)
-    assert "children.py" in str(refused.value)
+    assert Path(sys.argv[0]).name in str(refused.value)
     life.tell()
     life.until("closed")
     life.end()
     open_memory(tmp_path).close()
 
 
-def test_it_works_in_both_directions_and_inside_one_process(nursery: Nursery, tmp_path: Path) -> None:
+def test_it_works_in_both_directions_and_inside_one_process(tmp_path: Path) -> None:
     with open_memory(tmp_path):
-        said = nursery.run("tests.crash.roles:second", tmp_path).said
+        said = run(second, tmp_path).said
         assert f"process {os.getpid()} (" in said[0][1]
         with pytest.raises(InUseError, match=f"process {os.getpid()} "):
             open_memory(tmp_path)
-    assert nursery.run("tests.crash.roles:second", tmp_path).said == []
+    assert run(second, tmp_path).said == []
 
 
-def test_the_lock_goes_with_a_process_that_is_killed(nursery: Nursery, tmp_path: Path) -> None:
-    life = nursery.begin("tests.crash.roles:own", tmp_path)
+def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    life = Life(own, tmp_path)
     life.until("open")
     life.kill()
     open_memory(tmp_path).close()
@@ -75,8 +115,8 @@ def test_the_lock_goes_with_a_process_that_is_killed(nursery: Nursery, tmp_path:
 # --- readers
 
 
-def test_a_reader_sees_each_call_as_soon_as_it_has_returned(nursery: Nursery, tmp_path: Path) -> None:
-    life = nursery.begin("tests.crash.roles:write_pairs", tmp_path, 20)
+def test_a_reader_sees_each_call_as_soon_as_it_has_returned(tmp_path: Path) -> None:
+    life = Life(write_pairs, tmp_path, 20)
     life.until("open")
     reader = MemoryReader.open(tmp_path)
     for number in range(20):
@@ -91,9 +131,9 @@ def test_a_reader_sees_each_call_as_soon_as_it_has_returned(nursery: Nursery, tm
     reader.close()
 
 
-def test_readers_neither_wait_nor_stop_the_writer(nursery: Nursery, others: Nursery, tmp_path: Path) -> None:
+def test_readers_neither_wait_nor_stop_the_writer(tmp_path: Path) -> None:
     with open_words(tmp_path) as memory:
-        life = others.begin("tests.crash.roles:read_on", tmp_path, 100)
+        life = Life(read_on, tmp_path, 100)
         life.until("reading")
         for number in range(100):
             with memory.transaction():
@@ -112,13 +152,10 @@ def test_a_reader_of_nothing_says_so_and_makes_nothing(tmp_path: Path) -> None:
 # --- commands
 
 
-def test_commands_of_many_processes_take_effect_once(nursery: Nursery, others: Nursery, tmp_path: Path) -> None:
+def test_commands_of_many_processes_take_effect_once(tmp_path: Path) -> None:
     open_words(tmp_path).close()
     count = 40
-    lives = [
-        each.begin("tests.crash.roles:leave_many", tmp_path, "archive", name, count)
-        for each, name in ((nursery, "one"), (others, "two"))
-    ]
+    lives = [Life(leave_many, tmp_path, "archive", name, count) for name in ("one", "two")]
     with open_words(tmp_path) as memory:
         while any(life.signal is None for life in lives):
             for life in lives:
@@ -167,22 +204,22 @@ def assert_taken_once(directory: Path) -> None:
         answer(memory)
 
 
-def test_a_command_takes_effect_once_wherever_the_owner_dies(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_command_takes_effect_once_wherever_the_owner_dies(tmp_path: Path) -> None:
     leave_commands(tmp_path / "whole")
-    count = nursery.run("tests.crash.roles:take_and_die", tmp_path / "whole", 0, "before").said[-1][1]
+    count = run(take_and_die, tmp_path / "whole", 0, "before").said[-1][1]
     assert count == len(COMMANDS)
     for number in range(1, count + 1):
         for when in ("before", "after"):
             directory = tmp_path / f"{number}-{when}"
             leave_commands(directory)
-            assert nursery.run("tests.crash.roles:take_and_die", directory, number, when).signal == 9
+            assert run(take_and_die, directory, number, when).signal == 9
             assert_taken_once(directory)
 
 
-def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(tmp_path: Path) -> None:
     leave_commands(tmp_path)
     for _ in COMMANDS:
-        assert nursery.run("tests.crash.roles:die_at_deletion", tmp_path).signal == 9
+        assert run(die_at_deletion, tmp_path).signal == 9
         assert len(pending_commands(tmp_path)) == len(COMMANDS), "it died before it deleted the first"
     assert_taken_once(tmp_path)
 

@@ -16,9 +16,10 @@ import pytest
 from pager import Memory, StorageError
 from pager.types import number_of
 from pager.vectors.indexing import BATCH
-from tests.crash.load import database, open_memory, standin
+from tests.crash.load import open_memory, standin
 from tests.standin import Reply, Standin, call
 from tests.support.embedders import vector
+from tests.support.talk import database_of
 
 THREADS, ROUNDS = 8, 20
 
@@ -71,7 +72,7 @@ def turn(memory: Memory, provider: Standin, name: str, number: int) -> None:
 
 def steps(memory: Memory) -> list[tuple[int, str, list[Any]]]:
     """The conversation as it stands on disk: step, kind, blocks."""
-    rows = database(memory).rows(
+    rows = database_of(memory).rows(
         "SELECT s.id, s.kind, p.block FROM steps s JOIN parts p ON p.step = s.id"
         " WHERE p.kind = 'said' AND s.kind <> 'record' ORDER BY s.id, p.id"
     )
@@ -215,7 +216,6 @@ def test_two_threads_and_one_reply_to_give(tmp_path: Path) -> None:
         assert memory.check() == []
 
 
-@pytest.mark.slow
 def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: Path) -> None:
     each = 2 * BATCH // THREADS + 5
     with open_memory(tmp_path) as memory:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from pager.vectors.chroma.index import ChromaIndex
 from pager.vectors.chroma.probe import probe
 from pager.vectors.index import IndexUnavailableError, OpenReport
 from tests.contract.vector_sources import MemorySource, unit_vectors
-from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, processes, take_over
+from tests.crash.children import Life, run
+from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, take_over
 
 FLUSHED, LOGGED = 300, 40
 
@@ -60,18 +62,12 @@ def mark_as_open(root: Path) -> None:
     (root / "state.json").write_text(json.dumps(state | {"clean": False}))
 
 
-def in_child(act: Callable[..., None], *args: Any) -> int | None:
-    child = processes().Process(target=act, args=args)
-    child.start()
-    child.join()
-    return child.exitcode
-
-
 def taken_over(root: Path, count: int) -> OpenReport:
-    """Opened by another process, which must live: this one would fall with it."""
-    receiver, sender = processes().Pipe(duplex=False)
-    assert in_child(take_over, str(root), count, sender) == 0
-    return receiver.recv()
+    """Open it in another process, which must live: this one would fall with it."""
+    life = run(take_over, root, count)
+    ((report,),) = life.said
+    assert life.signal == 0
+    return report
 
 
 # --- what a healthy index does, and what it leaves alone
@@ -93,7 +89,6 @@ def test_a_clean_index_is_reused_without_a_probe(root: Path, monkeypatch: pytest
     assert bring_up(root, source()) == OpenReport("reused", "not closed cleanly, probed")
 
 
-@pytest.mark.slow
 def test_the_live_generation_is_never_flushed(tmp_path: Path) -> None:
     vectors = MemorySource.of(1_500)
     index = ChromaIndex(tmp_path, vectors)
@@ -169,7 +164,6 @@ def grow(path: Path) -> None:
 FILES = ["header.bin", "length.bin", "link_lists.bin", "data_level0.bin", "index_metadata.pickle", "chroma.sqlite3"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
 @pytest.mark.parametrize("tear", [cut, empty, flip, grow, Path.unlink])
 @pytest.mark.parametrize("name", FILES)
@@ -186,7 +180,6 @@ def test_a_torn_file_is_found_and_the_index_rebuilt(
     assert taken_over(root, FLUSHED + LOGGED) == OpenReport("reused", "closed cleanly")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "not-closed"])
 @pytest.mark.parametrize("tear", [cut, empty, flip, Path.unlink])
 def test_an_index_that_never_was_compacted_may_be_torn_too(
@@ -237,7 +230,6 @@ def test_one_broken_index_is_kept_and_no_more(root: Path) -> None:
 # --- trouble while it runs
 
 
-@pytest.mark.slow
 def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
         pass
@@ -260,7 +252,6 @@ def test_rust_panics_and_disk_errors_are_index_unavailable(root: Path, monkeypat
     assert bring_up(root, source()).outcome == "reused"
 
 
-@pytest.mark.slow
 def test_after_trouble_the_next_opening_looks_and_it_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, vectors = ChromaIndex(root, source()), source()
     index.open()
@@ -310,7 +301,6 @@ def test_a_compaction_that_fails_leaves_everything_as_it_was(root: Path, monkeyp
     index.close()
 
 
-@pytest.mark.slow
 def test_the_probe_says_what_it_found(root: Path) -> None:
     assert probe(live(root), 16) == FLUSHED + LOGGED
     with pytest.raises(IndexUnavailableError, match="took over 0 s"):
@@ -322,16 +312,14 @@ def test_the_probe_says_what_it_found(root: Path) -> None:
 # --- kill -9
 
 
-@pytest.mark.slow
 def test_death_between_any_two_steps(tmp_path: Path) -> None:
-    reused = deadly_step = 0
-    while True:
-        deadly_step += 1
+    reused = 0
+    for deadly_step in count(1):
         root = tmp_path / str(deadly_step)
-        ended = in_child(live_until, str(root), deadly_step)
+        ended = run(live_until, root, deadly_step).signal
         if ended == 0:
             break
-        assert ended == -signal.SIGKILL
+        assert ended == signal.SIGKILL
         report = taken_over(root, 160)
         assert report.quarantine is None, f"step {deadly_step}: {report}"
         assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
@@ -340,13 +328,11 @@ def test_death_between_any_two_steps(tmp_path: Path) -> None:
     assert reused > deadly_step / 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("acts", [1, 2, 5, 6, 7, 8, 12, 13, 14, 19])
 def test_death_at_any_moment(tmp_path: Path, acts: int) -> None:
-    receiver, sender = processes().Pipe(duplex=False)
-    child = processes().Process(target=live_on, args=(str(tmp_path), sender))
-    child.start()
-    vectors = [receiver.recv() for _ in range(acts)][-1]
+    child = Life(live_on, tmp_path)
+    for _ in range(acts):
+        child.next()
+    (vectors,) = child.said[-1]
     child.kill()
-    child.join()
     assert taken_over(tmp_path, vectors).quarantine is None

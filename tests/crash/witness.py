@@ -14,8 +14,9 @@ from typing import Any
 
 from pager import Fact, Memory
 from pager.types import Json, number_of
-from tests.crash.load import database, open_memory, standin
+from tests.crash.load import open_memory, standin
 from tests.standin import Reply
+from tests.support.talk import database_of
 
 Line = list[Any]
 
@@ -146,7 +147,7 @@ class Witness:
                 assert facts.count(text) == 1
             else:
                 assert notes.count(text) == 1 or (refused and text not in notes)  # the block is full at last
-        assert not list((database(memory).path.parent / "inbox").glob("*.json"))
+        assert not list((database_of(memory).path.parent / "inbox").glob("*.json"))
 
 
 def assert_found(memory: Memory, fact: Fact) -> None:
@@ -164,7 +165,7 @@ def _all_facts(memory: Memory) -> list[Fact]:
 
 def _blocks(memory: Memory, kind: str) -> list[Json]:
     """What was ever said of a kind, acknowledged or not."""
-    rows = database(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
+    rows = database_of(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
     return [block for block in (json.loads(row["block"]) for row in rows) if block["type"] == kind]
 
 
