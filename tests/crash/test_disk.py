@@ -143,9 +143,7 @@ def test_what_a_killed_owner_left_in_a_directory_that_became_read_only() -> None
 
 
 @pytest.fixture(scope="module")
-def well(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, Witness]:
+def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Witness]:
     """A memory after a full life, and what it must know. Not to be touched: use a copy."""
     directory = tmp_path_factory.mktemp("well") / "agent"
     life = run(scripted, directory, 0, "before")

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,19 +17,7 @@ from pager.memory import INTERRUPTED
 from pager.types import Json
 from tests.crash.children import Life, run
 from tests.crash.commit_points import one_of_each
-from tests.crash.loop_load import (
-    FACTS,
-    REPLIES,
-    TASK,
-    TASK_REPLIES,
-    TEXTS,
-    Shop,
-    live,
-    open_agent,
-    open_task_agent,
-    standin,
-    work,
-)
+from tests.crash.loop_load import FACTS, REPLIES, TASK, TASK_REPLIES, TEXTS, Shop, live, open_agent, standin, work
 from tests.support.stage import last, stage_in
 
 EVERY = pytest.mark.parametrize(
@@ -74,7 +61,7 @@ def judge_acknowledged(agent: Agent, life: Life) -> None:
     """Whatever the loop has told is on disk."""
     steps = [stay.page_id for stay in agent.memory.history.resident()]
     results = results_of(agent, steps)
-    for _, kind, text, *more in life.said:
+    for kind, text, *more in life.said:
         assert was_said(agent, text)
         if kind == "replied":
             assert more[0] in steps
@@ -128,8 +115,8 @@ def killed_at(tmp_path: Path, job: Callable[..., None], point: str, *, every: bo
     """Kill that job at each kind of point, or at every point: its directory, and what it had said."""
     whole = run(job, tmp_path / "whole", point, 0)
     assert whole.signal == 0
-    counts: Any = whole.said[-1][1]
-    for deadly in one_of_each(counts[point], every=every):
+    (kinds,) = whole.said[-1]
+    for deadly in one_of_each(kinds[point], every=every):
         directory = tmp_path / str(deadly)
         directory.mkdir()
         life = run(job, directory, point, deadly)
@@ -186,9 +173,9 @@ def finish_task(directory: Path, life: Life) -> list[str]:
     """As `run --resume` does; or as `run` again, when nothing of the task was kept. Payments that are in doubt."""
     with stage_in(directory, standin()) as stage:
         shop = Shop(directory)
-        agent = open_task_agent(stage, shop, life=2)
+        agent = open_agent(stage, shop, life=2, task=True)
         begun = tasks.current(agent.memory)
-        replied = [each for each in life.said if each[1] == "replied"]
+        replied = [each for each in life.said if each[0] == "replied"]
         if begun is None:
             assert life.said == []
         else:

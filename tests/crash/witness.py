@@ -9,6 +9,7 @@ goes_on(memory)             # and the next request is valid
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -29,56 +30,23 @@ class Witness:
         self.facts: dict[str, str] = {}
         self.replies: dict[str, list[str]] = {}
         self.results: dict[str, str] = {}
-        self.begun: set[str] = set()
-        self.forgotten: set[str] = set()
-        self.core: set[str] = set()
-        self.dropping: set[str] = set()
-        self.moving: set[str] = set()
-        self.pinned: set[str] = set()
+        self._by_id: dict[str, dict[str, Any]] = {
+            "page": self.pages, "fact": self.facts, "reply": self.replies, "result": self.results,
+        }  # fmt: skip
+        self.said: dict[str, set[str]] = defaultdict(set)  # begun, forgotten, core, dropping, moving, pinned
         self.left: list[tuple[str, str]] = []
         self._judged = 0  # facts up to here were looked for
 
     def hear(self, lines: list[Line]) -> None:
         for kind, *what in lines:
-            listen = getattr(self, f"_{kind}", None)
-            if listen is not None:
-                listen(*what)
-
-    def _page(self, page: str, text: str) -> None:
-        self.pages[page] = text
-
-    def _fact(self, page: str, text: str) -> None:
-        self.facts[page] = text
-
-    def _reply(self, page: str, calls: list[str]) -> None:
-        self.replies[page] = calls
-
-    def _begun(self, call: str) -> None:
-        self.begun.add(call)
-
-    def _result(self, call: str, text: str) -> None:
-        self.results[call] = text
-
-    def _forgotten(self, page: str) -> None:
-        self.forgotten.add(page)
-
-    def _core(self, line: str) -> None:
-        self.core.add(line)
-
-    def _dropping(self, line: str) -> None:
-        self.dropping.add(line)
-
-    def _moving(self, line: str) -> None:
-        self.moving.add(line)
-
-    def _pinned(self, page: str) -> None:
-        self.pinned.add(page)
-
-    def _unpinning(self, page: str) -> None:
-        self.pinned.discard(page)
-
-    def _left(self, _id: str, kind: str, text: str) -> None:
-        self.left.append((kind, text))
+            if kind in self._by_id:
+                self._by_id[kind][what[0]] = what[1]
+            elif kind == "unpinning":
+                self.said["pinned"].discard(what[0])
+            elif kind == "left":
+                self.left.append((what[1], what[2]))
+            elif what and isinstance(what[0], str):
+                self.said[kind].add(what[0])
 
     # judging
 
@@ -103,7 +71,7 @@ class Witness:
             assert (block["id"] in open_calls) != (block["id"] in results), (
                 f"{block['id']} is neither open nor answered"
             )
-        for each in self.begun & open_calls.keys():
+        for each in self.said["begun"] & open_calls.keys():
             assert open_calls[each].begun
         for each, text in self.results.items():
             assert results[each].startswith(text)
@@ -115,18 +83,18 @@ class Witness:
     def _judge_core(self, memory: Memory) -> None:
         lines = "\n".join(block.value for block in memory.core()).splitlines()
         facts = {fact.text for fact in _all_facts(memory)}
-        for line in self.core:
+        for line in self.said["core"]:
             places = lines.count(line) + (line in facts)
-            assert places == 1 or (places == 0 and line in self.dropping), f"{line!r} stands in {places} places"
-            assert line in lines or line in self.moving | self.dropping
+            assert places == 1 or (places == 0 and line in self.said["dropping"]), f"{line!r} stands in {places} places"
+            assert line in lines or line in self.said["moving"] | self.said["dropping"]
 
     def _judge_facts(self, memory: Memory) -> None:
         """Acknowledged or not: what is committed is found, by meaning and by words, when it was true."""
         for page, text in self.facts.items():
             assert memory.fact(page).text == text
-        for page in self.forgotten:
+        for page in self.said["forgotten"]:
             assert memory.fact(page).forgotten is not None
-        for page in self.pinned:
+        for page in self.said["pinned"]:
             assert page in [pin.page_id for pin in memory._store.prompt.pins()]
         facts = _all_facts(memory)
         assert len({fact.text for fact in facts}) == len(facts), "a fact was stored twice"

@@ -21,6 +21,12 @@ from tests.laws.plain import CUT_STOPS, cleaned
 Json = dict[str, Any]
 
 
+turns = st.one_of(
+    st.builds(lambda reply, times: [reply] * times, replies.some("working"), st.integers(3, 12)),
+    st.lists(replies.some("working", "odd", "ordinary"), min_size=1, max_size=6),
+)
+
+
 class MemoryLaws(People):
     """Rules for the model's turn, on top of those for people, the tiers, and opening."""
 
@@ -30,13 +36,8 @@ class MemoryLaws(People):
         return not self.stuck and not self.plain.open_calls and bool(self.plain.turn or tells)
 
     @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.some("ordinary"))
+    @rule(reply=replies.some("ordinary", "odd"))
     def ask(self, reply: replies.Spoken) -> None:
-        self.answer(reply)
-
-    @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.some("odd"))
-    def ask_and_get_an_odd_reply(self, reply: replies.Spoken) -> None:
         self.answer(reply)
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
@@ -50,20 +51,9 @@ class MemoryLaws(People):
                 self.give_all(f"{content} {number}")
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, reply=replies.some("working"), result=texts.results, times=st.integers(3, 12))
-    def work(self, content: Any, reply: replies.Spoken, result: Any, times: int) -> None:
-        """One long turn, in which the agent calls its tools again and again."""
-        self.speak(content, None)
-        for _ in range(times):
-            if self.may_ask:
-                self.answer(reply)
-                self.give_all(result)
-
-    @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, several=st.lists(replies.some("working", "odd", "ordinary"), min_size=1, max_size=6),
-          result=texts.results)  # fmt: skip
+    @rule(content=texts.said, several=turns, result=texts.results)
     def turn(self, content: Any, several: list[replies.Spoken], result: Any) -> None:
-        """A turn of replies of every kind, until one ends it."""
+        """One turn: the agent calls its tools again and again, or replies in every way, until a reply ends it."""
         self.speak(content, None)
         for reply in several:
             if self.may_ask:
@@ -187,6 +177,9 @@ class MemoryLaws(People):
 
     def result(self, call: str, content: Any, *, is_error: bool = False, memory_tool: bool = False) -> None:
         self.memory.append_result(call, texts.exact(content), is_error=is_error, memory_tool=memory_tool)
+        self.is_answered(call, content, is_error=is_error)
+
+    def is_answered(self, call: str, content: Any, *, is_error: bool = False) -> None:
         block: Json = {"type": "tool_result", "tool_use_id": call}
         if content:
             block["content"] = cleaned([texts.text_block(content)] if isinstance(content, str) else content)
@@ -211,10 +204,7 @@ class MemoryLaws(People):
             self.result(call, str(error), is_error=True, memory_tool=True)
             return
         assert self.core_reads("notes", value, actor="agent")
-        self.plain.open_calls.remove(call)
-        result: Json = {"type": "tool_result", "tool_use_id": call, "content": [texts.text_block(str(value))]}
-        self.plain.steps[self.plain.last_live()].results.append(result)
-        self.sent = None
+        self.is_answered(call, str(value))
 
     @precondition(lambda self: self.plain.open_calls)
     @rule(data=st.data(), pin=st.booleans())
@@ -230,8 +220,4 @@ class MemoryLaws(People):
             return
         if pin:
             self.plain.pins[page] = piece.text
-        self.plain.open_calls.remove(call)
-        content = [texts.text_block(piece.text)] if piece.text else []
-        result: Json = {"type": "tool_result", "tool_use_id": call, **({"content": content} if content else {})}
-        self.plain.steps[self.plain.last_live()].results.append(result)
-        self.sent = None
+        self.is_answered(call, piece.text)

@@ -25,7 +25,7 @@ class Spoken:
         make = Reply if self.script == "Reply" else getattr(Reply, self.script)
         reply = make(*texts.exact(self.said), **dict(self.fields))
         if waits and reply.blocks and reply.stop_reason != "refusal":
-            object.__setattr__(reply, "blocks", (search_result(waits), *reply.blocks))
+            reply.blocks = (search_result(waits), *reply.blocks)
         return reply
 
 

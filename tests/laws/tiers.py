@@ -11,15 +11,14 @@ from hypothesis.stateful import precondition, rule
 
 from pager import MemoryReader, NotFoundError, RejectedError, tokens
 from tests.laws import texts
-from tests.laws.checked import Checked
-from tests.laws.opened import CORE, CORE_TOKENS
+from tests.laws.opened import CORE, CORE_TOKENS, Opened
 from tests.laws.plain import PlainFact, cleaned
 
 KEYS = ["seat", "city"]
 TAGS = ["travel", "Home", "été"]
 
 
-class Tiers(Checked):
+class Tiers(Opened):
     # core
 
     def appended(self, block: str, text: str) -> str | None:

@@ -161,11 +161,8 @@ def _read_line(raw: Json) -> Reply | Fault:
         broken = raw["broken"]
         error = ApiError(529, "Overloaded") if broken and broken["kind"] == "error" else None
         return Fault(**raw["fault"], broken=Break(**broken, error=error) if broken else None)
-    said = raw["reply"]
-    reply = Reply(*said["blocks"], stop_reason=said["stop_reason"], output_tokens=said["output_tokens"])
-    for name in ("stop_sequence", "repeats_ids"):
-        object.__setattr__(reply, name, said[name])
-    return reply
+    said = dict(raw["reply"])
+    return Reply(*said.pop("blocks"), **said)
 
 
 # a process of its own

@@ -8,15 +8,7 @@ from typing import Any
 import anthropic.types as sdk
 import pytest
 
-from tests.standin import (
-    Rejected,
-    Reply,
-    call,
-    redacted_thinking,
-    search_result,
-    server_call,
-    thinking,
-)
+from tests.standin import Rejected, Reply, call, redacted_thinking, search_result, server_call, thinking
 from tests.support.params import (
     HOUR,
     MARK,

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.standin import (
-    GrowthWatch,
-    Reply,
-    call,
-)
-from tests.support.params import (
-    MARK,
-    TOOL,
-    Params,
-    assistant,
-    request,
-    result,
-    standin,
-    text,
-    use,
-    user,
-)
+from tests.standin import GrowthWatch, Reply, call
+from tests.support.params import MARK, TOOL, Params, assistant, request, result, standin, text, use, user
 
 
 def test_ids_are_unique_unless_asked_otherwise() -> None:
