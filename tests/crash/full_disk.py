@@ -14,7 +14,7 @@ import resource
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pager import Memory, NotFoundError, StorageError, send_command
 from tests.crash.children import say
@@ -31,31 +31,25 @@ MS_REC, MS_PRIVATE = 16384, 1 << 18
 WHAT_TO_DO = re.compile("Free some space|its free space|rights and space|another place")
 
 
-class Disk(Protocol):
-    def send_command(self, spare_bytes: int) -> None: ...
-    def free(self) -> None: ...
-
-
-class FileLimit:
+class Disk:
     """Nothing can be written behind a certain place of any file. (Before each try SQLite's log is cut to nothing.)"""
 
-    def send_command(self, spare_bytes: int) -> None:
+    def leave(self, spare_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (spare_bytes, resource.RLIM_INFINITY))
 
     def free(self) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-class SmallDisk:
+class SmallDisk(Disk):
     """A tmpfs and a file that takes what is to be taken."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._ballast = folder / "ballast"
 
-    def send_command(self, spare_bytes: int) -> None:
+    def leave(self, spare_bytes: int) -> None:
         self.free()
-        found = os.statvfs(self._folder)
+        found = os.statvfs(self._ballast.parent)
         with self._ballast.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, found.f_bavail * found.f_frsize - spare_bytes))
 
@@ -155,14 +149,10 @@ def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Ge
 def fill_up(root: Path, kind: str, reopening: bool) -> None:
     """All calls, each from no free space at all to enough for it; how often that failed, by kind of call."""
     root.mkdir(exist_ok=True)
-    disk: Disk = SmallDisk(root) if kind == "tmpfs" and mounted(root) else FileLimit()
+    disk: Disk = SmallDisk(root) if kind == "tmpfs" and mounted(root) else Disk()
     scene = Scene(root / "agent", disk, reopening=reopening)
     scene.play()
-    say(type(disk).__name__, scene.failures)
-
-
-def assert_says_what_to_do(error: StorageError) -> None:
-    assert WHAT_TO_DO.search(str(error)), str(error)
+    say(scene.failures)
 
 
 class Scene:
@@ -202,11 +192,11 @@ class Scene:
         spare_bytes = 0
         while True:
             before = self._rows() if name not in STEPWISE else None
-            self._disk.send_command(spare_bytes)
+            self._disk.leave(spare_bytes)
             try:
                 answer = act()
             except StorageError as error:
-                assert_says_what_to_do(error)
+                assert WHAT_TO_DO.search(str(error)), str(error)
                 self.failures[name] = self.failures.get(name, 0) + 1
                 if name != "open":
                     self._memory.inspect.newest_facts()  # what is there can be read
@@ -227,7 +217,7 @@ class Scene:
             self._memory = self._open()
             self._memory.close()
         except StorageError as error:
-            assert_says_what_to_do(error)
+            assert WHAT_TO_DO.search(str(error)), str(error)
         self._disk.free()
         self._memory = self._open()
 
@@ -235,5 +225,5 @@ class Scene:
         """What the memory's own connection sees. The log is cut, so that the next try needs space again."""
         db = database_of(self._memory)
         db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: [tuple(row) for row in db.rows(f"SELECT * FROM {name}")] for name in names}

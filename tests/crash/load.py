@@ -264,30 +264,35 @@ def live(directory: Path, life: int) -> None:
     load.recover()
     lines = [line for block in load.memory.core() if block.name == "human" for line in block.value.splitlines()]
     pinned = [pin.page_id for pin in load.memory._store.prompt.pins()]
+
+    def turn() -> None:
+        load.user(load.random.choice([5, 30, 120]))
+        if load.random.random() < 0.7:
+            load.calls()
+        load.reply()
+
+    def core() -> None:
+        lines.append(load.core_line())
+        if len(lines) > 3:
+            load.random.choice([load.drop_line, load.move_line])(lines.pop(0))
+
+    def pin() -> None:
+        pinned.append(load.archive())
+        load.pin(pinned[-1])
+        if len(pinned) > 2:
+            load.unpin(pinned.pop(0))
+
+    acts: list[Callable[[], Any]] = [
+        *[turn] * 4,
+        lambda: load.archive(load.random.choice([None, "seat", "hotel"])),
+        lambda: load.send_command(load.random.choice(["message", "archive", "core_append"])),
+        lambda: load.record() if load.random.random() < 0.5 else load.record_many(),
+        lambda: load.forget(load.archive()),
+        core,
+        pin,
+    ]
     while True:
-        kind = load.random.randrange(10)
-        if kind < 4:
-            load.user(load.random.choice([5, 30, 120]))
-            if load.random.random() < 0.7:
-                load.calls()
-            load.reply()
-        elif kind == 4:
-            load.archive(load.random.choice([None, "seat", "hotel"]))
-        elif kind == 5:
-            load.send_command(load.random.choice(["message", "archive", "core_append"]))
-        elif kind == 6:
-            load.record_many() if load.random.random() < 0.5 else load.record()
-        elif kind == 7:
-            load.forget(load.archive())
-        elif kind == 8:
-            lines.append(load.core_line())
-            if len(lines) > 3:
-                load.random.choice([load.drop_line, load.move_line])(lines.pop(0))
-        else:
-            pinned.append(load.archive())
-            load.pin(pinned[-1])
-            if len(pinned) > 2:
-                load.unpin(pinned.pop(0))
+        load.random.choice(acts)()
 
 
 def write_pairs(directory: Path, count: int) -> None:

@@ -38,7 +38,7 @@ def test_every_call_on_a_disk_with_any_free_space(
 ) -> None:  # fmt: skip
     """Where a tmpfs may not be mounted, the second kind is the first once more."""
     life = run(fill_up, tmp_path / "disk", kind, reopening)
-    _, failures = life.said[-1]
+    (failures,) = life.said[-1]
     assert failures.keys() == EVERY_CALL, "each has failed at least once"
 
 
@@ -89,35 +89,27 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-def test_a_directory_that_may_not_be_written(written: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "file", "database"),
+    [(0o555, 0o444, 0o444), (0o777, 0o666, 0o444), (0o755, 0o000, 0o000)],
+    ids=["a directory that may not be written", "a database that may not be written", "files that may not be read"],
+)
+def test_rights_that_are_missing(written: Path, folder: int, file: int, database: int) -> None:
     before = contents(written)
-    take_rights(written, folder=0o555, file=0o444)
-    life = run(visit, written)
-    assert life.said == [["open", "StorageError", life.said[0][2]], ["read", "prefers window seats", "hello"]]
-    assert "Permission denied" in life.said[0][2]
-    assert "rights" in life.said[0][2]
-    assert contents(written) == before
+    take_rights(written, folder=folder, file=file)
+    (written / "pager.db").chmod(database)
+    opening, reading = run(visit, written).said
+    assert opening[:2] == ["open", "StorageError"]
+    assert "rights" in opening[2]
+    if database:
+        assert reading == ["read", "prefers window seats", "hello"]
+    else:
+        assert reading[:2] == ["read", "StorageError"]
+        assert "rights" in reading[2]
+    after = contents(written)
+    assert after == before if folder == 0o555 else after["pager.db"] == before["pager.db"]
     take_rights(written, folder=0o777, file=0o666)
-    life = run(visit, written)
-    assert life.said[0] == ["open", "opened", ""]
-
-
-def test_a_database_file_that_may_not_be_written(written: Path) -> None:
-    before = (written / "pager.db").read_bytes()
-    take_rights(written, folder=0o777, file=0o666)
-    (written / "pager.db").chmod(0o444)
-    life = run(visit, written)
-    assert life.said[0][:2] == ["open", "StorageError"]
-    assert "rights" in life.said[0][2]
-    assert life.said[1] == ["read", "prefers window seats", "hello"]
-    assert (written / "pager.db").read_bytes() == before
-
-
-def test_a_directory_that_may_not_be_read(written: Path) -> None:
-    take_rights(written, folder=0o755, file=0o000)
-    life = run(visit, written)
-    assert [line[1] for line in life.said] == ["StorageError", "StorageError"]
-    assert all("rights" in line[2] for line in life.said)
+    assert run(visit, written).said[0] == ["open", "opened", ""]
 
 
 def test_what_a_killed_owner_left_in_a_directory_that_became_read_only() -> None:

@@ -94,20 +94,21 @@ def gone(directory: Path) -> None:
     shutil.rmtree(directory / "chroma")
 
 
+def index_files(directory: Path) -> list[Path]:
+    return [path for path in (directory / "chroma").rglob("*") if path.is_file() and path.name != "state.json"]
+
+
 def flipped(directory: Path) -> None:
-    """Every file but the state has other bytes in its middle."""
-    for path in (directory / "chroma").rglob("*"):
-        if path.is_file() and path.name != "state.json":
-            content = bytearray(path.read_bytes())
-            middle = len(content) // 2
-            content[middle : middle + 64] = bytes(255 - each for each in content[middle : middle + 64])
-            path.write_bytes(content)
+    for path in index_files(directory):
+        content = bytearray(path.read_bytes())
+        middle = len(content) // 2
+        content[middle : middle + 64] = bytes(255 - each for each in content[middle : middle + 64])
+        path.write_bytes(content)
 
 
 def cut(directory: Path) -> None:
-    for path in (directory / "chroma").rglob("*"):
-        if path.is_file() and path.name != "state.json":
-            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for path in index_files(directory):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def without_state(directory: Path) -> None:
@@ -149,18 +150,6 @@ def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
         assert memory.check() == []
 
 
-def test_what_was_rolled_back_leaves_nothing_in_the_index(tmp_path: Path) -> None:
-    """The id of a fact that never was belongs to the next one."""
-    with open_memory(tmp_path / "agent") as memory:
-        archive(memory, 1, BATCH - 1)
-        undone(memory)
-        archive(memory, BATCH, BATCH)
-        assert lost(memory, BATCH) == []
-        assert twice(memory) == []
-    with open_memory(tmp_path / "agent") as memory:
-        assert lost(memory, BATCH) == []
-
-
 def die_in_a_transaction(directory: Path) -> None:
     """With one fact stored and not committed."""
     with open_memory(directory) as memory:
@@ -170,12 +159,20 @@ def die_in_a_transaction(directory: Path) -> None:
             die()
 
 
-def test_killed_in_the_middle_of_a_transaction_it_leaves_nothing_there_either(tmp_path: Path) -> None:
-    assert run(die_in_a_transaction, tmp_path / "agent").signal == signal.SIGKILL
+@pytest.mark.parametrize("end", ["rolled back", "killed"])
+def test_a_transaction_that_ends_early_leaves_nothing_in_the_index(tmp_path: Path, end: str) -> None:
+    """The id of a fact that never was belongs to the next one."""
+    if end == "killed":
+        assert run(die_in_a_transaction, tmp_path / "agent").signal == signal.SIGKILL
     with open_memory(tmp_path / "agent") as memory:
-        memory.archive(text(BATCH))
+        if end == "rolled back":
+            archive(memory, 1, BATCH - 1)
+            undone(memory)
+        archive(memory, BATCH, BATCH)
         assert lost(memory, BATCH) == []
         assert twice(memory) == []
+    with open_memory(tmp_path / "agent") as memory:
+        assert lost(memory, BATCH) == []
 
 
 def archive_on(directory: Path, first: int) -> None:

@@ -8,8 +8,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from itertools import count
@@ -71,12 +69,6 @@ def taken_over(root: Path, count: int) -> OpenReport:
 
 
 # --- what a healthy index does, and what it leaves alone
-
-
-def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import pager.vectors.chroma.index, sys; print({'chromadb', 'numpy'} & set(sys.modules))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout == "set()\n"
 
 
 def test_a_clean_index_is_reused_without_a_probe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

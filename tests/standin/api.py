@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.standin.cache import Position, PromptCache
 from tests.standin.errors import Rejected
-from tests.standin.facts import MessageFacts, digest, message_facts, reply_facts, size_of, thought_digest
+from tests.standin.facts import MessageFacts, block_facts, digest, message_facts, size_of, thought_digest
 from tests.standin.params import check_params
 from tests.standin.prompt import CALL_TOKENS, Prompt
 from tests.standin.reply import Block, Reply, cut
@@ -190,5 +190,5 @@ class Standin:
                 field = "signature" if said["type"] == "thinking" else "data"
                 said[field] = prompt.sign(thought_digest(said), self._size(block))
             content.append(said)
-            prompt.add_reply(reply_facts(said))
+            prompt.add_reply(block_facts(said))
         return content

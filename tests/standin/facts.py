@@ -125,7 +125,7 @@ def system_facts(system: str | list[Any]) -> tuple[BlockFacts, ...]:
 def _system_block(block: Any, index: int) -> BlockFacts:
     shapes.IN_SYSTEM(f"system.{index}", block)
     check_text(f"system.{index}", "system", block)
-    return _block_facts(block)
+    return block_facts(block)
 
 
 def message_facts(message: Any, index: int) -> MessageFacts:
@@ -157,7 +157,7 @@ def _find_out(message: Any, at: str) -> MessageFacts:
     leading = next((place for place, kind in enumerate(kinds) if kind != "tool_result"), len(kinds))
     return MessageFacts(
         role=role,
-        blocks=tuple(_block_facts(block) for block in content),
+        blocks=tuple(block_facts(block) for block in content),
         calls=tuple((place, each["id"]) for place, each in enumerate(content) if each["type"] == "tool_use"),
         results=tuple(
             (place, each["tool_use_id"]) for place, each in enumerate(content) if each["type"] == "tool_result"
@@ -217,7 +217,7 @@ def _check_result(at: str, block: dict[str, Any]) -> None:
             check_text(f"{at}.content.{place}", "messages", each)
 
 
-def _block_facts(block: dict[str, Any]) -> BlockFacts:
+def block_facts(block: dict[str, Any]) -> BlockFacts:
     kind = block["type"]
     content = digest(to_bytes(canonical(block)))
     if kind in _THINKING:
@@ -228,11 +228,6 @@ def _block_facts(block: dict[str, Any]) -> BlockFacts:
 
 def thought_digest(block: dict[str, Any]) -> bytes:
     return digest(block["type"].encode(), block.get("thinking", "").encode())
-
-
-def reply_facts(block: dict[str, Any]) -> BlockFacts:
-    """Of a block that the stand-in itself has made."""
-    return _block_facts(block)
 
 
 def size_of(block: dict[str, Any]) -> Counts:

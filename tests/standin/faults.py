@@ -62,11 +62,9 @@ class Faults:
     def on_the_wire(self, kind: str) -> Fault | None:
         if kind in STATUSES:
             return http_error(int(kind), retry_after=RETRY_AFTER_SECONDS)
-        if kind == "disconnect":
-            return Fault(broken=Break("disconnect", self._random.random()))
-        if kind == "truncate":
-            return Fault(broken=Break("truncate", self._random.random()))
-        return Fault(broken=Break("stall", self._random.random())) if kind == "stall" else None
+        if kind == "disconnect" or kind == "truncate" or kind == "stall":  # noqa: PLR1714  narrows the type
+            return Fault(broken=Break(kind, self._random.random()))
+        return None
 
 
 def odd_reply(kind: str, replies: Replies, params: Json) -> Reply:
