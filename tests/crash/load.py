@@ -171,7 +171,6 @@ class Load:
         (self.directory / "inbox" / f"{self.text(0)}.json").write_text("{")
 
     def recover(self) -> None:
-        """What an agent does when it comes back."""
         self.say("interrupted", self.memory.answer_interrupted())
         self.run_calls()
         if self.memory.turn_is_open:

@@ -113,7 +113,6 @@ def test_rights_that_are_missing(written: Path, folder: int, file: int, database
 
 
 def test_what_a_killed_owner_left_in_a_directory_that_became_read_only() -> None:
-    """Its log is not in the file yet, and cannot be put there."""
     with tempfile.TemporaryDirectory() as place:
         directory = Path(place) / "agent"
         life = Life(write_pairs, directory, 3)
@@ -176,7 +175,6 @@ def test_a_database_that_was_cut_is_never_taken_for_a_new_one(
 
 
 def test_a_database_with_other_bytes_is_told_from_a_good_one(well: tuple[Path, Witness], tmp_path: Path) -> None:
-    """A page of noise anywhere: an error that says what to do, or check says what is wrong."""
     whole = (well[0] / "pager.db").read_bytes()
     random, pages = Random(5), len((well[0] / "pager.db").read_bytes()) // 4_096
     outcomes = set()

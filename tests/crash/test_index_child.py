@@ -25,7 +25,6 @@ Child = subprocess.Popen[bytes]
 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Child]]:
-    """Every child process that was started."""
     started: list[Child] = []
     popen: Any = subprocess.Popen
 

@@ -68,7 +68,6 @@ def calls(done: list[int]) -> Any:
 
 
 def is_interrupted(agent: Agent, text: str, line: int) -> bool:
-    """Whether a turn came as far as that line."""
     try:
         with interrupt_at(line):
             agent.turn(text)

@@ -27,7 +27,6 @@ EVERY = pytest.mark.parametrize(
 
 
 def commits(script: Script, directory: Path) -> list[Commit]:
-    """Return the commits of a life that nobody kills."""
     life = run(script, directory, 0, "before")
     assert (life.signal, life.said[-1][0]) == (0, "done")
     return life.said[-1][1]

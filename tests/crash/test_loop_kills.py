@@ -27,8 +27,6 @@ EVERY = pytest.mark.parametrize(
 
 @dataclass(frozen=True)
 class Ending:
-    """What a conversation came to."""
-
     calls: list[tuple[str, Json, str]]  # name, input, result
     effects: list[str]
 
@@ -38,7 +36,6 @@ class Ending:
 
 
 def finish(directory: Path, life: Life | None) -> Ending:
-    """Go on as the next process does, and judge all of it."""
     with stage_in(directory, standin()) as stage:
         shop = Shop(directory)
         agent = open_agent(stage, shop, life=2)
@@ -58,7 +55,6 @@ def was_said(agent: Agent, text: str) -> bool:
 
 
 def judge_acknowledged(agent: Agent, life: Life) -> None:
-    """Whatever the loop has told is on disk."""
     steps = [stay.page_id for stay in agent.memory.history.resident()]
     results = results_of(agent, steps)
     for kind, text, *more in life.said:

@@ -135,7 +135,6 @@ def test_a_harmed_index_costs_no_fact(directory: Path, harm: Callable[[Path], No
 
 @pytest.mark.parametrize("first", ["a fact in a transaction", "closing again"])
 def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
-    """Whatever is done first with it: the old vectors are worthless, and are made again."""
     other = Words("words-2", dimension=24)
     facts = FACTS
     with open_memory(directory, embedder=other) as memory:
@@ -151,7 +150,6 @@ def test_another_embedder_finds_every_fact(directory: Path, first: str) -> None:
 
 
 def die_in_a_transaction(directory: Path) -> None:
-    """With one fact stored and not committed."""
     with open_memory(directory) as memory:
         archive(memory, 1, BATCH - 1)
         with memory.transaction():

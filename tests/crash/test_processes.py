@@ -19,7 +19,6 @@ from tests.support.talk import database_of
 
 
 def own(directory: Path) -> None:
-    """Open it, say so, and close it when told."""
     with open_memory(directory):
         say("open", os.getpid())
         heard()
@@ -64,7 +63,6 @@ def take_and_die(directory: Path, deadly: int, when: str) -> None:
 
 
 def die_at_deletion(directory: Path) -> None:
-    """The effect is committed, the file is still there."""
     memory = open_memory(directory, embedder=None)
     Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
     memory.process_inbox()

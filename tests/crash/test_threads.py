@@ -185,7 +185,6 @@ def test_a_transaction_that_fails_takes_nothing_of_another_thread_along(tmp_path
 
 
 def test_two_threads_and_one_reply_to_give(tmp_path: Path) -> None:
-    """Only one of them can answer the open turn: the other is told, and nothing is doubled."""
     with open_memory(tmp_path, embedder=None) as memory:
         for number in range(ROUNDS):
             memory.append_user(f"who answers {number}?")
@@ -234,7 +233,6 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
 
 
 def test_closing_while_others_are_at_work(tmp_path: Path) -> None:
-    """Whatever returned is there; whoever comes late is told."""
     memory = open_memory(tmp_path, embedder=None)
     stored: list[str] = []
     enough = threading.Event()

@@ -55,7 +55,7 @@ def live(root: Path) -> Path:
 
 
 def mark_as_open(root: Path) -> None:
-    """What a process that died leaves."""
+    """Leave it as a process that died does."""
     state = json.loads((root / "state.json").read_text())
     (root / "state.json").write_text(json.dumps(state | {"clean": False}))
 

@@ -23,8 +23,6 @@ Line = list[Any]
 
 
 class Witness:
-    """Hears any number of lives of one memory."""
-
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
         self.facts: dict[str, str] = {}
@@ -119,7 +117,6 @@ class Witness:
 
 
 def assert_found(memory: Memory, fact: Fact) -> None:
-    """By its meaning and by its words, as of when it was true."""
     hits = memory.search_archive(fact.text, as_of=fact.valid_from, limit=3)
     (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
     assert parts.get("words", 0) > 0, f"{fact.id} is not found by its words"
@@ -132,13 +129,11 @@ def _all_facts(memory: Memory) -> list[Fact]:
 
 
 def _blocks(memory: Memory, kind: str) -> list[Json]:
-    """What was ever said of a kind, acknowledged or not."""
     rows = database_of(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
     return [block for block in (json.loads(row["block"]) for row in rows) if block["type"] == kind]
 
 
 def _results(memory: Memory) -> dict[str, str]:
-    """Every tool result by its call."""
     blocks = _blocks(memory, "tool_result")
     found = {each["tool_use_id"]: "".join(inner["text"] for inner in each.get("content", [])) for each in blocks}
     assert len(found) == len(blocks), "a call was answered twice"
@@ -146,7 +141,7 @@ def _results(memory: Memory) -> dict[str, str]:
 
 
 def goes_on(memory: Memory) -> None:
-    """What an agent does first: calls that had begun are answered, the next request is valid, and so is all of it."""
+    """Go on as an agent does: calls that had begun are answered, and every request is valid."""
     begun = [each.id for each in memory.open_calls if each.begun]
     assert memory.answer_interrupted() == begun
     for each in memory.open_calls:
@@ -165,7 +160,6 @@ def goes_on(memory: Memory) -> None:
 
 
 def judge_after_death(directory: Path, witness: Witness, *, life: int, **changes: Any) -> None:
-    """Opened as the next life would, judged, and used."""
     with open_memory(directory, life=life, **changes) as memory:
         witness.judge(memory)
         goes_on(memory)

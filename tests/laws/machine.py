@@ -43,7 +43,6 @@ class MemoryLaws(People):
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
     @rule(content=texts.prose(20, 250), reply=replies.some("ordinary"), times=st.integers(3, 12))
     def chat(self, content: str, reply: replies.Spoken, times: int) -> None:
-        """Many turns, so that the window fills."""
         for number in range(times):
             if self.plain.may_speak and not self.stuck:
                 self.speak(f"{number} {content}", None)

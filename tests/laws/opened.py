@@ -95,7 +95,6 @@ class Opened(RuleBasedStateMachine):
         return self.api.count_tokens({"model": self.model, **counted})
 
     def summarize(self, ask: SummaryRequest) -> str:
-        """A model that is often away, and never keeps to its limit."""
         if len(ask.leaving) % 3:
             raise OSError("away")
         return "They <core>went on</core> and on.\n" * (len(ask.leaving) % 40)
@@ -182,14 +181,14 @@ class Opened(RuleBasedStateMachine):
             assert armed(piece) in (prompt.pinned.get(page), *self.held(page)), f"{page} is pinned and not in view"
 
     def held(self, page: str) -> Iterator[str]:
-        """What stands in results: a page that the agent has pinned by itself."""
+        """Yield the texts of resident results: a page may be pinned by being one."""
         for stay in self.memory.history.resident():
             if stay.how == "step":
                 for result in self.plain.steps[stay.page_id].results:
                     yield armed(body_text(result))
 
     def least_tokens(self) -> int:
-        """What the smallest prompt would have: fixed parts, and of everything else the ids."""
+        """Count the smallest prompt: fixed parts, and of everything else the ids."""
         nothing = [{"role": "user", "content": [texts.text_block("x")]}]
         core = "\n".join(f"<block>{value}</block>" for value in self.plain.core.values())
         system = [

@@ -46,7 +46,6 @@ class People(Tiers):
 
     @rule(several=st.lists(texts.any_size, max_size=3))
     def record(self, several: list[str]) -> None:
-        """Turns from elsewhere; one of them by itself."""
         at = self.clock.now() - timedelta(days=3)
         if len(several) == 1:
             assert self.memory.record("tool", several[0], at=at, name="Ana") == self.plain.record(several[0])
@@ -70,7 +69,7 @@ class People(Tiers):
         self.plain.inbox.append((kind, cleaned(arguments)))
 
     def inbox_is_taken(self) -> None:
-        """What waits takes effect, but for messages in the middle of a step."""
+        """Apply the pending commands, but for messages in the middle of a step."""
         waiting, self.plain.inbox = self.plain.inbox, []
         may_speak = self.plain.may_speak
         if waiting:

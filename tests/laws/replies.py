@@ -30,7 +30,7 @@ class Spoken:
 
 
 def spoken_text(text: str) -> str:
-    """What a model could say: no lone surrogates, no white space at the ends, something."""
+    """Make it something that a model could say: no lone surrogates, no white space at the ends, not empty."""
     return text if text and text == cleaned(text).strip() else "ok"
 
 

@@ -22,14 +22,13 @@ class Tiers(Opened):
     # core
 
     def appended(self, block: str, text: str) -> str | None:
-        """What a block reads with a line more; None when there is nothing to append."""
+        """Return a block with a line more, None when there is nothing to append."""
         value = self.plain.core[block]
         if not text.strip():
             return None
         return f"{value}\n{cleaned(text)}" if value else cleaned(text)
 
     def core_reads(self, block: str, value: str | None, *, actor: str) -> bool:
-        """Whether the model lets a block become `value`; then it is."""
         if value is None:
             return False
         others = sum(tokens.total(text) for name, text in self.plain.core.items() if name != block)
@@ -197,7 +196,6 @@ class Tiers(Opened):
     @precondition(lambda self: self.accepted)
     @rule()
     def read_along(self) -> None:
-        """Another process reads what this one has committed."""
         with MemoryReader.open(self.directory, clock=self.clock) as reader:
             newest = next(reversed(self.accepted))
             assert json.dumps(reader.history.rebuild(newest)) == self.accepted[newest]

@@ -43,7 +43,7 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def body_text(block: Json) -> str:
-    """What a page shows of a block."""
+    """Return a block as a page shows it."""
     kind = block["type"]
     if kind == "text":
         return block["text"]
@@ -60,8 +60,6 @@ def body_text(block: Json) -> str:
 
 @dataclass
 class Prompt:
-    """A request taken apart."""
-
     core: dict[str, str] = field(default_factory=dict)  # block -> value, with the updates that came behind
     digest: list[tuple[int, int]] = field(default_factory=list)  # ranges of steps
     pinned: dict[str, str] = field(default_factory=dict)

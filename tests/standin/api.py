@@ -70,7 +70,6 @@ class Standin:
         return self._read(params, creates=False)[0].tokens
 
     def create(self, params: dict[str, Any], reply: Script | None = None) -> dict[str, Any]:
-        """Answer with the scripted reply, or raise `Rejected` and remember nothing."""
         prompt, messages, call_ids = self._read(params, creates=True)
         room = self._room(prompt.tokens, params["max_tokens"])
         if callable(reply):
@@ -111,7 +110,6 @@ class Standin:
         positions.append(Position(last.prefix, last.tokens, control.get("ttl", "5m")))
 
     def _room(self, tokens: int, max_tokens: int) -> int:
-        """How many tokens the reply may have."""
         if tokens > self.limit_tokens:
             raise Rejected(f"prompt is too long: {tokens} tokens > {self.limit_tokens} maximum")
         if self._max_tokens_count and tokens + max_tokens > self.limit_tokens:

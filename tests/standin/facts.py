@@ -103,7 +103,6 @@ def _mark(block: dict[str, Any]) -> str | None:
 
 
 def tool_facts(tool: dict[str, Any]) -> BlockFacts:
-    """Of a tool whose shape has been checked."""
 
     def find_out() -> BlockFacts:
         plain = canonical(tool)
@@ -231,5 +230,5 @@ def thought_digest(block: dict[str, Any]) -> bytes:
 
 
 def size_of(block: dict[str, Any]) -> Counts:
-    """What a block of a reply counts, before it has a signature."""
+    """Count a block of a reply before it has a signature."""
     return count_text(block.get("thinking", "")) if block["type"] in _THINKING else count_block(block)

@@ -45,8 +45,6 @@ def read_profile(text: str) -> dict[str, float]:
 
 
 class Faults:
-    """Which fault the next request gets: the same ones for the same seed."""
-
     def __init__(self, seed: int, profile: str = "none") -> None:
         self._random = random.Random(f"faults {seed}")
         self.chances = read_profile(profile)
@@ -68,7 +66,6 @@ class Faults:
 
 
 def odd_reply(kind: str, replies: Replies, params: Json) -> Reply:
-    """A reply that ends for another reason than its words."""
     if kind == "refusal":
         return Reply.refusal()
     if kind == "pause_turn":

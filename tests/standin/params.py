@@ -18,7 +18,6 @@ _checked_tools: Memo[bool] = Memo()
 
 
 def check_params(params: Any, *, creates: bool) -> None:
-    """Everything but the messages and the system blocks."""
     if not isinstance(params, dict):
         raise Rejected("Input should be a valid dictionary")
     tools = params.get("tools")

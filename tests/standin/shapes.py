@@ -130,7 +130,6 @@ class Tagged:
 
 
 def shape(kind: Any) -> Shape:
-    """Return the check of one of the SDK's types."""
     fields: dict[str, Check] = {}
     hints = get_type_hints(kind, include_extras=True)
     hints.pop("workspace_id", None)  # sent as a header

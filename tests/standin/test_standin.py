@@ -60,7 +60,6 @@ def test_a_conversation_with_everything_in_it_is_accepted() -> None:
 
 
 def called(*blocks: Any, calls: tuple[Any, ...] = (use(),)) -> Params:
-    """A request whose last message stands behind calls."""
     return request(user("x"), assistant(*calls), user(*blocks))
 
 

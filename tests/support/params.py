@@ -62,7 +62,6 @@ def refused(params: Params, *parts: str, **options: Any) -> None:
 
 
 def thought(api: Standin, turns: int = 3, **fields: Any) -> list[Params]:
-    """A conversation in which the model has thought in every turn."""
     conversation = [user("x")]
     for turn in range(turns):
         message = api.create(request(*conversation, **fields), Reply(thinking(f"hm {turn}"), f"y {turn}"))
