@@ -51,7 +51,7 @@ def test_killed_while_it_embeds(tmp_path: Path, last: int) -> None:
     life = run(record, tmp_path, last)
     assert life.signal == signal.SIGKILL
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        turns = memory._store.said.told(0)
+        turns = memory._store.said.metadata(0)
         stored = memory._store.said.vectors(0)
         assert len(turns) >= sum(count for _, count in life.said)
         assert memory.count_unembedded() == len(turns) - len(stored) > 0
