@@ -52,19 +52,19 @@ arguments = st.dictionaries(
 calls = st.lists(arguments.map(lambda given: call("look", given)), min_size=1, max_size=3)
 many_calls = st.integers(4, 20).map(lambda count: [call("look", {"at": f"place {n}"}) for n in range(count)])
 
-_ordinary = st.one_of(
-    words.map(spoken),
-    words.map(spoken),
-    st.builds(spoken, thoughts, words),
+_calling = (
     st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
-    st.builds(lambda text, thought, given: spoken(text, thought, *given), words, thoughts, calls),
     calls.map(lambda given: spoken(*given)),
     many_calls.map(lambda given: spoken(*given)),
 )
+_ordinary = st.one_of(
+    *[words.map(spoken)] * 2,
+    st.builds(spoken, thoughts, words),
+    st.builds(lambda text, thought, given: spoken(text, thought, *given), words, thoughts, calls),
+    *_calling,
+)
 _working = st.one_of(
-    st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
-    calls.map(lambda given: spoken(*given)),
-    many_calls.map(lambda given: spoken(*given)),
+    *_calling,
     calls.map(lambda given: script("cut_call", "look", {"at": "the e"}, *given)),  # three in a row end a turn
 )
 _odd = st.one_of(
