@@ -60,7 +60,6 @@ class Talk:
         return self.reply(*blocks)
 
     def answer(self, text: str = "sunny", **options: Any) -> None:
-        """Results for all open calls."""
         for call in self.memory.open_calls:
             self.memory.append_result(call.id, f"{text} ({call.id})", **options)
 
