@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
-from tests.bench.proof import short_table, tables
+from tests.bench.figures import ROOT
+from tests.bench.proof import tables
 
-ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "tests" / "bench" / "results"
 FIGURES, PAGE, README = RESULTS / "figures.json", RESULTS / "figures.md", ROOT / "README.md"
 _TABLE = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
@@ -42,7 +41,7 @@ def page(results: dict[str, Any]) -> str:
 
 def with_table(text: str, results: dict[str, Any]) -> str:
     """README with the table as these results give it."""
-    return _TABLE.sub(lambda found: f"{found[1]}\n{short_table.short(results)}\n\n{found[3]}", text)
+    return _TABLE.sub(lambda found: f"{found[1]}\n{tables.short(results)}\n\n{found[3]}", text)
 
 
 if __name__ == "__main__":
