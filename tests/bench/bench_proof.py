@@ -45,7 +45,8 @@ class Run:
         return {**figures, "missing": self.missing}
 
     def scale(self) -> Json:
-        sizes = dict.fromkeys(scale.SIDES, (500,) if self.quick else (1000, 10000, 100000))
+        steps: tuple[int, ...] = (500,) if self.quick else (1_000, 10_000, 100_000)
+        sizes = dict.fromkeys(scale.SIDES, steps)
         if not self.quick:
             sizes["ours, words only"] += (1_000_000,)
         return scale.figures(self.work, self.cache, sizes, agents=(1, 3) if self.quick else (1, 100), seconds=300)

@@ -44,11 +44,9 @@ class Life:
         return [law for law, times in tried.items() if not times]
 
     def __str__(self) -> str:
-        did = (
-            f"{self.turns} turns, {self.calls} tool calls, {self.facts_by_agent} facts stored by the model, "
-            f"{self.evictions} steps evicted"
-        )
-        return "\n".join((did, *(f"NOT TRIED with this model: {law}" for law in self.untried)))
+        did = f"{self.turns} turns, {self.calls} tool calls, {self.facts_by_agent} facts stored by the model"
+        first = f"{did}, {self.evictions} steps evicted"
+        return "\n".join((first, *(f"NOT TRIED with this model: {law}" for law in self.untried)))
 
 
 def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, turns: int = 14) -> Life:
@@ -64,22 +62,13 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
             assert memory.accepts_message
             assert not memory.open_calls
         moves = memory.ledger()
-        stored = [found for step in _steps(agent) for found in STORED.findall(step)]
+        steps = [step.page_id for day in memory.history.days() for step in memory.history.steps_on(day)]
+        stored = [found for step in steps for found in STORED.findall(memory.page(step))]
         assert all(memory.fact(page).actor == "agent" for page in stored)
         assert memory.search_archive("oven")[0].page_id == fact.id
         assert any(move.event == "evict" for move in moves), "nothing was paged out"
         assert memory.search_recall("log of day 0")[0].text
         assert memory.check() == []
-        calls = sum(
-            block.get("type") == "tool_use" for step in _said(agent) for block in memory.history.blocks_of(step)
-        )
+        calls = sum(block.get("type") == "tool_use" for step in steps for block in memory.history.blocks_of(step))
         evicted = sum(move.event == "evict" for move in moves)
         return Life(len(texts), calls, len(set(stored)), evicted)
-
-
-def _said(agent: Agent) -> list[str]:
-    return [step.page_id for day in agent.memory.history.days() for step in agent.memory.history.steps_on(day)]
-
-
-def _steps(agent: Agent) -> list[str]:
-    return [agent.memory.page(step) for step in _said(agent)]
