@@ -33,19 +33,9 @@ from numpy.typing import NDArray
 from pager import Limits, Memory
 from pager.vectors.chroma.client import Collection
 from pager.vectors.embedder import default_embedder
-from tests.bench.figures import Figure, pair, printed_by, run, with_each
-from tests.bench.grown import (
-    INSTRUCTIONS,
-    YOUNG,
-    CachedVectors,
-    Talk,
-    Young,
-    archive_all,
-    embed_all,
-    fill_log,
-    size_mb,
-    text_like_vectors,
-)
+from tests.bench import grown
+from tests.bench.figures import Figure, pair, printed_by, run, size_mb, with_each
+from tests.bench.grown import INSTRUCTIONS, Talk, archive_all, fill_log
 from tests.bench.texts import Texts
 
 OLD_TURNS, TURN_ROUNDS, WARM_UP = 10_000, 800, 20
@@ -107,8 +97,8 @@ def _two_ages(work: Path, limits: Limits, what: str) -> list[Figure]:
         return Talk(memory, Texts(3)).turn
 
     with opened(work / "seed") as memory:
-        Talk(memory, Texts(2)).turns_in_batches(YOUNG)
-    with opened(work / "old") as memory, closing(Young(work / "seed", start)) as young:
+        Talk(memory, Texts(2)).turns_in_batches(grown.YOUNG)
+    with opened(work / "old") as memory, closing(grown.Young(work / "seed", start)) as young:
         talk = Talk(memory, Texts(1))
         talk.turns_in_batches(OLD_TURNS)
         both = pair(talk.turn, young.turn, ("at 10,000", "at 10"), rounds=TURN_ROUNDS, warm_up=WARM_UP)
@@ -119,7 +109,7 @@ def archive(work: Path) -> list[Figure]:
     texts = Texts().facts(
         max(ARCHIVE_ROUNDS) + 2 * (WARM_UP + max(ARCHIVE_ROUNDS.values()))
     )  # each side takes new ones
-    vectors = text_like_vectors(texts)
+    vectors = grown.text_like_vectors(texts)
     figures: list[Figure] = []
     for size, rounds in ARCHIVE_ROUNDS.items():
         for name, (is_embedded, way, limit) in WAYS.items():
@@ -152,8 +142,8 @@ def _bare_insert(directory: Path, texts: list[str]) -> Callable[[str], object]:
 def search(work: Path) -> list[Figure]:
     texts, embedder, directory = Texts(), default_embedder(), work / "searched"
     facts = texts.facts(LARGE)
-    vectors = embed_all(embedder, facts)
-    cached = CachedVectors(dict(zip(facts, vectors, strict=True)), embedder.fingerprint)
+    vectors = grown.embed_all(embedder, facts)
+    cached = grown.CachedVectors(dict(zip(facts, vectors, strict=True)), embedder.fingerprint)
     with Memory.open(directory, embedder=cached) as memory:
         archive_all(memory, facts)
         memory.compact()
@@ -197,7 +187,7 @@ def disk(work: Path) -> list[Figure]:
 def start(work: Path) -> list[Figure]:
     directory, texts = work / "large", Texts()
     facts = texts.facts(LARGE)
-    with Memory.open(directory, instructions=INSTRUCTIONS, embedder=text_like_vectors(facts)) as memory:
+    with Memory.open(directory, instructions=INSTRUCTIONS, embedder=grown.text_like_vectors(facts)) as memory:
         archive_all(memory, facts)
         memory.compact()
         Talk(memory, texts).turns_in_batches(LARGE)

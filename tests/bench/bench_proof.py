@@ -21,7 +21,7 @@ from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.bench_retrieval import DATA
 from tests.bench.figures import machine
-from tests.bench.proof import cost, environments, injected, overhead, scale, sides, survival, tables, written
+from tests.bench.proof import cost, environments, injected, overhead, scale, sides, survival, tables
 
 ONLY_TIMED = (sides.WORDS, sides.SAME, sides.DELTA)  # variants: they take part where time is measured
 
@@ -46,7 +46,7 @@ class Run:
 
     def scale(self) -> Json:
         steps: tuple[int, ...] = (500,) if self.quick else (1_000, 10_000, 100_000)
-        sizes = dict.fromkeys(scale.SIDES, steps)
+        sizes: dict[str, tuple[int, ...]] = dict.fromkeys(scale.SIDES, steps)
         if not self.quick:
             sizes["ours, words only"] += (1_000_000,)
         return scale.figures(self.work, self.cache, sizes, agents=(1, 3) if self.quick else (1, 100), seconds=300)
@@ -80,7 +80,7 @@ def main() -> int:
         if why := not_there if options.quick else environments.install(cache, peer):
             missing[peer] = why
             print(f"{peer} is left out: {why}", file=sys.stderr)
-    results = written.read() if options.bench else {}  # a run of all of them has nothing from before
+    results = tables.read() if options.bench else {}  # a run of all of them has nothing from before
     for name in options.bench or BENCHES:
         if name == "injected" and (lacking := question_sets.missing(options.data)):
             what = f"injected is left out: {options.data} lacks {', '.join(lacking)}"
@@ -90,7 +90,7 @@ def main() -> int:
             results[name] = _result(name, Run(Path(work), options.data, cache, missing, options.quick))
         print(f"{tables.section(name, results[name]['figures'])}\n", flush=True)
         if not options.quick:
-            written.write(results)
+            tables.write(results)
     return 0
 
 

@@ -115,6 +115,10 @@ def printed_by(program: str, *arguments: object) -> Any:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
 
 
+def size_mb(directory: Path) -> float:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) / 1e6
+
+
 def grid(rows: Sequence[Sequence[str]]) -> str:
     """A table whose first row names its columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -130,7 +130,3 @@ def fill_log(memory: Memory, directory: Path) -> None:
         for _ in range(BATCH):
             memory.record("user", "one more turn, recorded elsewhere")
         length = (directory / "pager.db-wal").stat().st_size
-
-
-def size_mb(directory: Path) -> float:
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) / 1e6

@@ -49,15 +49,15 @@ def missing(data: Path) -> list[str]:
 
 
 def by_turn(data: Path) -> list[QuestionSet]:
-    return list(_people(data, split=False))
+    return [_person(data / "bfcl_memory", person, split=False) for person in PEOPLE]
 
 
 def by_sentence(data: Path) -> list[QuestionSet]:
-    return list(_people(data, split=True))
+    return [_person(data / "bfcl_memory", person, split=True) for person in PEOPLE]
 
 
 def together(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """All people in one memory."""
+    """Put all people into one memory."""
     whole = QuestionSet([], [], [])
     for each in sets:
         first = len(whole.texts)
@@ -107,25 +107,22 @@ def _banking(data: Path) -> tuple[list[str], list[str], list[Question]]:
     return [f"{each['title']}\n{each['content']}" for each in known], [each["id"] for each in known], questions
 
 
-def _people(data: Path, *, split: bool) -> Iterator[QuestionSet]:
-    folder = data / "bfcl_memory"
-    asked = list(_lines(folder / "BFCL_v4_memory.json"))
+def _person(folder: Path, person: str, *, split: bool) -> QuestionSet:
     sources = {answer["id"]: answer["source"] for answer in _lines(folder / "possible_answer_BFCL_v4_memory.json")}
-    for person in PEOPLE:
-        texts: list[str] = []
-        sessions: list[str] = []
-        for conversation in _lines(folder / f"prereq_{person}.json"):
-            said = [turn["content"] for messages in conversation["question"] for turn in messages]
-            pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
-            texts += pieces
-            sessions += [conversation["id"]] * len(pieces)
-        plain = [_plain(text) for text in texts]
-        questions = [
-            Question(question["question"][0][0]["content"], frozenset(_holding(plain, sources[question["id"]])))
-            for question in asked
-            if question["scenario"] == person
-        ]
-        yield QuestionSet(texts, sessions, questions)
+    texts: list[str] = []
+    sessions: list[str] = []
+    for conversation in _lines(folder / f"prereq_{person}.json"):
+        said = [turn["content"] for messages in conversation["question"] for turn in messages]
+        pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
+        texts += pieces
+        sessions += [conversation["id"]] * len(pieces)
+    plain = [_plain(text) for text in texts]
+    questions = [
+        Question(question["question"][0][0]["content"], frozenset(_holding(plain, sources[question["id"]])))
+        for question in _lines(folder / "BFCL_v4_memory.json")
+        if question["scenario"] == person
+    ]
+    return QuestionSet(texts, sessions, questions)
 
 
 def _holding(texts: Sequence[str], source: str | Sequence[str]) -> set[int]:

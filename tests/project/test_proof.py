@@ -14,7 +14,7 @@ from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
-from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables, written
+from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide
 from tests.standin import Standin
 from tests.standin.server import StandinProcess
@@ -165,16 +165,16 @@ def test_an_environment_of_other_pins_is_none_and_one_that_cannot_be_made_says_w
 
 @pytest.fixture(scope="module")
 def results() -> Json:
-    return written.read()
+    return tables.read()
 
 
 def test_readme_and_the_page_say_what_was_measured_and_on_which_machine(results: Json) -> None:
     assert set(results) == set(tables.SECTIONS)
     assert all("cores, load" in result["machine"] for result in results.values())
-    readme = written.README.read_text(encoding="utf-8")
+    readme = tables.README.read_text(encoding="utf-8")
     assert tables.short(results) in readme
-    assert written.with_table(readme, results) == readme
-    assert written.PAGE.read_text(encoding="utf-8") == written.page(results)
+    assert tables.with_table(readme, results) == readme
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(results)
 
 
 def test_a_side_that_was_too_slow_is_shown_where_it_stood_and_then_left_out_ours_too(results: Json) -> None:

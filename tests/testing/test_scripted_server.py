@@ -15,23 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import Agent
+from agents import Agent, testing
 from agents.models.replies import STOP_REASONS
-from agents.testing import (
-    Fault,
-    Reply,
-    ScriptedServer,
-    broken_call,
-    call,
-    disconnect,
-    fixture,
-    http_error,
-    stall,
-    stream_error,
-    thinking,
-    too_long,
-    truncate,
-)
+from agents.testing import Fault, Reply, ScriptedServer, call, disconnect, fixture, http_error, stall, thinking
 from agents.testing.messages_server import MessagesServer, Sending
 from pager import tokens
 
@@ -128,7 +114,7 @@ def test_any_reply_is_the_same_streamed_and_not(
     ("line", "raw", "stop_reason"),
     [
         (Reply(call("look", at="the se"), stop_reason="max_tokens"), '{"at": "the se"', "max_tokens"),
-        (broken_call("look", '{"at": "se'), '{"at": "se', "tool_use"),
+        (testing.broken_call("look", '{"at": "se'), '{"at": "se', "tool_use"),
     ],
 )
 def test_a_call_that_is_cut_or_broken_is_not_json_on_the_wire(
@@ -191,7 +177,7 @@ def test_a_lost_connection_is_a_raw_transport_error(
 def test_a_truncated_stream_ends_quietly_without_a_reason(
     scripted: ScriptedServer, client: anthropic.Anthropic, after: float
 ) -> None:
-    scripted.script(truncate(call("look", at="a very long way from here, and further still"), after=after))
+    scripted.script(testing.truncate(call("look", at="a very long way from here, and further still"), after=after))
     message, events = streamed(client, hello(tools=[LOOK]))
     assert message["stop_reason"] is None
     assert "message_stop" not in [event.type for event in events]
@@ -221,7 +207,7 @@ def test_a_stalled_stream_does_not_hold_up_the_end() -> None:
 def test_an_error_in_the_middle_of_a_stream_and_too_long_are_in_the_words_of_the_provider(
     scripted: ScriptedServer, client: anthropic.Anthropic
 ) -> None:
-    scripted.script(stream_error("half of this comes through " * 4), too_long(tokens=900, limit=800))
+    scripted.script(testing.stream_error("half of this comes through " * 4), testing.too_long(tokens=900, limit=800))
     seen, error = heard(client)
     assert seen
     assert isinstance(error, anthropic.APIStatusError)
@@ -230,7 +216,7 @@ def test_an_error_in_the_middle_of_a_stream_and_too_long_are_in_the_words_of_the
         streamed(client, hello())
 
 
-@pytest.mark.parametrize("fault", [disconnect(), truncate()])
+@pytest.mark.parametrize("fault", [disconnect(), testing.truncate()])
 def test_without_streaming_a_broken_answer_is_a_lost_connection(
     scripted: ScriptedServer, client: anthropic.Anthropic, fault: Fault
 ) -> None:

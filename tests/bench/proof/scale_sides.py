@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.bench.figures import ROOT, timed, with_each
+from tests.bench.figures import ROOT, size_mb, timed, with_each
 from tests.bench.peers.lines import memory_mb, serve
 from tests.bench.texts import Texts
 
@@ -82,7 +82,7 @@ class Archive:
         return {**times, "memory_mb": memory_mb(), "child_mb": child_mb}
 
     def disk_mb(self) -> float:
-        return sum(path.stat().st_size for path in self._directory.rglob("*") if path.is_file()) / 1e6
+        return size_mb(self._directory)
 
 
 class Ours(Archive):

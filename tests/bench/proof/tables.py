@@ -1,21 +1,28 @@
-"""How the figures read: markdown tables, from the plain values that a run has written. Pure; nothing is measured here.
+"""How the figures read: markdown tables, from the plain values that a run has written. Nothing is measured here.
 
 Each benchmark has a section, with the reasons where a peer is better (`reasons.yaml`), and the line or two of it that
 say most, for README.
+
+    python -m tests.bench.proof.tables      # renders the page and README's table anew from figures.json
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.bench.figures import grid
+from tests.bench.figures import ROOT, grid
 from tests.bench.proof.cost_rivals import RERENDER
 from tests.bench.proof.sides import OURS, SAME
 
+RESULTS = ROOT / "tests" / "bench" / "results"
+FIGURES, PAGE, README = RESULTS / "figures.json", RESULTS / "figures.md", ROOT / "README.md"
+HEAD = "# Figures\n\nMade by `make bench` from figures.json beside it; not written by hand.\n\n"
 Json = Mapping[str, Any]
 Rows = list[list[str]]
 REASONS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("reasons.yaml").read_text(encoding="utf-8"))
@@ -30,14 +37,36 @@ WAYS = {
 }
 
 
-def whole(results: Json) -> str:
-    """Return every section that there is, as a page."""
+def read() -> dict[str, Any]:
+    return json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
+
+
+def write(results: Json) -> None:
+    rounded = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
+    render(rounded)  # first: what cannot be shown is not stored
+    FIGURES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+def render(results: Json) -> None:
+    PAGE.write_text(page(results), encoding="utf-8")
+    if set(SECTIONS) <= set(results):
+        README.write_text(with_table(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+def with_table(text: str, results: Json) -> str:
+    """Return README with the table as these results give it."""
+    table = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+    return table.sub(lambda found: f"{found[1]}\n{short(results)}\n\n{found[3]}", text)
+
+
+def page(results: Json) -> str:
+    """Return every section that there is."""
     parts = [
         f"## {section(name, results[name]['figures'])}\n\nMachine: {results[name]['machine']}.\n"
         for name in SECTIONS
         if name in results
     ]
-    return "\n".join(parts)
+    return HEAD + "\n".join(parts)
 
 
 def section(name: str, figures: Json) -> str:
@@ -201,3 +230,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Json], tuple[Rows, Json]], Callable[[Js
     "survival": ("Survival", survival, survival_lines),
     "injected": ("Injected tokens", injected, injected_lines),
 }
+
+if __name__ == "__main__":
+    render(read())
