@@ -189,12 +189,11 @@ class BackgroundWork:
 
     def wake(self) -> None:
         """Start the thread if there is pending work and it is not running."""
-        if self.is_busy or self._closing.is_set():
+        if self.is_busy or self._closing.is_set() or not self._memory.has_background_work:
             return
         self.progress = Progress(0, self._memory.count_unembedded())
-        if self.progress.total or self._memory.index_is_behind:
-            self._thread = Thread(target=self._work, name="selfpager embedding", daemon=True)
-            self._thread.start()
+        self._thread = Thread(target=self._work, name="selfpager embedding", daemon=True)
+        self._thread.start()
 
     def _work(self) -> None:
         try:

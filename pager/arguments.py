@@ -17,35 +17,35 @@ from pager.errors import RejectedError
 LONGEST_NAME = 200
 
 
-def text_of_person(value: Any, name: str) -> str:
+def require_text(value: Any, name: str) -> str:
     """Return `value` if it is a text."""
     if not isinstance(value, str):
         raise RejectedError(f"{name} is {value!r:.100}; give a text.")
     return value
 
 
-def text_or_none(value: Any, name: str) -> str | None:
+def optional_text(value: Any, name: str) -> str | None:
     """Return `value` if it is a text or None."""
     if value is not None and not isinstance(value, str):
         raise RejectedError(f"{name} is {value!r:.100}; give a text, or leave it out.")
     return value
 
 
-def whole_number(value: Any, name: str) -> int:
+def require_int(value: Any, name: str) -> int:
     """Return `value` if it is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
     return value
 
 
-def name_of_actor(value: Any) -> str:
+def require_actor(value: Any) -> str:
     """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
         raise RejectedError(f"actor is {value!r:.100}; give a name, such as 'person' or 'agent'.")
     return value
 
 
-def path_of(value: Any, what: str) -> Path:
+def require_path(value: Any, what: str) -> Path:
     """Return a path that a file system can take."""
     path = str(cast("Any", value)) if isinstance(value, str | os.PathLike) else ""
     with suppress(ValueError):
@@ -54,7 +54,7 @@ def path_of(value: Any, what: str) -> Path:
     raise RejectedError(f"{what} is {value!r:.100}; give a path.")
 
 
-def one_form(name: str) -> str:
+def normalized(name: str) -> str:
     """Return a key or a tag as it is stored and looked up.
 
     Letters that look the same have one form: what a file system or a keyboard takes apart is one name.

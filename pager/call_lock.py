@@ -15,7 +15,7 @@ from json import JSONDecodeError
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pager.arguments import name_of_actor
+from pager.arguments import require_actor
 from pager.errors import RejectedError, StorageError
 
 P = ParamSpec("P")
@@ -57,7 +57,7 @@ def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
     def locked_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._calls.lock, self._calls:
             if "actor" in kwargs:
-                name_of_actor(kwargs["actor"])
+                require_actor(kwargs["actor"])
             return method(self, *args, **kwargs)
 
     return locked_method

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from pager import blocks, tokens
-from pager.arguments import path_of, text_of_person, text_or_none
+from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
@@ -90,6 +90,7 @@ class Memory:
         self._calls = CallLock(self._undo)
         self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
         self._inbox = inbox.Inbox(files.directory, store, clock)
+        self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
         self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
         self.history = History(store, self._calls, clock.zone)
 
@@ -123,7 +124,7 @@ class Memory:
             summarize=(callable, "a function"),
         )  # fmt: skip
         clock = clock or SystemClock()
-        files = AgentFiles(path_of(directory, "the directory"))
+        files = AgentFiles(require_path(directory, "the directory"))
         lock, store = _open_store(files, clock)
         try:
             setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl)
@@ -165,7 +166,7 @@ class Memory:
         if not isinstance(content, str):
             check_user(content)
         if name is not None:
-            name = blocks.clean(text_of_person(name, "name"))
+            name = blocks.clean(require_text(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
@@ -201,19 +202,19 @@ class Memory:
     @locked
     def begin_call(self, call_id: str) -> None:
         """Commit the intent to run a call: from here on it may have run, even if the process dies."""
-        self._prompt.begin_call(text_of_person(call_id, "the call's id"))
+        self._prompt.begin_call(require_text(call_id, "the call's id"))
 
     @locked
     def hold_call(self, call_id: str) -> None:
         """Record that a call waits for a person's approval and was not run."""
-        self._prompt.hold_call(text_of_person(call_id, "the call's id"))
+        self._prompt.hold_call(require_text(call_id, "the call's id"))
 
     @locked
     def append_result(
         self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
     ) -> None:
         """Append the result of a tool call. That of a `memory_tool` is not indexed for search and never spilled."""
-        text_of_person(call_id, "the call's id")
+        require_text(call_id, "the call's id")
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
 
     @locked
@@ -235,21 +236,21 @@ class Memory:
     @locked
     def report_too_long(self, error_text: str = "") -> None:
         """Learn from the provider's answer "prompt is too long"; the next request is smaller."""
-        found = _TOKENS_IN_ERROR.search(text_of_person(error_text, "the error's text"))
+        found = _TOKENS_IN_ERROR.search(require_text(error_text, "the error's text"))
         self._prompt.report_too_long(int(found.group(1)) if found else None)
 
     @property
     @locked
     def open_calls(self) -> list[Call]:
         """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return self._store.conversation.open_calls() if last is not None and last.open_calls else []
 
     @property
     @locked
     def turn_is_open(self) -> bool:
         """True if the model owes an answer, or tool calls wait for their results."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
@@ -403,7 +404,7 @@ class Memory:
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
         return self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
 
@@ -430,6 +431,17 @@ class Memory:
     def count_unembedded(self) -> int:
         """Return how many facts and turns have no vector of this embedder yet. They are found by words only."""
         return self._backlog.count()
+
+    @property
+    def has_background_work(self) -> bool:
+        """True if `embed_pending` has anything to do. Costs nothing while nothing has changed."""
+        changes = self._store.vector_changes
+        if changes == self._idle_at:
+            return False
+        with self._calls.lock, self._calls:
+            has_work = self._backlog.count() > 0 or self._backlog.index_is_behind()
+        self._idle_at = None if has_work else changes
+        return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
         """Embed facts and turns without a vector, oldest first. Return how many; 0 if the embedder fails.
@@ -494,7 +506,7 @@ class Memory:
             raise RejectedError(
                 f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it."
             )
-        if self._finish_purge() == text_of_person(page_id, "page_id").strip():
+        if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         started = self._files.lock.stat().st_mtime
         places = purge.purge(self._store, self._tiers.pages, page_id, actor, inbox=self._files.inbox, since=started)
@@ -507,7 +519,7 @@ class Memory:
         page = self._store.settings.get("purging")
         if page is not None:
             purge.finish(self._store, self._tiers.archive.meaning, self._files.index)
-            self._tiers.recall.forget()
+            self._tiers.recall.invalidate()
         return page
 
     @locked
@@ -518,18 +530,18 @@ class Memory:
         problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
         if fix and problems:
             self._prompt.invalidate()
-            self._tiers.recall.forget()
+            self._tiers.recall.invalidate()
         return problems
 
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent."""
-        export(self._store, self._files, path_of(file, "the file to export to"))
+        export(self._store, self._files, require_path(file, "the file to export to"))
 
     @locked
     def save_value(self, key: str, value: str | None) -> None:
         """Store a value for the program that uses this memory, with the same durability; None deletes it."""
-        text_or_none(value, f"the value {key!r}")
+        optional_text(value, f"the value {key!r}")
         with self._store.transaction():
             self._store.settings.put(f"note:{key}", value)
 
@@ -600,7 +612,7 @@ class Memory:
 def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
     """Raise RejectedError for an option of the wrong kind."""
     for name in ("instructions", "model", "thinking"):
-        text_of_person(given[name], name)
+        require_text(given[name], name)
     check_tools(given["tools"])
     for name, (kind, what) in kinds.items():
         value = given[name]

@@ -18,7 +18,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Self
 
-from pager.arguments import path_of
+from pager.arguments import require_path
 from pager.call_lock import CallLock, locked
 from pager.clock import Clock, Moment, SystemClock
 from pager.errors import NotFoundError, StorageError
@@ -48,7 +48,7 @@ class MemoryReader:
     def open(cls, directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Self:
         """Open the memory in `directory` for reading. Raises NotFoundError if there is none."""
         clock = clock or SystemClock()
-        files = AgentFiles(path_of(directory, "the directory"))
+        files = AgentFiles(require_path(directory, "the directory"))
         store = _open_store(files, clock)
         try:
             window = Window(Limits.for_window(), Counter())
@@ -145,7 +145,7 @@ class MemoryReader:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._files, path_of(file, "the file to export to"))
+        export(self._store, self._files, require_path(file, "the file to export to"))
 
     @locked  # closed while another thread reads, SQLite's connection would end the process
     def close(self) -> None:

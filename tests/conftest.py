@@ -22,20 +22,11 @@ if TYPE_CHECKING:
     from tests.support.stage import Stage
 
 # Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
-SLOW_ROOMS = (
-    "bench",
-    "browser",
-    "cli",
-    "crash",
-    "demo",
-    "laws",
-    "local",
-    "mcp",
-    "models",
-    "project",
-    "standin",
-    "view",
-)
+TESTS = Path(__file__).parent
+SLOW_ROOMS = {
+    *("bench", "browser", "cli", "contract", "crash", "demo", "laws", "local", "mcp", "models", "project", "standin"),
+    *("testing", "vectors", "view"),
+}
 
 # Examples write and sync files. Their duration depends on the disk, not on the code.
 _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,11 +38,19 @@ settings.register_profile("hunt", _no_clock, max_examples=5_000, print_blob=True
 settings.load_profile("default")
 
 
+def is_slow(path: Path) -> bool:
+    return TESTS in path.parents and path.relative_to(TESTS).parts[0] in SLOW_ROOMS
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the slow rooms when their tests would be left out."""
+    return True if "not slow" in config.option.markexpr and is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow rooms."""
-    here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in SLOW_ROOMS:
+        if is_slow(item.path):
             item.add_marker("slow")
 
 
@@ -63,11 +62,14 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def close_databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def close_databases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Close every database that the test opened. Since Python 3.13 an open connection that is collected is a warning,
     and a warning is an error here."""
     from pager.store.database import Database
 
+    if request.path.parent.name == "browser":  # there one view serves many tests
+        yield
+        return
     opened: list[Connection] = []
     connect = Database._connect
 

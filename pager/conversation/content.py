@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from pager.arguments import text_or_none
+from pager.arguments import optional_text
 from pager.errors import RejectedError
 
 USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
@@ -151,7 +151,7 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
         _check_source(block, kind, where)
     if kind == "document":
         for name in ("title", "context"):
-            text_or_none(block.get(name), f"{name} of {where}")
+            optional_text(block.get(name), f"{name} of {where}")
     _check_citations(block, kind, where)
     if kind == "search_result":
         _check_inner(block.get("content"), ("text",), where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import tzinfo
 
-from pager.arguments import one_form, text_of_person
+from pager.arguments import normalized, require_text
 from pager.call_lock import CallLock, locked
 from pager.clock import Moment, from_micros, span_end, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
@@ -30,7 +30,7 @@ class History:
     @locked
     def core_versions(self, block: str) -> list[Block]:
         """Return every version of a block, oldest first."""
-        versions = self._store.core.versions(text_of_person(block, "block"))
+        versions = self._store.core.versions(require_text(block, "block"))
         if not versions:
             raise NotFoundError(f"there never was a core block {block!r}.")
         return versions
@@ -45,7 +45,7 @@ class History:
     @locked
     def fact_versions(self, key: str) -> list[Fact]:
         """Return all facts of a key, by the time from which they were true."""
-        return [fact for fact, _ in self._store.archive.versions(one_form(key))]
+        return [fact for fact, _ in self._store.archive.versions(normalized(key))]
 
     @locked
     def last_fact(self, at: str) -> int:
@@ -99,7 +99,7 @@ class History:
     @locked
     def counter(self, model: str) -> Counter:
         """Return the counter of a model, with what was learned so far."""
-        return Counter(self._store.prompt.tokenizer(text_of_person(model, "model")))
+        return Counter(self._store.prompt.tokenizer(require_text(model, "model")))
 
     @locked
     def limits_at(self, at: str | None = None) -> Limits | None:

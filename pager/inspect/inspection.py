@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import groupby
 
-from pager.arguments import one_form, whole_number
+from pager.arguments import normalized, require_int
 from pager.call_lock import CallLock, locked
 from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
@@ -225,7 +225,7 @@ class Inspection:
     @locked
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
         """Return the newest facts; with `before` those with a lower number."""
-        return self._store.archive.newest(whole_number(limit, "limit"), before)
+        return self._store.archive.newest(require_int(limit, "limit"), before)
 
     @locked
     def fact_counts(self) -> FactCounts:
@@ -235,17 +235,17 @@ class Inspection:
     @locked
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
         """Return the facts that searches and page_in returned most often."""
-        return self._store.archive.most_used(whole_number(limit, "limit"))
+        return self._store.archive.most_used(require_int(limit, "limit"))
 
     @locked
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
         """Return the oldest facts without an end that nothing ever returned."""
-        return self._store.archive.never_used(whole_number(limit, "limit"))
+        return self._store.archive.never_used(require_int(limit, "limit"))
 
     @locked
     def current_fact(self, key: str) -> Fact | None:
         """Return the fact of a key that is true now, if there is one."""
-        lasting = [fact for fact, _ in self._store.archive.versions(one_form(key), beyond=self._now())]
+        lasting = [fact for fact, _ in self._store.archive.versions(normalized(key), beyond=self._now())]
         return next((fact for fact in lasting if to_micros(fact.valid_from) <= self._now()), None)
 
     @locked
@@ -285,12 +285,12 @@ class Inspection:
 
 
 def _offset(value: int) -> int:
-    if whole_number(value, "offset") < 0:
+    if require_int(value, "offset") < 0:
         raise RejectedError(f"offset is {value}; give 0 or more.")
     return value
 
 
 def _length(value: int) -> int:
-    if not 0 <= whole_number(value, "limit") <= LONGEST_LIST:
+    if not 0 <= require_int(value, "limit") <= LONGEST_LIST:
         raise RejectedError(f"limit is {value}; ask for at most {LONGEST_LIST} at a time.")
     return value

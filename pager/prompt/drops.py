@@ -51,7 +51,7 @@ class Drops:
 
     def _leave(self, leaving: Step, step: int, why: str) -> None:
         self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
-        self._store.said.owe([leaving.id])
+        self._store.said.enqueue([leaving.id])
         self._store.prompt.release([leaving.id], step, why)
         self._log_drop(leaving, why)
 

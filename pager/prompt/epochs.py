@@ -236,7 +236,7 @@ class Epochs:
                 self._store.prompt.enter(f"s{leaving.id}", "request", step)
         if draft.leaving:
             ids = [leaving.id for leaving in draft.leaving]
-            self._store.said.owe(ids)
+            self._store.said.enqueue(ids)
             self._store.prompt.release(ids, step, why)
         for stay in self._store.prompt.resident():
             if stay.how == "request" and number_of(stay.page_id) not in requests:

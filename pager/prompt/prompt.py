@@ -82,6 +82,11 @@ class Prompt:
                 self._state.sent_part = max(self._state.sent_part, self.sent.through_part)
         return self._state
 
+    def last_step(self) -> Step | None:
+        """Return the newest step in the prompt."""
+        steps = self.state.steps
+        return steps[-1] if steps else None
+
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
         self._state = self._logged_limits = None
@@ -91,7 +96,8 @@ class Prompt:
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
         """Append a user message, where `refuse_if_open` allows one. In an open turn it belongs to that turn."""
         state = self.state
-        turn = state.last.turn if state.last and not state.last.ends_turn else None
+        last = self.last_step()
+        turn = last.turn if last and not last.ends_turn else None
         with self._store.transaction():
             step = self._conversation.append_user(
                 content, name=name, at=at, turn=turn, epoch=state.epoch_id, recalled=recalled
@@ -164,7 +170,8 @@ class Prompt:
 
     def request(self) -> Request:
         """Return the next request, within the window."""
-        state, last = self.state, self.state.last
+        state = self.state
+        last = state.steps[-1] if state.steps else None
         if last is None or last.ends_turn:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
@@ -194,7 +201,7 @@ class Prompt:
     def _settle(self, state: PromptState) -> None:
         """Append what is pending, let the budget decide, carry its plan out."""
         why = self._why_renew(state)
-        if not (state.last and state.last.paused):
+        if not (state.steps and state.steps[-1].paused):
             self._bring_under(state, why)
             return
         if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:

@@ -32,6 +32,7 @@ class ArchiveTable:
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
         actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
     ) -> int:  # fmt: skip
+        self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
             " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -220,6 +221,7 @@ class ArchiveTable:
         return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE fact = (SELECT max(fact) FROM vectors)")
 
     def drop_vectors(self) -> None:
+        self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors")
 
     def use(self, row: Row) -> FactUse:

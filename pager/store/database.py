@@ -53,6 +53,7 @@ class Database:
         self._depth = 0
         self._after: list[Callable[[], None]] = []
         self._on_rollback: list[Callable[[], None]] = []
+        self.vector_changes = 0  # by this process, of vectors and of what waits for one
         self._made: set[str] = set()  # temporary tables of this connection
         with self._explained:
             if not read_only and not path.exists():

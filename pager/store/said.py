@@ -26,7 +26,7 @@ class SaidTable:
 
     # words and neighbours
 
-    def told(self, after: int) -> list[SaidMeta]:
+    def metadata(self, after: int) -> list[SaidMeta]:
         """Return speaker, time and length of every searchable part beyond `after`, in the order in which they came."""
         sql = (
             "SELECT p.id, p.step, p.at, s.kind, s.role, s.name, s.session, d.sz FROM parts p"
@@ -60,22 +60,23 @@ class SaidTable:
 
     # vectors
 
-    def owe(self, steps: Sequence[int]) -> None:
+    def enqueue(self, steps: Sequence[int]) -> None:
         """Queue the searchable parts of these steps for embedding."""
+        self._db.vector_changes += 1
         sql = "INSERT OR IGNORE INTO said_owed SELECT id FROM parts WHERE step = ? AND searchable = 1"
         self._db.run_many(sql, [(step,) for step in steps])
 
-    def owed(self, limit: int) -> list[Said]:
+    def queued(self, limit: int) -> list[Said]:
         """Return the oldest queued parts."""
         return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
                                                     " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
 
-    def owed_by(self, steps: Sequence[int]) -> list[Said]:
+    def queued_of(self, steps: Sequence[int]) -> list[Said]:
         """Return the queued parts of these steps."""
         sql = f"{_SAID} JOIN said_owed o ON o.part = p.id WHERE p.step IN ({','.join(map(str, steps))}) ORDER BY p.id"
         return [_said(row) for row in self._db.rows(sql)]
 
-    def count_owed(self, most: int) -> int:
+    def count_queued(self, most: int) -> int:
         """Count the queued parts, up to `most`."""
         return self._db.value("SELECT count(*) FROM (SELECT 1 FROM said_owed LIMIT ?)", (most,))
 
@@ -97,15 +98,17 @@ class SaidTable:
 
     def drop_vectors(self) -> None:
         """Drop all vectors and queue their parts."""
+        self._db.vector_changes += 1
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors")
         self._db.run("DELETE FROM said_vectors")
 
     def renew_vector(self, part: int) -> None:
         """Drop the vector of a part, if it has one, and queue the part."""
+        self._db.vector_changes += 1
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors WHERE part = ?", (part,))
         self._db.run("DELETE FROM said_vectors WHERE part = ?", (part,))
 
-    def unowed(self) -> list[int]:
+    def unqueued(self) -> list[int]:
         """Return evicted or recorded steps with a searchable part that has no vector and is not queued."""
         sql = (
             "SELECT DISTINCT p.step FROM parts p JOIN steps s ON s.id = p.step WHERE p.searchable = 1"

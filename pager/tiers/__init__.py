@@ -66,7 +66,7 @@ class Tiers:
 
     def invalidate(self) -> None:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""
-        self.recall.forget()
+        self.recall.invalidate()
         if self.archive.meaning:
             self.archive.meaning.reset()
 

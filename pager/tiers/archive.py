@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
-from pager.arguments import one_form, text_of_person, text_or_none, whole_number
+from pager.arguments import normalized, optional_text, require_int, require_text
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
@@ -156,7 +156,7 @@ class Archive:
 
     def forget(self, page_id: str, reason: str, actor: str) -> Fact:
         """End a fact's validity now. It stays findable with `as_of`."""
-        text_of_person(reason, "reason")
+        require_text(reason, "reason")
         kind, number = read_page_id(page_id)
         if kind != "f":
             raise RejectedError(f"{page_id!r} is not a fact; only facts (f12) can be forgotten.")
@@ -175,12 +175,16 @@ class Archive:
 
     # time
 
-    def present(self) -> datetime:
-        """Return the present time; if the clock was set back, the latest time at which a fact was stored."""
+    def present(self, last_at: int | None = None) -> datetime:
+        """Return the present time; if the clock was set back, the latest time at which a fact was stored.
+
+        `last_at` is the time of the newest fact, if the caller has read it.
+        """
         now = self._clock.now()
         if self._latest is None or self._store.read_only:
             self._latest = int(self._store.settings.get(LATEST_FACT) or 0)
-        latest = max(self._store.archive.last_at() or 0, self._latest)
+        last_at = last_at or self._store.archive.last_at() or 0
+        latest = max(last_at, self._latest)
         return max(now, from_micros(latest, self._clock.zone)) if latest > 0 else now
 
     def _note_latest(self, now: datetime) -> None:
@@ -217,7 +221,7 @@ class Archive:
         actor: str,
     ) -> list[Hit]:
         """Find facts, mark them as used, and write the search to the ledger."""
-        more = MISSED if whole_number(limit, "limit") > 0 else 0
+        more = MISSED if require_int(limit, "limit") > 0 else 0
         found = self.find(query, limit=limit + more, as_of=as_of, tags=tags, after=after, before=before)
         hits, missed = found[:limit], found[limit:]
         given = {"as_of": as_of, "after": after, "before": before}
@@ -239,22 +243,23 @@ class Archive:
         before: Moment | None = None,
     ) -> list[Hit]:
         """Return the best facts that are true (`as_of`), have all the tags and were stored from `after` to `before`."""
-        query = str(clean(text_of_person(query, "query")))
-        if whole_number(limit, "limit") < 1:
+        query = str(clean(require_text(query, "query")))
+        if require_int(limit, "limit") < 1:
             raise RejectedError(f"limit is {limit}; ask for at least 1.")
         zone = self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), (start, end))
-        return self._best(query, limit, wanted)
+        return self._best(query, limit, wanted) if self._store.archive.last_at() is not None else []
 
     def recall(self, message: str, limit: int) -> list[Hit]:
         """Return the best facts for a message that are true now."""
-        return self._best(message, limit, _Filter(to_micros(self.present()), [], ALWAYS))
+        last_at = self._store.archive.last_at()
+        if last_at is None:
+            return []  # an empty archive loads no embedder
+        return self._best(message, limit, _Filter(to_micros(self.present(last_at)), [], ALWAYS))
 
     def _best(self, query: str, limit: int, wanted: _Filter) -> list[Hit]:
-        if self._store.archive.last_at() is None:
-            return []  # an empty archive loads no embedder
         terms = words(query)
         by_words, by_meaning = self._candidates(query, terms, wanted, limit)
         best = fuse(by_words, by_meaning)[:limit]
@@ -319,7 +324,7 @@ class Archive:
 def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]) -> Hit:
     return Hit(
         page_id=fact.id,
-        text=excerpt(fact.text, terms, MAX_HIT_CHARS),
+        text=fact.text if len(fact.text) <= MAX_HIT_CHARS else excerpt(fact.text, terms, MAX_HIT_CHARS),
         at=fact.at,
         score=score,
         parts=parts,
@@ -332,11 +337,11 @@ def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]
 
 
 def _check(text: str, key: str | None, tags: Sequence[str] | None) -> tuple[str, str | None, list[str]]:
-    if not text_of_person(text, "text").strip():
+    if not require_text(text, "text").strip():
         raise RejectedError("a fact needs a text; to end one use forget.")
-    if text_or_none(key, "key") is not None and not str(key).strip():
+    if optional_text(key, "key") is not None and not str(key).strip():
         raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
-    return str(clean(text)), None if key is None else one_form(key), _check_tags(tags)
+    return str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
 
 
 def _check_tags(tags: Sequence[str] | None) -> list[str]:
@@ -346,6 +351,6 @@ def _check_tags(tags: Sequence[str] | None) -> list[str]:
         raise RejectedError(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
     if not isinstance(tags, list | tuple | set | frozenset):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
         raise RejectedError(f"tags is {tags!r:.100}; give a list of texts.")
-    if any(not text_of_person(tag, "a tag").strip() for tag in tags):
+    if any(not require_text(tag, "a tag").strip() for tag in tags):
         raise RejectedError("a tag is empty; leave it out.")
-    return [one_form(tag) for tag in tags]
+    return [normalized(tag) for tag in tags]

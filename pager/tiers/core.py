@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pager import markup, tokens
-from pager.arguments import path_of, text_of_person, text_or_none, whole_number
+from pager.arguments import optional_text, require_int, require_path, require_text
 from pager.blocks import clean
 from pager.clock import Clock
 from pager.errors import NotFoundError, RejectedError
@@ -31,7 +31,7 @@ class Core:
 
     def block(self, name: str) -> Block:
         """Return a block as it reads now."""
-        found = self._store.core.block(text_of_person(name, "block"))
+        found = self._store.core.block(require_text(name, "block"))
         if found is None or found[0].retired:
             names = ", ".join(block.name for block in self._store.core.blocks())
             which = f"there are: {names}." if names else "there is none."
@@ -47,21 +47,21 @@ class Core:
     def append(self, name: str, text: str, actor: str) -> Block:
         """Add a line to a block."""
         block = self.block(name)
-        if not text_of_person(text, "text").strip():
+        if not require_text(text, "text").strip():
             raise RejectedError(f"there is nothing to append to {name!r}; core_replace with an empty new_text deletes.")
         return self._edit(block, appended(block.value, clean(text)), actor, f"append: {text}")
 
     def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
         """Replace an exact and unique text in a block; an empty `new_text` deletes it."""
         block = self.block(name)
-        text_of_person(old_text, "old_text")
-        text_of_person(new_text, "new_text")
+        require_text(old_text, "old_text")
+        require_text(new_text, "new_text")
         value = replaced(block, clean(old_text), clean(new_text))
         return self._edit(block, value, actor, f"replace: {old_text} -> {new_text}")
 
     def rewrite(self, name: str, value: str, actor: str) -> Block:
         """Give a whole block another text."""
-        return self._edit(self.block(name), clean(text_of_person(value, "value")), actor, "written anew")
+        return self._edit(self.block(name), clean(require_text(value, "value")), actor, "written anew")
 
     def _edit(self, block: Block, value: str, actor: str, reason: str) -> Block:
         if block.read_only or block.file:
@@ -122,15 +122,15 @@ class Core:
 
     def _configured(self, name: str, spec: BlockSpec) -> Block:
         where = f"of the core block {name!r}"
-        text_of_person(name, "the name of a core block")
+        require_text(name, "the name of a core block")
         if not isinstance(spec, BlockSpec):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"the core block {name!r} is configured as {spec!r:.100}; give a BlockSpec.")
-        text_of_person(spec.value, f"value {where}")
-        text_of_person(spec.description, f"description {where}")
-        text_or_none(spec.file, f"file {where}")
-        whole_number(spec.limit_tokens, f"limit_tokens {where}")
+        require_text(spec.value, f"value {where}")
+        require_text(spec.description, f"description {where}")
+        optional_text(spec.file, f"file {where}")
+        require_int(spec.limit_tokens, f"limit_tokens {where}")
         # Absolute: the next process may work in another directory.
-        file = str(path_of(spec.file, f"file {where}").absolute()) if spec.file else None
+        file = str(require_path(spec.file, f"file {where}").absolute()) if spec.file else None
         value = _read(name, file) if file else spec.value
         newest = self._store.core.block(name)
         if newest and not newest[0].retired and not (spec.read_only or spec.file is not None):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pager import blocks, markup, tokens
-from pager.arguments import whole_number
+from pager.arguments import require_int
 from pager.clock import Clock, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.limits import PINNED_SHARE
@@ -74,7 +74,7 @@ class Pages:
         """Return a piece of a page from a character on, no larger than a part may be. Writes nothing."""
         page_id = str(read_page_id(page_id))
         text = self.text(page_id)
-        if whole_number(offset, "offset") < 0 or offset > len(text):
+        if require_int(offset, "offset") < 0 or offset > len(text):
             raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pager import markup, tokens
-from pager.arguments import whole_number
+from pager.arguments import require_int
 from pager.errors import RejectedError
 from pager.search.words import excerpt, folded, rarities, telling_words, words
 from pager.store import Store
@@ -36,7 +36,7 @@ class Prefetch:
 
     def __post_init__(self) -> None:
         for name in ("k", "budget_tokens"):
-            if whole_number(getattr(self, name), f"{name} of prefetch") < 0:
+            if require_int(getattr(self, name), f"{name} of prefetch") < 0:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
     def choose(self, text: str, archive: Archive, store: Store) -> list[Hit]:
@@ -52,13 +52,13 @@ class Prefetch:
         chosen: list[Hit] = []
         left = self.budget_tokens
         for hit in _relevant(hits, message, telling, store, archive):
-            piece = replace(hit, text=excerpt(hit.text, words(text)))
-            for candidate in (hit, piece):
-                size = tokens.total(self.line(candidate)) + 1
-                if size <= left:
-                    chosen.append(candidate)
-                    left -= size
-                    break
+            size = tokens.total(self.line(hit)) + 1
+            if size > left:
+                hit = replace(hit, text=excerpt(hit.text, words(text)))  # noqa: PLW2901 - the piece that fits
+                size = tokens.total(self.line(hit)) + 1
+            if size <= left:
+                chosen.append(hit)
+                left -= size
         return chosen
 
     @staticmethod

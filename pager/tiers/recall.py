@@ -1,8 +1,7 @@
-"""The recall tier beside the prompt: turns recorded from elsewhere, and every step that was ever said, found by its
-words and its neighbours' words, by what it means, by who said it and when.
+"""The recall tier: every step that was ever said, and turns recorded from elsewhere.
 
-Words alone find well; an embedder adds to it. The index of words holds every part, and what a search needs beside it
-(`TurnTable`, the vectors) is read from the store once and then grows with it.
+Steps are found by their words and their neighbours' words, by meaning, by speaker and by time. Words alone find well;
+an embedder adds to it. What a search needs beside the word index (`TurnTable`, vectors) is loaded once and then grows.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from pager.arguments import text_of_person, text_or_none, whole_number
+from pager.arguments import optional_text, require_int, require_text
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
 from pager.errors import RejectedError
@@ -25,41 +24,43 @@ from pager.vectors.turns import TurnVectors
 
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
-MISSED = 3  # of the steps behind the last hit the ledger names so many
-OLDEST_YEARS = 30  # "in May" means any May of the last so many years
+MISSED = 3  # hits below the limit that the ledger names
+MAX_YEARS = 30  # "in May" means any May of that many years
 
 
 class Recall:
+    """Stores turns from elsewhere, and finds steps."""
+
     def __init__(self, store: Store, clock: Clock, meaning: TurnVectors | None) -> None:
         self._store = store
         self._clock = clock
         self.meaning = meaning
         self._turns: TurnTable | None = None
         self._purges: str | None = None
-        self._is_undoable = False  # what is known of the turns was read within a transaction that goes on
-        store.when_rolled_back(self.forget_undone)
+        self._is_uncommitted = False  # self._turns was extended within a transaction that is still open
+        store.when_rolled_back(self._invalidate_uncommitted)
 
-    def forget(self) -> None:
-        """Something was cut off, purged or made anew: what is known of the turns is read again."""
-        self._turns, self._is_undoable = None, False
+    def invalidate(self) -> None:
+        """Load turns and vectors again at the next search: after an interrupt, a purge, a repair."""
+        self._turns, self._is_uncommitted = None, False
         if self.meaning:
             self.meaning.reset()
 
-    def forget_undone(self) -> None:
-        """A transaction was undone. What was read before it stands."""
-        if self._is_undoable:
-            self.forget()
+    def _invalidate_uncommitted(self) -> None:
+        if self._is_uncommitted:
+            self.invalidate()
 
-    def _know(self) -> None:
-        self._is_undoable = False
+    def _note_commit(self) -> None:
+        self._is_uncommitted = False
 
     # turns from elsewhere
 
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
+        """Store a turn from elsewhere. Return its number."""
         moment = moment_of(at, self._clock)
-        text_of_person(text, "text")
-        role = clean(text_of_person(role, "role"))
-        name, session = clean(text_or_none(name, "name")), clean(text_or_none(session, "session"))
+        require_text(text, "text")
+        role = clean(require_text(role, "role"))
+        name, session = clean(optional_text(name, "name")), clean(optional_text(session, "session"))
         if not role.strip():
             raise RejectedError("the role is empty; say who spoke, such as 'user' or 'assistant'.")
         with self._store.transaction():
@@ -68,11 +69,11 @@ class Recall:
             words = index_text(block["text"], name) if text.strip() else None
             self._store.conversation.append_part(number, "said", "user", block, moment, words=words)
             if words is not None:
-                self._store.said.owe([number])
+                self._store.said.enqueue([number])
         return number
 
     def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
-        """All of them or, when one is wrong, none; the error says which."""
+        """Store all turns or, if one is wrong, none; the error says which."""
         if not isinstance(turns, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"the turns are {turns!r:.100}; give dicts with role and text, one for each turn.")
         numbers: list[int] = []
@@ -87,8 +88,8 @@ class Recall:
     # searching
 
     def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
-        """What `find` finds, noted with what it only just did not."""
-        more = MISSED if whole_number(limit, "limit") > 0 else 0
+        """Find steps, and write the search to the ledger."""
+        more = MISSED if require_int(limit, "limit") > 0 else 0
         found = self.find(query, limit=limit + more, after=after, before=before)
         hits, missed = found[:limit], found[limit:]
         span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
@@ -99,21 +100,26 @@ class Recall:
         return hits
 
     def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
-        """The best steps, best first; without words in the query the newest ones of the span."""
-        if whole_number(limit, "limit") < 1:
+        """Return the best steps, best first; without words in the query the newest ones of the span."""
+        if require_int(limit, "limit") < 1:
             raise RejectedError(f"limit is {limit}; ask for at least 1.")
-        query, zone = str(clean(text_of_person(query, "query"))), self._clock.zone
+        query, zone = str(clean(require_text(query, "query"))), self._clock.zone
         start = to_micros(span_start(after, zone)) if after is not None else None
         end = to_micros(span_end(before, zone)) if before is not None else None
         if not query.strip():
             return [self._hit(said, (), 0.0, {}) for said in self._newest_steps(limit, start, end)]
-        asked, turns = words(query), self._known_turns()
-        if not asked or not len(turns):
+        terms, turns = words(query), self._load_turns()
+        if not terms or not len(turns):
             return []
-        ranking = self._ranked(query, asked, Ranking(turns, start, end))
+        ranking = Ranking(turns, start, end)
+        self._add_words(ranking, terms)
+        ranking.add_speakers(query)
+        ranking.add_spans(self._named_times(query, turns), self._around_event(query, turns))
+        if self.meaning and (near := self.meaning.nearness(query, turns)):
+            ranking.add_meaning(*near)
         best = _best_steps(ranking, limit)
-        said = self._store.said.said([int(turns.part[place]) for place, _ in best])
-        return [self._hit(said[int(turns.part[place])], asked, score, ranking.parts(place)) for place, score in best]
+        parts = self._store.said.said([int(turns.part[place]) for place, _ in best])
+        return [self._hit(parts[int(turns.part[place])], terms, score, ranking.parts(place)) for place, score in best]
 
     def _newest_steps(self, limit: int, start: int | None, end: int | None) -> list[Said]:
         newest: dict[int, Said] = {}
@@ -121,26 +127,17 @@ class Recall:
             newest.setdefault(said.step, said)
         return list(newest.values())[:limit]
 
-    def _known_turns(self) -> TurnTable:
-        """All turns, up to the newest."""
+    def _load_turns(self) -> TurnTable:
+        """Return all turns, up to the newest."""
         purges = self._store.settings.get("purges")
         if self._turns is None or purges != self._purges:
-            self.forget()
+            self.invalidate()
             self._turns, self._purges = TurnTable(), purges
         if self._store.in_transaction:
-            self._is_undoable = True
-            self._store.after_commit(self._know)
-        self._turns.extend(self._store.said.told(self._turns.newest_part))
+            self._is_uncommitted = True
+            self._store.after_commit(self._note_commit)
+        self._turns.extend(self._store.said.metadata(self._turns.newest_part))
         return self._turns
-
-    def _ranked(self, query: str, asked: list[str], ranking: Ranking) -> Ranking:
-        """All that speaks for any turn."""
-        self._add_words(ranking, asked)
-        ranking.add_speakers(query)
-        ranking.add_spans(self._named_times(query, ranking.turns), self._around_event(query, ranking.turns))
-        if self.meaning and (near := self.meaning.nearness(query, ranking.turns)):
-            ranking.add_meaning(*near)
-        return ranking
 
     def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
         for term in self._store.conversation.terms([" ".join(asked)])[0]:
@@ -152,16 +149,16 @@ class Recall:
         newest = from_micros(turns.last_at, zone).date()
         last = max(today.year, newest.year)
         people = {word for _, name in turns.speakers for word in (name or "").lower().split()}
-        spans = dates.spans(query, today, range(max(first, last - OLDEST_YEARS), last + 1), newest, people)
-        told = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
-        return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in told if a < b]
+        spans = dates.spans(query, today, range(max(first, last - MAX_YEARS), last + 1), newest, people)
+        within = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
+        return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in within if a < b]
 
     def _around_event(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:
-        """Before the move: before what speaks most clearly of a move."""
-        asked = dates.event(query)
-        if asked is None:
+        """Return the time before or after an event: "before the move" is before what speaks most clearly of a move."""
+        named = dates.event(query)
+        if named is None:
             return []
-        side, what = asked
+        side, what = named
         event = Ranking(turns)
         self._add_words(event, words(what))
         found = event.best(1)
@@ -177,7 +174,7 @@ class Recall:
 
 
 def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
-    """Of each step its best part."""
+    """Return the best part of each step."""
     wanted = limit * PARTS_PER_STEP
     while True:
         found = ranking.best(wanted)
@@ -190,7 +187,7 @@ def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
 
 
 def _record_fields(turn: Any) -> dict[str, Any]:
-    """The arguments of `record` out of a turn as it came, perhaps from a file."""
+    """Return the arguments of `record` from a turn as it came, perhaps from a file."""
     given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))

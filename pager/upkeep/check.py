@@ -87,12 +87,12 @@ def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
 def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
     """Find turns that a search by meaning would never find. With `fix` they are embedded with the next batch."""
     wrong = said.wrong_parts() if said else []
-    missing = store.said.unowed()
+    missing = store.said.unqueued()
     if fix:
         with store.transaction():
             for part in wrong:
                 store.said.renew_vector(part)
-            store.said.owe(missing)
+            store.said.enqueue(missing)
     found: list[Problem] = []
     if wrong:
         parts = ", ".join(f"x{part}" for part in wrong[:5])

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from pager.arguments import path_of
+from pager.arguments import require_path
 from pager.blocks import clean, dump
 from pager.clock import Clock, to_micros
 from pager.errors import RejectedError, StorageError
@@ -40,7 +40,7 @@ _numbers = count()  # no id is used twice, even while the clock stands still
 def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
     """Leave a command for the owner of the agent in `directory`. Return its id."""
     _validate(kind, arguments)
-    folder = AgentFiles(path_of(directory, "the agent's directory")).inbox
+    folder = AgentFiles(require_path(directory, "the agent's directory")).inbox
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
     name = f"{to_micros(clock.now()):020d}-{os.getpid()}-{next(_numbers):06d}"
     try:

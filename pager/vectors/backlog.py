@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pager.arguments import whole_number
+from pager.arguments import require_int
 from pager.call_lock import CallLock
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
@@ -40,7 +40,7 @@ class Backlog:
 
     def embed(self, limit: int, stop: Stop) -> int:
         """Embed up to `limit` of them, oldest first. Return how many; with none left, bring the index up to date."""
-        whole_number(limit, "limit")
+        require_int(limit, "limit")
         if not callable(stop):
             raise RejectedError(f"stop is {stop!r:.100}; give a function that returns True to stop.")
         done = 0

@@ -66,11 +66,11 @@ class TurnVectors:
 
     def next_batch(self, limit: int) -> Batch:
         """Return the oldest turns without a vector."""
-        return self._batch(self._store.said.owed(limit))
+        return self._batch(self._store.said.queued(limit))
 
     def batch_of(self, steps: Sequence[int]) -> Batch:
         """Return what of these steps has no vector; at most `LARGEST_BATCH` of them are looked at."""
-        return self._batch(self._store.said.owed_by(steps[:LARGEST_BATCH]))
+        return self._batch(self._store.said.queued_of(steps[:LARGEST_BATCH]))
 
     def _batch(self, parts: Sequence[Said]) -> Batch:
         with self._store.transaction():
@@ -88,7 +88,7 @@ class TurnVectors:
 
     def count_pending(self) -> int:
         """Return the number of turns without a vector."""
-        return self._store.said.count_owed(1 << 62)
+        return self._store.said.count_queued(1 << 62)
 
     def wrong_parts(self) -> list[int]:
         """Return the parts whose vector has not the length of this embedder's."""

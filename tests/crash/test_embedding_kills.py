@@ -28,7 +28,7 @@ def test_killed_while_it_embeds(nursery: Nursery, tmp_path: Path, last: int) -> 
     life = nursery.run("tests.crash.embedding_life:record", tmp_path, last)
     assert life.signal == signal.SIGKILL
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        turns = memory._store.said.told(0)
+        turns = memory._store.said.metadata(0)
         stored = memory._store.said.vectors(0)
         assert len(turns) >= sum(1 if kind == "single" else count for kind, count in life.said)
         assert memory.count_unembedded() == len(turns) - len(stored) > 0

@@ -26,6 +26,8 @@ from pager import (
 )
 from tests.support import HandClock, Talk, Words
 
+pytestmark = pytest.mark.slow
+
 HALF = "\ud800"
 ODD: list[Any] = [
     None, 0, -1, 2**63, -(2**63) - 1, 10**400, math.nan, math.inf, 1.5, True, b"x", [], {}, (), set(), object(), "",

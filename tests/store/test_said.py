@@ -68,13 +68,13 @@ def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     second = store.conversation.append_step("record", "narrator", 20)
     two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, searchable=True)
     store.conversation.index_words(two, "x " * 300)
-    told = store.said.told(0)
+    told = store.said.metadata(0)
     assert told == [
         SaidMeta(one, first, 30, "user", "user", "Dana", "home", 4),
         SaidMeta(two, second, 20, "record", "narrator", None, None, 300),
     ]
-    assert store.said.told(one) == told[1:]
-    assert store.said.told(two) == []
+    assert store.said.metadata(one) == told[1:]
+    assert store.said.metadata(two) == []
 
 
 def test_what_was_said_comes_back_by_its_part(store: Store) -> None:
@@ -103,7 +103,7 @@ def test_what_is_not_searchable_is_not_found(store: Store) -> None:
 def test_words_can_be_made_again(store: Store) -> None:
     number, part = say(store, "warm", name="Dana")
     store.maintenance.clear_words()
-    assert (found(store, "warm"), store.said.told(0)) == (set(), [])
+    assert (found(store, "warm"), store.said.metadata(0)) == (set(), [])
     assert store.maintenance.words_missing() != []
     [(again, name, block)] = store.maintenance.said_for_words()
     assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
@@ -116,30 +116,30 @@ def test_words_can_be_made_again(store: Store) -> None:
 
 def test_steps_wait_for_vectors_and_get_them(store: Store, place: Place) -> None:
     steps, parts = zip(*(say(store, word) for word in ("one", "two", "three")), strict=True)
-    store.said.owe([steps[2], steps[0], 999])
-    store.said.owe([steps[0]])
-    assert [said.part for said in store.said.owed(9)] == [parts[0], parts[2]]
-    assert [said.part for said in store.said.owed(1)] == [parts[0]]
-    assert (store.said.count_owed(9), store.said.count_owed(1)) == (2, 1)
+    store.said.enqueue([steps[2], steps[0], 999])
+    store.said.enqueue([steps[0]])
+    assert [said.part for said in store.said.queued(9)] == [parts[0], parts[2]]
+    assert [said.part for said in store.said.queued(1)] == [parts[0]]
+    assert (store.said.count_queued(9), store.said.count_queued(1)) == (2, 1)
     store.said.store_vectors([(parts[2], VECTORS[2]), (parts[1], VECTORS[1])])  # the second one waits for none
     [(row, part, vector)] = store.said.vectors(0)
     assert (part, vector) == (parts[2], VECTORS[2])
     store.said.store_vectors([(parts[0], VECTORS[0])])
     store = place.reopen()
     assert [each[1:] for each in store.said.vectors(row)] == [(parts[0], VECTORS[0])]
-    assert (store.said.owed(9), len(store.said.vectors(0))) == ([], 2)
+    assert (store.said.queued(9), len(store.said.vectors(0))) == ([], 2)
 
 
 def test_vectors_that_are_dropped_are_waited_for_again(store: Store) -> None:
     steps, parts = zip(*(say(store, word) for word in ("one", "two", "three")), strict=True)
-    store.said.owe(steps)
+    store.said.enqueue(steps)
     store.said.store_vectors(list(zip(parts[:2], VECTORS, strict=False)))
     store.said.renew_vector(parts[0])
-    assert [said.part for said in store.said.owed(9)] == [parts[0], parts[2]]
+    assert [said.part for said in store.said.queued(9)] == [parts[0], parts[2]]
     assert (store.said.wrong_vectors(12), store.said.dimension()) == ([], 8)
     assert store.said.wrong_vectors(13) == [parts[1]]
     store.said.drop_vectors()
-    assert (store.said.vectors(0), store.said.dimension(), len(store.said.owed(9))) == ([], None, 3)
+    assert (store.said.vectors(0), store.said.dimension(), len(store.said.queued(9))) == ([], None, 3)
 
 
 def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:
@@ -150,19 +150,19 @@ def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:
     store.prompt.leave(f"s{left}", "step", left, "old")
     recorded = store.conversation.append_step("record", "user", 0)
     part = store.conversation.append_part(recorded, "said", "user", text("elsewhere"), 0, searchable=True)
-    assert store.said.unowed() == [left, recorded]
-    store.said.owe([left, recorded])
-    assert store.said.unowed() == []
+    assert store.said.unqueued() == [left, recorded]
+    store.said.enqueue([left, recorded])
+    assert store.said.unqueued() == []
     store.said.store_vectors([(part, VECTORS[0])])
-    assert store.said.unowed() == []
+    assert store.said.unqueued() == []
 
 
 def test_what_is_purged_has_no_vector_and_waits_for_none(store: Store) -> None:
     steps, parts = zip(*(say(store, word) for word in ("one", "two")), strict=True)
-    store.said.owe(steps)
+    store.said.enqueue(steps)
     store.said.store_vectors([(parts[0], VECTORS[0])])
     for part in parts:
         store.maintenance.overwrite_part(part, lambda _: "{}")
-    assert (store.said.vectors(0), store.said.owed(9), store.said.unowed()) == ([], [], [])
+    assert (store.said.vectors(0), store.said.queued(9), store.said.unqueued()) == ([], [], [])
     store.said.store_vectors([(parts[1], VECTORS[1])])  # made before the purge, kept after it
     assert store.said.vectors(0) == []

@@ -34,8 +34,8 @@ def test_what_was_undone_makes_nobody_read_all_turns_again(tmp_path: Path, monke
     with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
         memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)])
         memory.search_recall("topic3")
-        told, asked = memory._store.said.told, list[int]()
-        monkeypatch.setattr(memory._store.said, "told", lambda after: asked.append(after) or told(after))
+        told, asked = memory._store.said.metadata, list[int]()
+        monkeypatch.setattr(memory._store.said, "metadata", lambda after: asked.append(after) or told(after))
         with pytest.raises(RejectedError):
             memory.record_many([{"role": "user", "text": "topic9"}, {"role": "user"}])
         with pytest.raises(RejectedError):

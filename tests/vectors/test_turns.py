@@ -172,7 +172,7 @@ def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_pa
     talk.fill(8_000)
     resident = {stay.page_id for stay in talk.memory.history.resident()}
     assert "s1" not in resident
-    waiting = {f"s{said.step}" for said in talk.memory._store.said.owed(10_000)}
+    waiting = {f"s{said.step}" for said in talk.memory._store.said.queued(10_000)}
     assert waiting == {f"s{n}" for n in range(1, int(max(resident, key=lambda page: int(page[1:]))[1:]) + 1)} - resident
     assert "the zebra is out" not in embedder.asked
     while talk.memory.embed_pending():
