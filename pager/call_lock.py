@@ -24,7 +24,7 @@ C = TypeVar("C")
 
 
 class CallLock:
-    """The lock of one facade. Use `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
+    """The lock of one facade: `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
         self.lock = RLock()  # implemented in C: no interrupt comes between taking it and the block

@@ -1,4 +1,4 @@
-"""Write the conversation: user messages, replies, tool results. Each is stored exactly as it came, and as it is carried.
+"""Write the conversation: user messages, replies, tool results, each exactly as it came and as it is carried.
 
 What the prompt carries of a part (disarmed, spilled, without blank text) is decided here once. Nothing here knows which
 steps are in the prompt: `pager.prompt.prompt` does, and calls this.

@@ -82,12 +82,13 @@ def _is_plain_text(content: Any) -> bool:
     """Return True for a list of text blocks with nothing else in them, which needs no further check."""
     if not isinstance(content, list):
         return False
-    blocks = cast("list[Any]", content)
-    return all(
-        isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"
-        and isinstance(block["text"], str)
-        for block in blocks
-    )  # fmt: skip
+    for block in cast("list[Any]", content):
+        if not isinstance(block, dict):
+            return False
+        fields = cast(Json, block)
+        if fields.keys() != {"type", "text"} or fields["type"] != "text" or not isinstance(fields["text"], str):
+            return False
+    return True
 
 
 def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_before: int) -> Carried:
@@ -125,7 +126,7 @@ def _cannot_end_request(block: Json) -> bool:
 def _call_ids(
     reply: Reply, forms: list[Json | None], is_used: Callable[[str], bool], next_step: int
 ) -> tuple[dict[int, str], str | None]:
-    """Return the ids under which calls are answered, and the one that was cut. Some servers repeat ids, or send none."""
+    """Return the ids under which calls are answered, and the cut one. Some servers repeat ids, or send none."""
     ids: dict[int, str] = {}
     for index, block in enumerate(reply.blocks):
         if block.get("type") != "tool_use":

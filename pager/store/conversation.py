@@ -138,7 +138,7 @@ class ConversationTable:
         for row in self._db.rows(
             "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
         ):
-            terms[row["doc"]].append(row["term"])
+            terms[int(row["doc"])].append(str(row["term"]))
         self._db.run("DELETE FROM temp.asked")
         return terms
 
