@@ -270,7 +270,8 @@ class Memory:
                 self._prompt.sent = sent  # a request that was made in here was never made
                 self._calls.note_interrupt(error)
                 raise
-        self._backlog.embed_recorded()
+        if self._backlog.recorded:
+            self._backlog.embed_recorded()
 
     # turns from elsewhere
 

@@ -229,12 +229,12 @@ class ArchiveTable:
         return FactUse(self._fact(row), row["uses"], None if used_at is None else from_micros(used_at, self._zone))
 
     def _fact(self, row: Row) -> Fact:
-        until = row["valid_until"]
+        until, at = row["valid_until"], from_micros(row["at"], self._zone)
         return Fact(
             id=f"f{row['id']}", text=row["text"], key=row["key"], tags=tuple(json.loads(row["tags"])),
-            valid_from=from_micros(row["valid_from"], self._zone),
+            valid_from=at if row["valid_from"] == row["at"] else from_micros(row["valid_from"], self._zone),
             valid_until=None if until is None else from_micros(until, self._zone),
-            at=from_micros(row["at"], self._zone), actor=row["actor"], step=f"s{row['step']}",
+            at=at, actor=row["actor"], step=f"s{row['step']}",
             supersedes=_id(row["supersedes"]), superseded_by=_id(row["superseded_by"]), forgotten=row["forgotten"],
             purged=bool(row["purged"]),
         )  # fmt: skip

@@ -100,7 +100,8 @@ class MiniLM:
 
 def _readable(text: str) -> str:
     """Return the part of a text that can count, as the tokenizer takes it."""
-    return without_surrogates(text[:MAX_CHARACTERS])
+    text = text[:MAX_CHARACTERS]
+    return text if text.isascii() else without_surrogates(text)
 
 
 def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
