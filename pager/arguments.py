@@ -38,6 +38,13 @@ def require_int(value: Any, name: str) -> int:
     return value
 
 
+def require_limit(value: Any) -> int:
+    """Return how many hits are asked for."""
+    if require_int(value, "limit") < 1:
+        raise RejectedError(f"limit is {value}; ask for at least 1.")
+    return value
+
+
 def require_actor(value: Any) -> str:
     """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:

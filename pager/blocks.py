@@ -111,7 +111,6 @@ def countable(block: Json) -> str:
 
 
 def _inside(block: Json) -> list[Json]:
-    """Return the blocks of a document that is made of blocks."""
     source = cast(Json, block.get("source") or {})
     return as_blocks(source.get("content") or []) if source.get("type") == "content" else []
 
@@ -136,10 +135,7 @@ def media_in(block: Json) -> Iterator[Json]:
 
 
 def disarmed(block: Json) -> Json:
-    """Return a block with our own markup made harmless in every string; the same object if there is none.
-
-    A document's title is as good a place for a forged element as a text.
-    """
+    """Return a block with our own markup made harmless in every string; the same object if there is none."""
     changed = _each_string(block, markup.disarm)
     return block if changed == block else changed
 

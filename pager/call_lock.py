@@ -1,8 +1,5 @@
 """One call at a time, whichever thread it comes from; and no error leaves a facade unexplained.
 
-What Python raises for a value that cannot be stored, or for stored bytes that cannot be read, becomes an error of ours
-that says what to do. Nothing was written then: the call's transaction was rolled back.
-
 Ctrl-C is raised wherever the program is, also between a commit and what follows it in memory. So the next call begins
 by undoing what was not committed, and by reading again what is cached.
 """
@@ -23,7 +20,7 @@ R = TypeVar("R")
 
 
 class CallLock:
-    """The lock of one facade. Use `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
+    """The lock of one facade: `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
         self.lock = RLock()  # implemented in C: no interrupt comes between taking it and the block

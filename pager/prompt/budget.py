@@ -32,6 +32,8 @@ class PartSize:
 
     def at_most(self, level: int) -> int:
         """Return its size when it is spilled down to a level."""
+        if not self.spillable:
+            return self.tokens
         return min(self.tokens, max(level, FLOOR_TOKENS) if self.divisible else FLOOR_TOKENS)
 
 
@@ -78,8 +80,10 @@ def plan(sizes: Sizes, limits: Limits) -> Plan:
         if not sizes.noticed and sizes.now >= limits.notify_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return Plan("append")
-    if over and not sizes.renew and sizes.now <= limits.usable_tokens and not _gains(sizes, limits):
-        return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
+    if over and not sizes.renew and sizes.now <= limits.usable_tokens:
+        gone = leaving(sizes, limits.target_tokens)
+        if not any(step.tokens for step in sizes.steps if step.step in gone and not step.stays):
+            return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
     if over and not sizes.renew and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
@@ -102,11 +106,6 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
         if not sizes.steps[index + 1].continues:
             count = len(gone)
     return tuple(gone[:count])
-
-
-def _gains(sizes: Sizes, limits: Limits) -> bool:
-    gone = set(leaving(sizes, limits.target_tokens))
-    return any(step.tokens for step in sizes.steps if step.step in gone and not step.stays)
 
 
 def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
@@ -143,8 +142,3 @@ def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) ->
         cut[part.part] = level
         total -= part.tokens - part.at_most(level)
     return cut, total
-
-
-def smallest(part: PartSize) -> int:
-    """Return the size of a part when as much of it is spilled as possible."""
-    return part.at_most(0) if part.spillable else part.tokens

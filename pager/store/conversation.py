@@ -39,8 +39,6 @@ class ConversationTable:
     def _invalidate(self) -> None:
         self._has_calls = None
 
-    # steps
-
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
         session: str | None = None, stop_reason: str | None = None, continues: bool = False, ends_turn: bool = False,
@@ -92,8 +90,6 @@ class ConversationTable:
         rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {known} AND stop_reason = 'refusal'")
         return {row["turn"] for row in rows}
 
-    # parts
-
     def append_part(
         self,
         step: int,
@@ -135,10 +131,9 @@ class ConversationTable:
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
         terms: list[list[str]] = [list[str]() for _ in texts]
-        for row in self._db.rows(
-            "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
-        ):
-            terms[row["doc"]].append(row["term"])
+        sql = "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
+        for row in self._db.rows(sql):
+            terms[int(row["doc"])].append(row["term"])
         self._db.run("DELETE FROM temp.asked")
         return terms
 
@@ -181,8 +176,6 @@ class ConversationTable:
         )
         return {row["part"] for row in self._db.rows(sql, (epoch,))}
 
-    # calls
-
     def append_call(self, call_id: str, step: int, part: int) -> None:
         self._db.run("INSERT INTO calls (id, step, part) VALUES (?, ?, ?)", (call_id, step, part))
         self._has_calls = True
@@ -201,18 +194,14 @@ class ConversationTable:
 
     def open_calls(self) -> list[Call]:
         rows = self._db.rows(
-            "SELECT c.id, c.step, c.began_at, c.waiting, p.block FROM calls c JOIN parts p ON p.id = c.part"
-            " WHERE c.result IS NULL ORDER BY c.part"
+            "SELECT c.id, c.step, c.began_at IS NOT NULL AS begun, c.waiting, p.block"
+            " FROM calls c JOIN parts p ON p.id = c.part WHERE c.result IS NULL ORDER BY c.part"
         )
         blocks = [(row, json.loads(row["block"])) for row in rows]
         return [
-            Call(
-                r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", r["began_at"] is not None, bool(r["waiting"])
-            )
+            Call(r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", bool(r["begun"]), bool(r["waiting"]))
             for r, b in blocks
         ]
-
-    # by when it was said
 
     def moments(self) -> list[tuple[int, int, int]]:
         """Return every step, when it was said, and its bytes."""

@@ -136,11 +136,7 @@ class Database:
         self._grow_log()
 
     def _grow_log(self) -> None:
-        """Give the log its full length at once.
-
-        SQLite goes by what is in it, never by its length, and a commit that makes a file longer takes the disk
-        half as long again.
-        """
+        """Give the log its full length at once: a commit that makes a file longer takes the disk half as long again."""
         # On a disk without that much room the log grows as far as it goes, as it would have.
         with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
@@ -255,10 +251,7 @@ class Database:
             action()
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` after the commit of the outermost transaction; at once if there is none.
-
-        It is dropped if that transaction, or the present savepoint, is rolled back.
-        """
+        """Run `action` after the outermost commit, at once if no transaction is open, never after a rollback."""
         if self._depth:
             self._after.append(action)
         else:

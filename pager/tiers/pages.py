@@ -37,13 +37,16 @@ class Pages:
         self._clock = clock
         self._window = window
 
-    # reading
-
     def text(self, page_id: str) -> str:
         """Return the whole page, verbatim."""
         kind, number = read_page_id(page_id)
         if kind == "f":
-            return self._fact_text(page_id, number)
+            fact = self._store.archive.fact(number)
+            if fact is None:
+                raise NotFoundError(f"there is no fact {page_id!r}; search_archive finds facts by words and meaning.")
+            if fact.purged:
+                raise NotFoundError(f"the fact {page_id} was purged; its text is gone for good.")
+            return fact.text
         if kind == "s":
             return self._step_text(page_id, number)
         row = self._store.conversation.original(number)
@@ -52,14 +55,6 @@ class Pages:
         if row["purged"] or self._store.ledger.movements(page=str(page_id), events=["purge"]):
             raise NotFoundError(f"the page {page_id} was purged; its text is gone for good.")
         return blocks.text_of(json.loads(row["block"]))
-
-    def _fact_text(self, page_id: str, number: int) -> str:
-        fact = self._store.archive.fact(number)
-        if fact is None:
-            raise NotFoundError(f"there is no fact {page_id!r}; search_archive finds facts by words and by meaning.")
-        if fact.purged:
-            raise NotFoundError(f"the fact {page_id} was purged; its text is gone for good.")
-        return fact.text
 
     def _step_text(self, page_id: str, number: int) -> str:
         row = self._store.conversation.step(number)
@@ -98,8 +93,6 @@ class Pages:
             piece = wider if counter.tokens(tokens.count(wider)) <= limit else piece
         return piece or text[:1]
 
-    # paging in
-
     def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str, holder: int | None) -> PageText:
         """Read a piece for somebody, and pin it if asked. `holder` is the step whose result will carry it, if any."""
         page = self.read(page_id, offset)
@@ -113,10 +106,8 @@ class Pages:
                 self._store.prompt.enter(page.page_id, "paged_in", step, holder)
             if page.page_id.startswith("f"):
                 self._store.archive.used([int(page.page_id[1:])], to_micros(self._clock.now()))
-            why = "read, to be pinned" if pin else "read"
-            self._store.ledger.write(
-                "page_in", page.page_id, reason=why, actor=actor, tokens=size, offset=offset, pin=pin
-            )
+            why, about = "read, to be pinned" if pin else "read", {"offset": offset, "pin": pin}
+            self._store.ledger.write("page_in", page.page_id, reason=why, actor=actor, tokens=size, **about)
         return page
 
     def _where(self, page_id: str, offset: int) -> str:
@@ -127,8 +118,6 @@ class Pages:
         pinned = {"pinned"} if page_id in {pin.page_id for pin in self._store.prompt.pins()} else set[str]()
         ways = self._store.prompt.how_resident(page_id) - {"pinned"} | pinned
         return next((f"{page_id} is in view, {words}" for way, words in _WHERE.items() if way in ways), "")
-
-    # pins
 
     def piece(self, pin: Pin) -> str:
         """Return the text of a pin."""
@@ -183,8 +172,7 @@ class Pages:
         with self._store.transaction():
             sizes = {pin.page_id: pin.tokens for pin in self._store.prompt.pins()}
             if page_id not in sizes:
-                names = ", ".join(sizes)
-                which = f"pinned are {names}." if names else "nothing is pinned."
+                which = f"pinned are {', '.join(sizes)}." if sizes else "nothing is pinned."
                 raise NotFoundError(f"{page_id} is not pinned; {which}")
             self._store.prompt.unpin(page_id)
             self._store.ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])

@@ -46,16 +46,20 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         aside = folder / f"{name}.tmp"
-        with aside.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(aside, text)
         aside.rename(folder / f"{name}.json")
         return name
     except OSError as error:
         raise StorageError(
             f"the command cannot be written to {folder}: {error.strerror}. Check the rights on it, and its free space."
         ) from None
+
+
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:
@@ -113,7 +117,6 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _printable(name: str) -> str:
-    """Return a file's name as text, also if its bytes are none."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -148,10 +151,7 @@ class Inbox:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             for name, text in json.loads(packed):
-                with (self._folder / Path(name).name).open("w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
+                _write_synced(self._folder / Path(name).name, text)
         except OSError as error:
             raise StorageError(
                 f"{self._folder} cannot be written ({error.strerror}). Check the rights on it, and its free space."
@@ -161,23 +161,19 @@ class Inbox:
 
     def _process(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
         """Return True if the command had its effect now. Its file is deleted after the commit, maybe the caller's."""
-        name = _printable(path.stem)
+        name, outcome = _printable(path.stem), "done"
         is_new = self._store.settings.command(name) is None
         if is_new:
             with self._store.transaction():
-                outcome = self._outcome(kind, arguments, apply)
+                try:
+                    with self._store.transaction():
+                        apply(kind, arguments)
+                except (RejectedError, OverflowError, ValueError, TypeError, AttributeError) as error:
+                    outcome = f"refused: {error}"  # also unforeseen errors: one command never blocks those behind it
                 self._store.settings.save_command(name, to_micros(self._clock.now()), kind, outcome)
                 self._store.ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
         self._store.after_commit(lambda: path.unlink(missing_ok=True))
         return is_new
-
-    def _outcome(self, kind: str, arguments: dict[str, Any], apply: Apply) -> str:
-        try:
-            with self._store.transaction():
-                apply(kind, arguments)
-        except (RejectedError, OverflowError, ValueError, TypeError, AttributeError) as error:
-            return f"refused: {error}"  # also unforeseen errors: one command never blocks those behind it
-        return "done"
 
     def _set_aside(self, path: Path, reason: str) -> None:
         if not path.exists():

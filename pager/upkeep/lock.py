@@ -37,7 +37,12 @@ class AgentLock:
             self._acquire(wait)
         except BlockingIOError:
             os.close(self._file)
-            raise InUseError(self._in_use()) from None
+            owner = _last_owner(self._path)
+            who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
+            raise InUseError(
+                f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, send it a "
+                "message, or open the agent for reading."
+            ) from None
         except BaseException:  # Ctrl-C while waiting
             os.close(self._file)
             raise
@@ -61,14 +66,6 @@ class AgentLock:
         with suppress(OSError):  # a full disk: the lock holds all the same, only its owner stays unnamed
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(owner).encode(), 0)
-
-    def _in_use(self) -> str:
-        owner = _last_owner(self._path)
-        who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
-        return (
-            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, send it a "
-            "message, or open the agent for reading."
-        )
 
     def release(self) -> None:
         """Release the lock. A second call does nothing: the file's number may be another file's by then."""

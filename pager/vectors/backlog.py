@@ -28,7 +28,7 @@ class Backlog:
         self._turns = turns
         self._sources: list[Embeddable] = [source for source in (facts, turns) if source is not None]
         self._indexing = facts.indexing if facts else None
-        self._recorded: list[int] = []  # committed steps that `embed_recorded` will embed
+        self.recorded: list[int] = []  # committed steps that `embed_recorded` will embed
 
     def count(self) -> int:
         """Return the number of facts and turns without a vector. The lock must be held."""
@@ -59,17 +59,17 @@ class Backlog:
 
     def add_recorded(self, steps: Sequence[int]) -> None:
         """Embed these steps once they are committed."""
-        self._store.after_commit(lambda: self._recorded.extend(steps))
+        self._store.after_commit(lambda: self.recorded.extend(steps))
 
     def embed_recorded(self) -> None:
         """Embed the committed recorded steps. What an embedder or a disk refuses stays in the backlog."""
         turns = self._turns
-        if not self._recorded:
+        if not self.recorded:
             return
         with self._calls.lock, self._calls:
             if self._store.in_transaction:
                 return  # a transaction of this thread: others would have the lock
-            steps, self._recorded = self._recorded, []
+            steps, self.recorded = self.recorded, []
         for start in range(0, len(steps), LARGEST_BATCH):
             if turns is None or turns.embedding.is_paused:
                 return

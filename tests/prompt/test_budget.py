@@ -149,7 +149,7 @@ def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[S
     plan = budget.plan(replace(sizes, renew=budget.EVICT), bounds)
     event("short" if plan.shortage else "fits")
     kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]
-    smallest = sizes.fixed + sum(budget.smallest(part) for step in kept for part in step.parts)
+    smallest = sizes.fixed + sum(part.at_most(0) for step in kept for part in step.parts)
     if not plan.shortage:
         assert smallest <= bounds.usable_tokens
         return
