@@ -64,9 +64,8 @@ def explain(error: Exception) -> None:
     """Raise a plain error for what Python says about values and damaged files; return for any other error."""
     if isinstance(error, UnicodeEncodeError):
         odd = error.object[error.start : error.end]
-        raise RejectedError(
-            f"a text holds {odd!r:.20}, half of a character, which cannot be stored; leave it out."
-        ) from error
+        why = "half of a character, which cannot be stored; leave it out"
+        raise RejectedError(f"a text holds {odd!r:.20}, {why}.") from error
     if isinstance(error, OverflowError):
         raise RejectedError("a number has more than 64 bits; give a smaller one.") from error
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):

@@ -147,7 +147,7 @@ class Memory(MemoryReader):
         """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn."""
         if not isinstance(content, str):
             check_user(content)
-        name = blocks.clean(optional_text(name, "name"))
+        name = None if name is None else blocks.clean(require_text(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
@@ -158,10 +158,8 @@ class Memory(MemoryReader):
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
             for hit, line in zip(hits, lines, strict=True):
                 self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
-                reason, size = f"for s{step.id}", tokens.total(line)
-                self._store.ledger.write(
-                    "recall", hit.page_id, reason=reason, tokens=size, step=step.id, score=hit.score
-                )
+                why, size = f"for s{step.id}", tokens.total(line)
+                self._store.ledger.write("recall", hit.page_id, reason=why, tokens=size, step=step.id, score=hit.score)
         return f"s{step.id}"
 
     @locked
@@ -216,14 +214,14 @@ class Memory(MemoryReader):
     @locked
     def open_calls(self) -> list[Call]:
         """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return self._store.conversation.open_calls() if last and last.open_calls else []
 
     @property
     @locked
     def turn_is_open(self) -> bool:
         """True if the model owes an answer, or tool calls wait for their results."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
@@ -316,7 +314,7 @@ class Memory(MemoryReader):
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
-        last = self._prompt.state.last
+        last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
         return self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
 
@@ -404,9 +402,7 @@ class Memory(MemoryReader):
         After an error call it again: it finishes what it had begun, and returns 0.
         """
         if self._store.in_transaction:
-            raise RejectedError(
-                f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it."
-            )
+            raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         started = self._files.lock.stat().st_mtime
@@ -485,9 +481,8 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
     try:
         files.make_directory()
     except OSError as error:
-        raise StorageError(
-            f"{files.directory} cannot be made ({error.strerror}). Choose a directory that you may write."
-        ) from None
+        why = f"({error.strerror}). Choose a directory that you may write"
+        raise StorageError(f"{files.directory} cannot be made {why}.") from None
     lock = AgentLock(files.lock)
     try:
         if (lock.had_owner or files.index.exists()) and not files.database.exists():

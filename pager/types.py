@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from operator import add, sub
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from pager.errors import NotFoundError, RejectedError
@@ -66,9 +66,6 @@ class Counts(NamedTuple):
     # A tuple's + would append. Here it adds up.
     def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Counts(*map(add, self, more))
-
-    def __sub__(self, less: Counts) -> Counts:
-        return Counts(*map(sub, self, less))
 
     @classmethod
     def sum(cls, counts: Iterable[Counts]) -> Counts:

@@ -180,9 +180,7 @@ def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
         return
     settings: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"no": given}
     if set(settings) - {"enabled"} or not isinstance(settings.get("enabled", False), bool):
-        raise RejectedError(
-            f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or leave them out."
-        )
+        raise RejectedError(f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or none.")
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:
@@ -213,9 +211,8 @@ def _blocks(content: Any, what: str) -> Sequence[Any]:
 def _kind(block: Any, where: str) -> str:
     kind = cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
-        raise RejectedError(
-            f"{where} is {block!r:.100}; give a dict with a type, such as {{'type': 'text', 'text': '...'}}."
-        )
+        example = {"type": "text", "text": "..."}
+        raise RejectedError(f"{where} is {block!r:.100}; give a dict with a type, such as {example}.")
     return kind
 
 

@@ -213,9 +213,7 @@ class _Edit:
         if old is None:
             self._check_new(place, path)
         if not text.strip():
-            raise RejectedError(
-                f"{path} would be blank, and a file of the archive needs a text; delete removes it."
-            )
+            raise RejectedError(f"{path} would be blank, and a file of the archive needs a text; delete removes it.")
         tags = old.tags if old else tags
         self._memory.archive(text, key=place.name, tags=tags, actor=self._actor)
 

@@ -82,13 +82,18 @@ class Prompt:
                 self._state.sent_part = max(self._state.sent_part, self.sent.through_part)
         return self._state
 
+    def last_step(self) -> Step | None:
+        """Return the newest step in the prompt."""
+        steps = self.state.steps
+        return steps[-1] if steps else None
+
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
         self._state = self._logged_limits = None
 
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
         """Append a user message, where `refuse_if_open` allows one. In an open turn it belongs to that turn."""
-        state, last = self.state, self.state.last
+        state, last = self.state, self.last_step()
         turn = last.turn if last and not last.ends_turn else None
         with self._store.transaction():
             epoch = state.epoch_id
@@ -103,9 +108,7 @@ class Prompt:
             return
         if calls := ", ".join(state.steps[-1].open_calls):
             raise OpenCallsError(f"the tool calls {calls} wait for their results; give them first, with append_result.")
-        raise OpenCallsError(
-            "the last reply paused; send request() again and append the reply that goes on before anything else."
-        )
+        raise OpenCallsError("the last reply paused; send request() again and append the reply that goes on first.")
 
     def mark_done(self, page_id: str) -> None:
         kind, number = read_page_id(page_id)
@@ -157,7 +160,7 @@ class Prompt:
     def request(self) -> Request:
         """Return the next request, within the window."""
         state = self.state
-        last = state.last
+        last = self.last_step()
         if last is None or last.ends_turn:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
@@ -276,7 +279,7 @@ class Prompt:
             self.request()
         assert self.sent is not None
         state, sent = self.state, self.sent
-        after = state.last
+        after = self.last_step()
         if after is None or after.open_calls or after.ends_turn:
             raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
         if state.last_part > sent.through_part:

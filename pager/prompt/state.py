@@ -270,9 +270,7 @@ def load_request(store: Store, step: int) -> Answered:
     if request is None:
         around = [f"s{number}" for number in store.prompt.answered_around(step) if number is not None]
         near = f" The nearest are {' and '.join(around)}." if around else ""
-        raise NotFoundError(
-            f"s{step} is no reply of the model; requests are named by the step that answered them.{near}"
-        )
+        raise NotFoundError(f"s{step} is no reply of the model; a request is named by the step that answered it.{near}")
     return request
 
 

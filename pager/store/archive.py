@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_TERMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
 _NEVER_USED = "uses = 0 AND valid_until IS NULL AND purged = 0"
 # A fact that is true at :at. Purged ones are never found.
 _TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
@@ -162,9 +163,7 @@ class ArchiveTable:
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many facts contain it, true or not."""
-        self._db.make_temporary(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
-        )
+        self._db.make_temporary(_TERMS)
         sql = f"SELECT term, doc FROM temp.fact_terms WHERE term IN ({','.join('?' * len(terms))})"
         counts = {row["term"]: row["doc"] for row in self._db.rows(sql, tuple(terms))}
         return {term: counts.get(term, 0) for term in terms}

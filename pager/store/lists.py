@@ -49,9 +49,8 @@ class ListsTable:
 
     def usage(self) -> Usage:
         """Return the usage of all requests together."""
-        row = self._db.row(
-            "SELECT sum(input - cache_read - cache_write), sum(output), sum(cache_read), sum(cache_write) FROM requests"
-        )
+        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write")
+        row = self._db.row(f"SELECT {', '.join(f'sum({column})' for column in columns)} FROM requests")
         return Usage(*(number or 0 for number in row or ()))
 
     def _asked(self, row: Row) -> AnsweredRequest:

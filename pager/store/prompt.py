@@ -169,9 +169,8 @@ def answered_of(row: Row) -> Answered:
     if row["input"] is not None:
         read, write = row["cache_read"], row["cache_write"]
         usage = Usage(row["input"] - read - write, row["output"], read, write)
-    return Answered(
-        row["step"], row["epoch"], row["through_part"], row["mark_part"], row["model"], row["estimate"], usage
-    )
+    parts = row["through_part"], row["mark_part"]
+    return Answered(row["step"], row["epoch"], *parts, row["model"], row["estimate"], usage)
 
 
 def _stay(row: Row) -> Residency:

@@ -91,9 +91,8 @@ class Core:
             )
         if block.used_tokens > block.limit_tokens:
             way = _way_out(block, "it", "its limit")
-            raise RejectedError(
-                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. {way}"
-            )
+            used = f"{block.used_tokens} of {block.limit_tokens} tokens"
+            raise RejectedError(f"the block {block.name!r} would hold {used}. {way}")
         total = sum(other.used_tokens for other in self._store.core.blocks() if other.name != block.name)
         total += block.used_tokens
         if total > self._limit_tokens:

@@ -101,7 +101,7 @@ class Pages:
             size = self._window.counter.tokens(tokens.count(page.text))
             step = self._store.conversation.last_step()
             if pin:
-                self._pin(page.page_id, offset, len(page.text), actor, unseen=actor != "agent")
+                self._pin(page.page_id, offset, len(page.text), actor, "to stay in view", unseen=actor != "agent")
             if holder is not None and not page.where:
                 self._store.prompt.enter(page.page_id, "paged_in", step, holder)
             if page.page_id.startswith("f"):
@@ -123,14 +123,10 @@ class Pages:
         """Return the text of a pin."""
         return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
 
-    def _pin(
-        self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool, why: str = "to stay in view"
-    ) -> None:
+    def _pin(self, page_id: str, offset: int, length: int, actor: str, why: str, *, unseen: bool) -> None:
         text = self.text(page_id)[offset : offset + length]
         if not text.strip():
-            raise RejectedError(
-                f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in when needed."
-            )
+            raise RejectedError(f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in.")
         size = self._window.counter.tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
         limit, used = self._window.limits.of_usable(PINNED_SHARE), sum(pin.tokens for pin in others)
@@ -186,7 +182,7 @@ class Pages:
             length = len(self._at_most_a_part(self.text(new)))
             # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
             with suppress(RejectedError):
-                self._pin(new, 0, length, "pager", unseen=True, why=f"as {old} was")
+                self._pin(new, 0, length, "pager", f"as {old} was", unseen=True)
 
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""

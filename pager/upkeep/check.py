@@ -27,20 +27,16 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     if damage:
         return damage  # the other checks mean nothing on a damaged file
     found = [Problem(law, text) for law, text in store.maintenance.audit()]
-    found += _words(store, fix=fix)
+    missing = store.maintenance.words_missing()
+    if missing and fix:
+        rebuild_words(store)
+    found += [Problem("words", text, fix) for text in missing]
     found += _core(store, fix=fix)
     found += _last_request(store)
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
         found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
     return found + _said_vectors(store, said, fix=fix)
-
-
-def _words(store: Store, *, fix: bool) -> list[Problem]:
-    missing = store.maintenance.words_missing()
-    if missing and fix:
-        rebuild_words(store)
-    return [Problem("words", text, fix) for text in missing]
 
 
 def _core(store: Store, *, fix: bool) -> list[Problem]:

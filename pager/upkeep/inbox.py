@@ -99,9 +99,8 @@ def _validate(kind: Any, arguments: Any) -> None:
     required, optional = ARGUMENTS[kind]
     names = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
     if not required <= names <= required | optional:
-        raise RejectedError(
-            f"{kind} takes {', '.join(sorted(required))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
-        )
+        more = ", ".join(sorted(optional)) or "nothing else"
+        raise RejectedError(f"{kind} takes {', '.join(sorted(required))}; may have {more}.")
     for name, value in cast("Mapping[str, Any]", arguments).items():
         if not _fits(name, value):
             shape = {"tags": "a list of texts", "offset": "a whole number"}.get(name, "a text")

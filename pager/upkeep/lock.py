@@ -30,11 +30,15 @@ class AgentLock:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StorageError(
-                f"{path} cannot be written ({error.strerror}). Check the rights on its directory."
-            ) from None
+            why = f"({error.strerror}). Check the rights on its directory"
+            raise StorageError(f"{path} cannot be written {why}.") from None
         try:
-            self._acquire(wait)
+            for pause in PAUSES_SECONDS:
+                with suppress(BlockingIOError):
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                wait(pause)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
             owner = _last_owner(self._path)
@@ -46,13 +50,6 @@ class AgentLock:
         except BaseException:  # Ctrl-C while waiting
             os.close(self._file)
             raise
-
-    def _acquire(self, wait: Callable[[float], object]) -> None:
-        for pause in PAUSES_SECONDS:
-            with suppress(BlockingIOError):
-                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            wait(pause)
-        return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
     def had_owner(self) -> bool:
