@@ -62,8 +62,5 @@ def require_path(value: Any, what: str) -> Path:
 
 
 def normalized(name: str) -> str:
-    """Return a key or a tag as it is stored and looked up.
-
-    Letters that look the same have one form: what a file system or a keyboard takes apart is one name.
-    """
+    """Return a key or a tag as it is stored and looked up: letters that look the same have one form."""
     return normalize("NFC", str(clean(name)).strip())

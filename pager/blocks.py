@@ -140,10 +140,7 @@ def disarmed(block: Json) -> Json:
     return block if changed == block else changed
 
 
-Shorten = Callable[[str], str]
-
-
-def shortened(block: Json, shorten: Shorten) -> Json:
+def shortened(block: Json, shorten: Callable[[str], str]) -> Json:
     """Return `block` with its text put through `shorten`, string by string for a tool's input."""
     kind = block.get("type")
     if kind == "text":
@@ -155,7 +152,7 @@ def shortened(block: Json, shorten: Shorten) -> Json:
     return text_block(shorten(text_of(block)))
 
 
-def _each_string(value: Any, shorten: Shorten) -> Any:
+def _each_string(value: Any, shorten: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, Mapping):

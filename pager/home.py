@@ -65,8 +65,7 @@ class Home:
 
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""
-        names = (path.parent.name for path in self.path.glob("*/pager.db"))
-        return sorted(name for name in names if _NAME.fullmatch(name))
+        return sorted(path.parent.name for path in self.path.glob("*/pager.db") if _NAME.fullmatch(path.parent.name))
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""

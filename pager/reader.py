@@ -7,7 +7,7 @@
     'prefers window seats'
 
 A reader sees what is committed and writes nothing: no row in the ledger, no use of a fact. Any number of them may be
-open. It never opens Chroma, which shows a second process stale results: meaning is compared from the vectors in SQLite.
+open. It never opens Chroma: meaning is compared from the vectors in SQLite.
 """
 
 from __future__ import annotations

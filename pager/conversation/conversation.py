@@ -107,10 +107,8 @@ class Conversation:
             form["content"] = visible or [blocks.text_block(markup.NO_TEXT)]
         else:
             form.pop("content", None)
-        form, now = blocks.disarmed(form), to_micros(self._clock.now())
-        part = self._append(
-            step, "said", "result", block, form, now, epoch, searchable=searchable, may_spill=searchable
-        )
+        form, now, found = blocks.disarmed(form), to_micros(self._clock.now()), searchable
+        part = self._append(step, "said", "result", block, form, now, epoch, searchable=found, may_spill=found)
         self._store.conversation.answer_call(call_id, part.id)
         step.open_calls.remove(call_id)
 

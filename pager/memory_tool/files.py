@@ -188,8 +188,8 @@ class _Edit:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _is_taken(self, place: Place) -> bool:
-        is_empty_block = place.area == CORE and self._tree.is_empty_block(place)
-        return not is_empty_block and self._tree.exists(place)
+        file = self._tree.file(place)
+        return bool(file.text) or place.area != CORE if file else self._tree.is_directory(place)
 
     def _existing(self, path: str) -> tuple[Place, str, Fact | None]:
         """Return a file to edit: its place, its text, and its fact if it is one."""

@@ -1,12 +1,10 @@
 """The provider's memory tool over the tiers, for the anthropic SDK's own tool runner. Only this module loads that SDK.
 
-`clear_all_memory` is not offered: files can be deleted, but what was said stays. `Memory.purge` destroys for good.
-
-    >>> from pager.memory_tool.runner import TieredMemoryTool
-    >>> with Memory.open(directory, embedder=None) as memory:
-    ...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
-    ...     tool.to_dict()["type"]                 # client.beta.messages.tool_runner(..., tools=[tool])
-    'memory_20250818'
+>>> from pager.memory_tool.runner import TieredMemoryTool
+>>> with Memory.open(directory, embedder=None) as memory:
+...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
+...     tool.to_dict()["type"]                 # client.beta.messages.tool_runner(..., tools=[tool])
+'memory_20250818'
 """
 
 from __future__ import annotations

@@ -45,9 +45,7 @@ def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str]
 
 
 def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
-    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown.
-
-    `last` is the number of the text's last line. `read_whole` says where a line that is too long can be read."""
+    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown."""
     left, shown = limit_tokens - NOTE_TOKENS, list[str]()
     for line in numbered(lines, first):
         left -= tokens.total(line) + 1
@@ -101,9 +99,7 @@ def size(count: int) -> str:
 
 
 def listing(path: str, files: Mapping[str, int], folders: Iterable[str], levels: int = LEVELS) -> list[str]:
-    """Return a line for the directory and one for everything in it, each with its size. Hidden names are left out.
-
-    `files` are named relative to the directory; `folders` are listed even if they are empty."""
+    """Return a line for the directory and one for everything in it, each with its size. Hidden names are left out."""
     sizes: dict[tuple[str, ...], int] = {(*folder.split("/"), ""): 0 for folder in folders}
     for name, count in files.items():
         names = name.split("/")

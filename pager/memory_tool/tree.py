@@ -52,10 +52,6 @@ class MemoryTree:
     def __init__(self, memory: Memory | MemoryReader) -> None:
         self._memory = memory
 
-    def exists(self, place: Place) -> bool:
-        """Return True if there is a file or a directory."""
-        return self.file(place) is not None or self.is_directory(place)
-
     def file(self, place: Place) -> File | None:
         """Return the file at a place, or None."""
         if not place.name:
@@ -116,11 +112,6 @@ class MemoryTree:
         if name == place.name:
             return None
         return next((block for block in self._memory.core() if block.name == name), None)
-
-    def is_empty_block(self, place: Place) -> bool:
-        """Return True for a core block without text."""
-        block = self._block(place)
-        return block is not None and not block.value
 
     def block_name(self, place: Place) -> str:
         """Return the name of the core block at a place. Raises RejectedError with those that there are."""

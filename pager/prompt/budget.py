@@ -19,11 +19,7 @@ FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """A part as a new epoch would carry it.
-
-    What is not `spillable` cannot be made smaller. Of a `divisible` part, which is text, a piece can stay; of a spilled
-    image only its id stays.
-    """
+    """A part as a new epoch would carry it. Of a `divisible` part a piece can stay, of a spilled image only its id."""
 
     part: int
     tokens: int
@@ -123,11 +119,7 @@ def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = Fal
 
 
 def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:
-    """Lower the largest parts to one common level until `target` is met. Return those levels and the new total.
-
-    The level halves from `ceiling`, so that the largest give first and small parts are never touched; at the last
-    level only as many give as are needed.
-    """
+    """Lower the largest parts to one level, halved from `ceiling` until `target` is met. Return levels and total."""
     level = ceiling
     while True:
         over = [part for part in parts if part.spillable and part.tokens > max(level, FLOOR_TOKENS)]

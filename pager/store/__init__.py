@@ -1,7 +1,9 @@
 """All of an agent's state in one SQLite file. Nothing outside of this room speaks SQL, or builds an agent's paths.
 
-`Store` is the open database, with a module per group of tables. `schema` explains every column, `rows` are the rows
-handed up, `files` the paths. Every room of `pager` above this one may call it.
+`Store` is the open database, with one table module per group of tables: `conversation` (steps, parts, calls), `said`
+(searching what was said), `archive` (facts), `core` (blocks), `prompt` (epochs, requests, residency, pins), `ledger`,
+`settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every column,
+`rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
 
     >>> store = Store(directory / "pager.db", clock)
     >>> with store.transaction():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -34,10 +35,7 @@ class ConversationTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._has_calls: bool | None = None  # None: not read yet
-        db.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self._has_calls = None
+        db.when_rolled_back(partial(setattr, self, "_has_calls", None))
 
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
@@ -163,7 +161,9 @@ class ConversationTable:
         }  # fmt: skip
         sql = f"{_CARRIED} WHERE p.step IN ({ids}) {limit} ORDER BY p.id"
         for row in self._db.rows(sql, {"epoch": epoch}):
-            found[row["step"]].parts.append(_part(row))
+            counts = Counts(*(row[kind] or 0 for kind in Counts._fields))
+            form = json.loads(row["block"]) if row["block"] else None
+            found[row["step"]].parts.append(Part(row["id"], row["kind"], row["slot"], form, counts))
         for row in self._db.rows(f"SELECT id, step FROM calls WHERE result IS NULL AND step IN ({ids}) ORDER BY part"):
             found[row["step"]].open_calls.append(row["id"])
         return [step for step in found.values() if step.parts or through_part is None]
@@ -215,8 +215,3 @@ class ConversationTable:
         """Return the steps of a half-open span of time, in their order; not purged ones."""
         sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
         return self._db.rows(sql, (start, end))
-
-
-def _part(row: Row) -> Part:
-    counts = Counts(row["words"] or 0, row["digits"] or 0, row["other"] or 0, row["code"] or 0, row["media"] or 0)
-    return Part(row["id"], row["kind"], row["slot"], json.loads(row["block"]) if row["block"] else None, counts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
@@ -38,6 +39,9 @@ MAX_EXACT = 5000  # facts with a tag or of a span that are all compared; of more
 MAX_HIT_CHARS = 2000  # of a fact in a hit; page_in reads it whole
 
 
+Scores = dict[int, float]
+
+
 class _Filter(NamedTuple):
     """Which facts a search may find."""
 
@@ -55,10 +59,7 @@ class Archive:
         self._pages = pages
         self.meaning = meaning
         self._latest: int | None = None  # the setting LATEST_FACT; None: not read yet
-        store.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self._latest = None
+        store.when_rolled_back(partial(setattr, self, "_latest", None))
 
     def archive(
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str
@@ -240,9 +241,7 @@ class Archive:
             hits.append(_hit(facts[number], score, parts, terms))
         return hits
 
-    def _candidates(
-        self, query: str, terms: list[str], wanted: _Filter, limit: int
-    ) -> tuple[dict[int, float], dict[int, float]]:
+    def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
         """Return the scores by words and by meaning of the best by either."""
         most = max(CANDIDATES, limit)
         matched = self._store.archive.match(terms, max(WORD_CANDIDATES, most), *wanted) if terms else []

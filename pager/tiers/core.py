@@ -75,7 +75,9 @@ class Core:
         newest = self._store.core.block(block.name)
         if newest and replace(newest[0], version=0, actor="", at=block.at) == replace(block, version=0, actor=""):
             return newest[0]
-        if not (newest and _may_stay_too_large(newest[0], block)):
+        is_configured = block.read_only or block.file is not None
+        may_stay = newest and not (is_configured or newest[0].retired) and used <= newest[0].used_tokens
+        if not may_stay:  # a block that does not grow may be larger than a limit that was lowered since
             self._check_limits(block)
         place = newest[1] if newest and not newest[0].retired else self._store.core.last_place() + 1
         with self._store.transaction():
@@ -164,12 +166,6 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
     elif not new_text and not before and after.startswith("\n"):
         after = after[1:]
     return before + new_text + after
-
-
-def _may_stay_too_large(stored: Block, block: Block) -> bool:
-    """Return True for a block that does not grow: it may be larger than a limit that was lowered since."""
-    is_configured = block.read_only or block.file is not None
-    return not is_configured and not stored.retired and block.used_tokens <= stored.used_tokens
 
 
 def _way_out(block: Block, what: str, limit: str) -> str:

@@ -73,14 +73,13 @@ class Pages:
             raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)
-        media = () if offset else tuple(self._media(page_id))
+        media = () if offset else tuple(item for block in self._blocks(page_id) for item in blocks.media_in(block))
         return PageText(page_id, piece, offset, end if end < len(text) else None, len(text), media=media)
 
-    def _media(self, page_id: str) -> list[Json]:
+    def _blocks(self, page_id: str) -> list[Json]:
         kind, number = read_page_id(page_id)
         row = self._store.conversation.original(number) if kind == "x" else None
-        found = [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
-        return [item for block in found for item in blocks.media_in(block)]
+        return [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
 
     def _at_most_a_part(self, text: str) -> str:
         counter, limit = self._window.counter, self._window.limits.max_part_tokens - WORDS_AROUND_TOKENS

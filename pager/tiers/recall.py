@@ -7,6 +7,7 @@ an embedder adds to it. What a search needs beside the word index (`TurnTable`, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from pager.arguments import optional_text, require_limit, require_text
@@ -49,9 +50,6 @@ class Recall:
     def _invalidate_uncommitted(self) -> None:
         if self._is_uncommitted:
             self.invalidate()
-
-    def _note_commit(self) -> None:
-        self._is_uncommitted = False
 
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
         """Store a turn from elsewhere. Return its number."""
@@ -123,7 +121,7 @@ class Recall:
             self._turns, self._purges = TurnTable(), purges
         if self._store.in_transaction:
             self._is_uncommitted = True
-            self._store.after_commit(self._note_commit)
+            self._store.after_commit(partial(setattr, self, "_is_uncommitted", False))
         self._turns.extend(self._store.said.metadata(self._turns.newest_part))
         return self._turns
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -65,23 +66,22 @@ def _write_synced(path: Path, text: str) -> None:
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:
     """Return the commands that were not applied yet, oldest first, with their ids."""
     found: list[dict[str, Any]] = []
-    for path in _command_files(AgentFiles(Path(directory)).inbox):
-        try:
-            found.append({**json.loads(path.read_text(encoding="utf-8")), "id": _printable(path.stem)})
-        except (OSError, ValueError, TypeError, RecursionError):
-            continue  # applied meanwhile, or no command: `Inbox.process` sets that aside
+    for path, text in _read_pending(AgentFiles(Path(directory)).inbox):
+        with suppress(ValueError, TypeError, RecursionError):  # no command: `Inbox.process` sets it aside
+            found.append({**json.loads(text), "id": _printable(path.stem)})
     return found
 
 
 def pack(folder: Path) -> dict[str, str]:
     """Return the pending commands as stored values for a copy of the database. `Inbox.unpack` makes files of them."""
-    found: list[tuple[str, str]] = []
-    for path in _command_files(folder):
-        try:
-            found.append((path.name, path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError):
-            continue  # applied meanwhile, or no command
+    found = [(path.name, text) for path, text in _read_pending(folder)]
     return {PACKED_KEY: dump(found)} if found else {}
+
+
+def _read_pending(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in _command_files(folder):
+        with suppress(OSError, UnicodeDecodeError):  # applied meanwhile, or no command
+            yield path, path.read_text(encoding="utf-8")
 
 
 def _command_files(folder: Path) -> list[Path]:

@@ -185,9 +185,6 @@ def _recount(store: Store, parts: set[int]) -> None:
                 store.conversation.size(part.id, count_block(part.form))
 
 
-# the preambles of epochs, which show pieces of a text and no whole copies
-
-
 def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
     steps = {page.number for page in pages if page.kind == "s"}
     for epoch, preamble, lines in store.maintenance.preambles():
