@@ -18,8 +18,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from pager import Memory
     from tests.support.hands import Hands
     from tests.support.stage import Stage
+    from tests.support.talk import Talk
 
 # Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
 TESTS = Path(__file__).parent
@@ -62,11 +64,14 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def close_databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def close_databases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Close every database that the test opened. Since Python 3.13 an open connection that is collected is a warning,
     and a warning is an error here."""
     from pager.store.database import Database
 
+    if request.path.parent.name == "browser":  # there one view serves many tests
+        yield
+        return
     opened: list[Connection] = []
     connect = Database._connect
 
@@ -95,3 +100,23 @@ def hands() -> Hands:
     from tests.support.hands import Hands
 
     return Hands()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """Yield an open memory without an embedder."""
+    from pager import Memory
+    from tests.support.clock import HandClock
+
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    """Yield a memory that talks to the strict stand-in."""
+    from tests.support.talk import Talk
+
+    talk = Talk(tmp_path)
+    yield talk
+    talk.memory.close()

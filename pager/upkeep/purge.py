@@ -238,7 +238,7 @@ def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> 
             raise StorageError(f"{error.filename} cannot be removed {why}.") from error
     else:
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.embed_pending(meaning, AT_ONCE)  # facts that quoted the text were rewritten
+            meaning.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
         meaning.clear("a purge")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()
