@@ -138,8 +138,8 @@ class Agent:
             raise RejectedError("this thread is in the middle of a turn of this agent: finish it, or close its events.")
         with self._one_at_a_time:
             self._in_thread, self._running = get_ident(), cancelled
-            self._loop.begin()
             try:
+                self._loop.begin()
                 yield
             finally:
                 self._in_thread = self._running = None

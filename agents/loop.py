@@ -94,21 +94,23 @@ class Loop:
         self._stopping = True
 
     def begin(self) -> None:
-        """Forget a `stop` that came too late for the turn before."""
+        """Forget a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
         self._stopping = False
+        if self._memory.open_calls:
+            self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
     def run(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event]:
         """Answer the open turn. `on_reply` is called in the transaction that commits a reply."""
-        self._answer_interrupted()
         stop_reason = ""
         while self._memory.turn_is_open:
-            waiting = yield from self._answer_calls()
-            if waiting:
-                yield Stopped("approval", f"{waiting.name} waits for approval and was not run.")
-                return
-            if not self._memory.turn_is_open:
-                stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
-                break
+            if calls := self._memory.open_calls:
+                waiting = yield from self._answer_calls(calls)
+                if waiting:
+                    yield Stopped("approval", f"{waiting.name} waits for approval and was not run.")
+                    return
+                if not self._memory.turn_is_open:
+                    stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
+                    break
             if stopped := self._reason_to_stop():
                 yield stopped
                 return
@@ -121,7 +123,6 @@ class Loop:
 
         No call is run for that: the person may be about to say that it should not be. Return False if it was stopped.
         """
-        self._answer_interrupted()
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
                 why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
@@ -136,10 +137,6 @@ class Loop:
             yield from self._paging()
         return True
 
-    def _answer_interrupted(self) -> None:
-        if self._memory.open_calls:
-            self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
-
     def _reason_to_stop(self) -> Stopped | None:
         """Return why no further request may be made now."""
         if self._stopping:
@@ -148,9 +145,9 @@ class Loop:
 
     # tool calls
 
-    def _answer_calls(self) -> Generator[Event, None, Call | None]:
-        """Run the open calls in their order. Return the one that waits for a person, if there is one."""
-        for call in self._memory.open_calls:
+    def _answer_calls(self, calls: Sequence[Call]) -> Generator[Event, None, Call | None]:
+        """Run open calls in their order. Return the one that waits for a person, if there is one."""
+        for call in calls:
             tool = self._tools.get(call.name)
             if tool and tool.approve == "always" and not call.begun:
                 allowed = self._approve(call)
@@ -259,10 +256,11 @@ class Loop:
         """Commit a reply, together with what a crash would lose: that the input of a call is only a part of it."""
         with self._memory.transaction():
             step = self._memory.append_assistant(reply.message)
-            calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
-            for place in reply.malformed_calls:
-                if place < len(calls):
-                    self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
+            if reply.malformed_calls:
+                calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
+                for place in reply.malformed_calls:
+                    if place < len(calls):
+                        self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
             usage, usd = self._meter.count(reply.message)
             on_reply()
         return step, usage, usd

@@ -66,10 +66,6 @@ def test_files_are_left_to_the_shell(offered: Callable[..., Any], command: str) 
     assert offered(f"selfpager {command} more/") == ["file,more/"]
 
 
-def test_options_are_offered(offered: Callable[..., Any]) -> None:
-    assert set(plain("--as", "--home", "--history", "--json")) <= set(offered("selfpager chat --"))
-
-
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_every_shell_gets_its_script(offered: Callable[..., Any], shell: str) -> None:
     assert f"_SELFPAGER_COMPLETE={shell}_complete" in "\n".join(offered("", f"{shell}_source"))
