@@ -38,6 +38,13 @@ def require_int(value: Any, name: str) -> int:
     return value
 
 
+def require_limit(value: Any) -> int:
+    """Return how many hits are asked for."""
+    if require_int(value, "limit") < 1:
+        raise RejectedError(f"limit is {value}; ask for at least 1.")
+    return value
+
+
 def require_actor(value: Any) -> str:
     """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
@@ -55,8 +62,5 @@ def require_path(value: Any, what: str) -> Path:
 
 
 def normalized(name: str) -> str:
-    """Return a key or a tag as it is stored and looked up.
-
-    Letters that look the same have one form: what a file system or a keyboard takes apart is one name.
-    """
+    """Return a key or a tag as it is stored and looked up: letters that look the same have one form."""
     return normalize("NFC", str(clean(name)).strip())

@@ -111,7 +111,6 @@ def countable(block: Json) -> str:
 
 
 def _inside(block: Json) -> list[Json]:
-    """Return the blocks of a document that is made of blocks."""
     source = cast(Json, block.get("source") or {})
     return as_blocks(source.get("content") or []) if source.get("type") == "content" else []
 
@@ -136,18 +135,12 @@ def media_in(block: Json) -> Iterator[Json]:
 
 
 def disarmed(block: Json) -> Json:
-    """Return a block with our own markup made harmless in every string; the same object if there is none.
-
-    A document's title is as good a place for a forged element as a text.
-    """
+    """Return a block with our own markup made harmless in every string; the same object if there is none."""
     changed = _each_string(block, markup.disarm)
     return block if changed == block else changed
 
 
-Shorten = Callable[[str], str]
-
-
-def shortened(block: Json, shorten: Shorten) -> Json:
+def shortened(block: Json, shorten: Callable[[str], str]) -> Json:
     """Return `block` with its text put through `shorten`, string by string for a tool's input."""
     kind = block.get("type")
     if kind == "text":
@@ -159,7 +152,7 @@ def shortened(block: Json, shorten: Shorten) -> Json:
     return text_block(shorten(text_of(block)))
 
 
-def _each_string(value: Any, shorten: Shorten) -> Any:
+def _each_string(value: Any, shorten: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, Mapping):

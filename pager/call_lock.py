@@ -1,8 +1,5 @@
 """One call at a time, whichever thread it comes from; and no error leaves a facade unexplained.
 
-What Python raises for a value that cannot be stored, or for stored bytes that cannot be read, becomes an error of ours
-that says what to do. Nothing was written then: the call's transaction was rolled back.
-
 Ctrl-C is raised wherever the program is, also between a commit and what follows it in memory. So the next call begins
 by undoing what was not committed, and by reading again what is cached.
 """
@@ -76,9 +73,8 @@ def explain(error: Exception) -> None:
     """Raise a plain error for what Python says about values and damaged files; return for any other error."""
     if isinstance(error, UnicodeEncodeError):
         odd = error.object[error.start : error.end]
-        raise RejectedError(
-            f"a text holds {odd!r:.20}, half of a character, which cannot be stored; leave it out."
-        ) from error
+        why = "half of a character, which cannot be stored; leave it out"
+        raise RejectedError(f"a text holds {odd!r:.20}, {why}.") from error
     if isinstance(error, OverflowError):
         raise RejectedError("a number has more than 64 bits; give a smaller one.") from error
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):

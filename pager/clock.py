@@ -124,6 +124,14 @@ def span_end(value: Moment, zone: tzinfo) -> datetime:
     return datetime(after.year, after.month, after.day, tzinfo=zone)
 
 
+def span_micros(after: Moment | None, before: Moment | None, zone: tzinfo) -> tuple[int | None, int | None]:
+    """Return the half-open span from `after` to `before`, for the store; None where it has no limit."""
+    return (
+        None if after is None else to_micros(span_start(after, zone)),
+        None if before is None else to_micros(span_end(before, zone)),
+    )
+
+
 def moment_of(at: Moment | None, clock: Clock) -> int:
     """Return when something was said, for the store; now if that is not given."""
     return to_micros(clock.now() if at is None else span_start(at, clock.zone))

@@ -15,8 +15,7 @@ class PagerError(Exception):
 
 
 class RejectedError(PagerError):
-    """A rule or a limit says no; nothing was changed. Models read it, too: a text that quotes a large value shows its
-    beginning and its end."""
+    """A rule or a limit says no; nothing was changed. A text that quotes a large value shows its beginning and end."""
 
     def __init__(self, text: str = "") -> None:
         long = len(text) > LONGEST

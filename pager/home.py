@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
@@ -31,6 +31,7 @@ from pager.upkeep import inbox
 from pager.upkeep.lock import current_owner
 
 MESSAGE = "message"
+State = Literal["done", "pending", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -39,7 +40,7 @@ class CommandOutcome:
     """The state of a command that was sent to an agent. `text` says why it was refused."""
 
     command: str
-    state: Literal["done", "pending", "refused"]
+    state: State
     text: str = ""
 
 
@@ -62,12 +63,9 @@ class Home:
             chosen = user_data_path("selfpager")
         return cls(chosen, clock=clock)
 
-    # which agents there are
-
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""
-        names = (path.parent.name for path in self.path.glob("*/pager.db"))
-        return sorted(name for name in names if _NAME.fullmatch(name))
+        return sorted(path.parent.name for path in self.path.glob("*/pager.db") if _NAME.fullmatch(path.parent.name))
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""
@@ -89,8 +87,6 @@ class Home:
             return files
         names = ", ".join(self.names()) or "none yet"
         raise NotFoundError(f"there is no agent {name!r} in {self.path}; there are: {names}.")
-
-    # opening
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
@@ -149,17 +145,12 @@ class Home:
                 shutil.rmtree(files.directory, ignore_errors=True)
             raise
 
-    # commands for an agent that another process may be running
-
     def owner(self, name: str) -> dict[str, Any] | None:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
         return current_owner(self.existing(name).lock)
 
     def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
-        """Send a command: a message waits for the process that will answer it, an edit is applied at once if none runs.
-
-        It takes effect exactly once, in the order in which commands were sent.
-        """
+        """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
         files = self.existing(name)
         command = inbox.send_command(files.directory, kind, arguments, self._clock)
         if kind == MESSAGE:
@@ -189,11 +180,6 @@ class Home:
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:
-            return [_outcome(command, reader.inspect.command(command)) for command in commands]
-
-
-def _outcome(command: str, stored: str | None) -> CommandOutcome:
-    if stored is None:
-        return CommandOutcome(command, "pending")
-    state, _, text = stored.partition(": ")
-    return CommandOutcome(command, "done") if state == "done" else CommandOutcome(command, "refused", text)
+            stored = {command: reader.inspect.command(command) or "pending" for command in commands}
+        outcomes = {command: outcome.partition(": ") for command, outcome in stored.items()}
+        return [CommandOutcome(command, cast(State, state), text) for command, (state, _, text) in outcomes.items()]

@@ -83,9 +83,8 @@ class Limits:
                 "ends of a part. Raise it, or the window."
             )
         if self.max_part_tokens > self.usable_tokens:
-            raise RejectedError(
-                f"max_part_tokens is {self.max_part_tokens}, more than the {self.usable_tokens} usable; lower it."
-            )
+            usable = self.usable_tokens
+            raise RejectedError(f"max_part_tokens is {self.max_part_tokens}, more than the {usable} usable; lower it.")
         if not 0 < self.evict_to < self.evict_at <= 1 or not 0 < self.notify_at <= self.evict_at:
             raise RejectedError(
                 f"evict_to {self.evict_to}, notify_at {self.notify_at}, evict_at {self.evict_at}: needed are "

@@ -97,10 +97,7 @@ def request_opening(step: int, at: datetime) -> str:
 
 
 def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds: str = "") -> str:
-    """Return the ends of a part that is too large, and where in the page to read on; only the id if there is no room.
-
-    `holds` names what is no text.
-    """
+    """Return the ends of a part that is too large, and where in the page to read on; `holds` names what is no text."""
     more = f' holds="{holds}"' if holds else ""
     if not head and not tail:
         return f'<spilled page_id="{page_id}" characters="{length}"{more}/>'

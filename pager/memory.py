@@ -16,24 +16,23 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Self, cast
 
 from pager import blocks, tokens
 from pager.arguments import optional_text, require_path, require_text
-from pager.call_lock import CallLock, explain, locked
+from pager.call_lock import explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
 from pager.errors import RejectedError, StorageError
-from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
+from pager.reader import MemoryReader
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
@@ -46,15 +45,12 @@ from pager.types import (
     Fact,
     Hit,
     Json,
-    Movement,
     PageText,
     Problem,
     Request,
     Usage,
-    read_step_id,
 )
 from pager.upkeep import check, inbox, purge
-from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
@@ -65,34 +61,28 @@ __all__ = ["INTERRUPTED", "Memory"]
 _TOKENS_IN_ERROR = re.compile(r"(\d+)\s+tokens")
 
 
-class Memory:
+class Memory(MemoryReader):
     """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
         self,
         files: AgentFiles,
-        store: Store,
         lock: AgentLock,
+        store: Store,
         clock: Clock,
         window: Window,
         tiers: Tiers,
         prompt: Prompt,
         prefetch: Prefetch,
     ) -> None:
-        self._files = files
-        self._store = store
+        super().__init__(files, store, clock, tiers)
         self._lock = lock
-        self._clock = clock
         self._window = window
-        self._tiers = tiers
         self._prompt = prompt
         self._prefetch = prefetch
-        self._calls = CallLock(self._undo)
         self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
-        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
-        self.history = History(store, self._calls, clock.zone)
 
     @classmethod
     def open(
@@ -112,10 +102,10 @@ class Memory:
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Open the memory in `directory` for writing; create it if it is missing.
+        """Open the memory in `directory` for writing; create it if it is missing. Without `core` its blocks stay.
 
-        `core` configures the blocks; without it they stay as they are. `count_tokens` is the provider's count of a
-        request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
+        `count_tokens` is the provider's count of a request, `summarize` may write the digest at an eviction. Raises
+        InUseError if another process has it open.
         """
         _check_options(
             locals(), limits=(Limits, "Limits"), prefetch=(Prefetch, "a Prefetch"), clock=(Clock, "a Clock"),
@@ -133,8 +123,13 @@ class Memory:
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
-            memory = cls(files, store, lock, clock, window, tiers, prompt, prefetch or Prefetch())
-            memory._start(core)
+            memory = cls(files, lock, store, clock, window, tiers, prompt, prefetch or Prefetch())
+            memory._finish_purge()  # of an earlier process
+            memory._inbox.unpack()
+            if core is not None:
+                tiers.core.configure(core)
+            tiers.core.reread_files()
+            tiers.pages.fit_pins()
         except BaseException as error:
             store.close()
             lock.release()
@@ -143,19 +138,6 @@ class Memory:
             raise
         return memory
 
-    def _start(self, core: Mapping[str, BlockSpec] | None) -> None:
-        """Finish what an earlier process left, and take over the configuration."""
-        self._finish_purge()
-        self._inbox.unpack()
-        if core is not None:
-            self._tiers.core.configure(core)
-        self._tiers.core.reread_files()
-        self._tiers.pages.fit_pins()
-
-    def _undo(self) -> None:
-        self._store.undo()
-        self._tiers.invalidate()
-
     # the conversation
 
     @locked
@@ -163,24 +145,19 @@ class Memory:
         """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn."""
         if not isinstance(content, str):
             check_user(content)
-        if name is not None:
-            name = blocks.clean(require_text(name, "name"))
+        name = None if name is None else blocks.clean(require_text(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        hits: list[Hit] = []
-        if self._prefetch.k > 0:
-            text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-            hits = self._prefetch.choose(text, self._tiers.archive, self._store)
+        text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
+        hits = self._prefetch.choose(text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
         lines = [self._prefetch.line(hit) for hit in hits]
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
             for hit, line in zip(hits, lines, strict=True):
                 self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
-                self._store.ledger.write(
-                    "recall", hit.page_id, reason=f"for s{step.id}", tokens=tokens.total(line), step=step.id,
-                    score=hit.score,
-                )  # fmt: skip
+                why, size = f"for s{step.id}", tokens.total(line)
+                self._store.ledger.write("recall", hit.page_id, reason=why, tokens=size, step=step.id, score=hit.score)
         return f"s{step.id}"
 
     @locked
@@ -191,10 +168,7 @@ class Memory:
 
     @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
-        """Append a finished reply, on disk when this returns. Return its id.
-
-        `reply` is a text, a response as a dict, or the SDK's message object.
-        """
+        """Append a finished reply (a text, a response as a dict, or the SDK's message object). Return its id."""
         return f"s{self._prompt.append_reply(replies.read(reply, usage)).id}"
 
     @locked
@@ -217,10 +191,7 @@ class Memory:
 
     @locked
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
-        """After a crash, answer the calls that had begun as interrupted. Return their ids.
-
-        Calls of the tools named in `rerun` stay open, to be run again.
-        """
+        """After a crash, answer the calls that had begun as interrupted, but for tools in `rerun`. Return their ids."""
         if not isinstance(rerun, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"rerun is {rerun!r:.100}; give the names of tools.")
         names = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}
@@ -242,7 +213,7 @@ class Memory:
     def open_calls(self) -> list[Call]:
         """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
         last = self._prompt.last_step()
-        return self._store.conversation.open_calls() if last is not None and last.open_calls else []
+        return self._store.conversation.open_calls() if last and last.open_calls else []
 
     @property
     @locked
@@ -278,11 +249,7 @@ class Memory:
     def record(
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
     ) -> str:
-        """Store a turn from elsewhere and return its id. It can be found, and is never in the prompt by itself.
-
-        It is embedded after the commit, some milliseconds in which other calls go on. Many turns are quicker in a
-        `transaction`, or with `record_many`.
-        """
+        """Store a turn from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
         with self._calls.lock, self._calls:
             number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
             self._backlog.add_recorded([number])
@@ -290,32 +257,13 @@ class Memory:
         return f"s{number}"
 
     def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many turns (role, text; at, name, session) in one transaction, or none with an error that says which.
-
-        Embedding them takes longer: without `embed` that is left to `embed_pending`.
-        """
+        """Store many turns (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
         with self._calls.lock, self._calls:
             numbers = self._tiers.recall.record_many(turns)
             if embed:
                 self._backlog.add_recorded(numbers)
         self._backlog.embed_recorded()
         return [f"s{number}" for number in numbers]
-
-    @locked
-    def search_recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        after: Moment | None = None,
-        before: Moment | None = None,
-        actor: str = "person",
-    ) -> list[Hit]:
-        """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
-
-        A date alone means that whole day. The ledger notes the search.
-        """
-        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
 
     # facts
 
@@ -342,36 +290,7 @@ class Memory:
         """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
         return self._tiers.archive.forget(page_id, reason, actor)
 
-    @locked
-    def search_archive(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        as_of: Moment | None = None,
-        tags: Sequence[str] | None = None,
-        after: Moment | None = None,
-        before: Moment | None = None,
-        actor: str = "person",
-    ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. The ledger notes the search.
-
-        With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
-        """
-        return self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before, actor=actor
-        )
-
-    @locked
-    def fact(self, page_id: str) -> Fact:
-        return self._tiers.fact(page_id)
-
     # core
-
-    @locked
-    def core(self, at: str | None = None) -> list[Block]:
-        """Return the core blocks as they read now, or when step `at` was written."""
-        return self._store.core.blocks(None if at is None else read_step_id(at))
 
     @locked
     def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
@@ -389,16 +308,6 @@ class Memory:
         return self._tiers.core.rewrite(block, text, actor)
 
     # pages
-
-    @locked
-    def page(self, page_id: str) -> str:
-        """Return the whole text of a fact, a step or a spilled part."""
-        return self._tiers.pages.text(page_id)
-
-    @locked
-    def read_page(self, page_id: str, offset: int = 0) -> PageText:
-        """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
-        return self._tiers.pages.read(page_id, offset)
 
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
@@ -443,10 +352,9 @@ class Memory:
         return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
-        """Embed facts and turns without a vector, oldest first. Return how many; 0 if the embedder fails.
+        """Embed facts and turns without a vector, oldest first, while other calls go on. Return how many.
 
-        When none is left, the vector index is brought up to date, until `stop` returns True. For a moment between two
-        turns, or a thread of your own: other calls go on meanwhile.
+        When none is left, bring the vector index up to date, until `stop` returns True.
         """
         return self._backlog.embed(limit, stop)
 
@@ -468,10 +376,7 @@ class Memory:
 
     @locked
     def process_inbox(self, *, messages: bool = True) -> int:
-        """Carry out the commands that other processes sent. Return how many took effect.
-
-        Messages stay while tool calls are open; without `messages` they stay for the process that will answer them.
-        """
+        """Carry out the commands of other processes, messages only where one may come. Return how many took effect."""
         return self._process_inbox(messages=messages)
 
     def _process_inbox(self, *, messages: bool = True) -> int:
@@ -484,14 +389,7 @@ class Memory:
         elif kind == "pin":
             self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
         else:
-            commands: dict[str, Any] = {
-                "core_append": self.core_append,
-                "core_replace": self.core_replace,
-                "archive": self.archive,
-                "forget": self.forget,
-                "page_out": self.page_out,
-            }
-            commands[kind](**arguments)
+            getattr(self, kind)(**arguments)  # one of the other kinds in `inbox.ARGUMENTS`, each named as its method
 
     # purging and upkeep
 
@@ -499,12 +397,10 @@ class Memory:
     def purge(self, page_id: str, *, actor: str = "person") -> int:
         """Destroy a fact or a step: afterwards no file of the agent holds its text. Return how many places had it.
 
-        After an error (a full disk, a reader in the way) call it again: it finishes what it had begun, and returns 0.
+        After an error call it again: it finishes what it had begun, and returns 0.
         """
         if self._store.in_transaction:
-            raise RejectedError(
-                f"{page_id} cannot be purged within a transaction: it erases files for good. Purge after it."
-            )
+            raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         started = self._files.lock.stat().st_mtime
@@ -533,28 +429,13 @@ class Memory:
         return problems
 
     @locked
-    def export(self, file: str | Path) -> None:
-        """Write a consistent copy of the database, with the commands that others have sent."""
-        export(self._store, self._files, require_path(file, "the file to export to"))
-
-    @locked
     def save_value(self, key: str, value: str | None) -> None:
         """Store a value for the program that uses this memory, with the same durability; None deletes it."""
         optional_text(value, f"the value {key!r}")
         with self._store.transaction():
             self._store.settings.put(f"note:{key}", value)
 
-    @locked
-    def load_value(self, key: str) -> str | None:
-        """Return a value that a program stored with `save_value`."""
-        return self._store.settings.get(f"note:{key}")
-
     # explanations
-
-    @property
-    def zone(self) -> tzinfo:
-        """The time zone of its moments."""
-        return self._clock.zone
 
     @property
     def limits(self) -> Limits:
@@ -567,31 +448,6 @@ class Memory:
         return self._store.ledger.version
 
     @locked
-    def ledger(
-        self,
-        *,
-        page: str | None = None,
-        events: Sequence[str] = (),
-        after: int = 0,
-        limit: int | None = None,
-        at: str | None = None,
-    ) -> list[Movement]:
-        """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before it."""
-        step = None if at is None else read_step_id(at)
-        return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
-
-    @contextmanager
-    def at_one_moment(self) -> Generator[None]:
-        """Read everything inside as of one moment. Keep it short."""
-        with self._calls.lock, self._store.transaction():
-            yield
-
-    @locked
-    def revision(self) -> int:
-        """Return a number that changes when another process commits."""
-        return self._store.revision()
-
-    @locked
     def close(self) -> None:
         """Release the directory. Everything is on disk already."""
         try:
@@ -601,15 +457,8 @@ class Memory:
             self._store.close()
             self._lock.release()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
-    """Raise RejectedError for an option of the wrong kind."""
     for name in ("instructions", "model", "thinking"):
         require_text(given[name], name)
     check_tools(given["tools"])
@@ -627,13 +476,11 @@ def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
 
 
 def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
-    """Make the directory if it is missing, take its lock, and open its database."""
     try:
         files.make_directory()
     except OSError as error:
-        raise StorageError(
-            f"{files.directory} cannot be made ({error.strerror}). Choose a directory that you may write."
-        ) from None
+        why = f"({error.strerror}). Choose a directory that you may write"
+        raise StorageError(f"{files.directory} cannot be made {why}.") from None
     lock = AgentLock(files.lock)
     try:
         if (lock.had_owner or files.index.exists()) and not files.database.exists():

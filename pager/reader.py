@@ -7,7 +7,7 @@
     'prefers window seats'
 
 A reader sees what is committed and writes nothing: no row in the ledger, no use of a fact. Any number of them may be
-open. It never opens Chroma, which shows a second process stale results: meaning is compared from the vectors in SQLite.
+open. It never opens Chroma: meaning is compared from the vectors in SQLite.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pager.upkeep.export import export
 
 
 class MemoryReader:
-    """A read-only memory. Made by `MemoryReader.open`."""
+    """A read-only memory. Made by `MemoryReader.open`; a `Memory` is one that also writes."""
 
     def __init__(self, files: AgentFiles, store: Store, clock: Clock, tiers: Tiers) -> None:
         self._files = files
@@ -84,7 +84,7 @@ class MemoryReader:
 
     @locked
     def fact(self, page_id: str) -> Fact:
-        return self._tiers.fact(page_id)
+        return self._tiers.archive.fact(page_id)
 
     @locked
     def page(self, page_id: str) -> str:
@@ -93,7 +93,7 @@ class MemoryReader:
 
     @locked
     def read_page(self, page_id: str, offset: int = 0) -> PageText:
-        """Return a piece of a page from a character on, at most a part's worth."""
+        """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
         return self._tiers.pages.read(page_id, offset)
 
     @locked
@@ -106,16 +106,31 @@ class MemoryReader:
         tags: Sequence[str] | None = None,
         after: Moment | None = None,
         before: Moment | None = None,
+        actor: str = "person",
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. See `Memory.search_archive`."""
-        return self._tiers.archive.find(query, limit=limit, as_of=as_of, tags=tags or (), after=after, before=before)
+        """Find facts by meaning and by words, best first. The ledger of a `Memory` notes the search and its `actor`.
+
+        With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
+        """
+        return self._tiers.archive.search(
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
+        )
 
     @locked
     def search_recall(
-        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        actor: str = "person",
     ) -> list[Hit]:
-        """Find steps by words, meaning, people and dates, best first. See `Memory.search_recall`."""
-        return self._tiers.recall.find(query, limit=limit, after=after, before=before)
+        """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
+
+        A date alone means that whole day. The ledger of a `Memory` notes the search and its `actor`.
+        """
+        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
 
     @property
     @locked
@@ -139,7 +154,7 @@ class MemoryReader:
 
     @locked
     def load_value(self, key: str) -> str | None:
-        """Return a value that a program stored beside the memory."""
+        """Return a value that a program stored with `Memory.save_value`."""
         return self._store.settings.get(f"note:{key}")
 
     @locked
@@ -149,6 +164,7 @@ class MemoryReader:
 
     @locked  # closed while another thread reads, SQLite's connection would end the process
     def close(self) -> None:
+        """Release what is open. Everything is on disk already."""
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -6,9 +6,9 @@ Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
-from operator import add, sub
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from pager.errors import NotFoundError, RejectedError
@@ -66,9 +66,6 @@ class Counts(NamedTuple):
     # A tuple's + would append. Here it adds up.
     def __add__(self, more: Counts) -> Counts:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Counts(*map(add, self, more))
-
-    def __sub__(self, less: Counts) -> Counts:
-        return Counts(*map(sub, self, less))
 
     @classmethod
     def sum(cls, counts: Iterable[Counts]) -> Counts:
@@ -255,12 +252,7 @@ class Usage:
         return self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_input_tokens + other.cache_read_input_tokens,
-            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
     @classmethod
     def read(cls, raw: Mapping[str, Any] | None) -> Usage | None:

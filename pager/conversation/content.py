@@ -1,10 +1,9 @@
-"""What may stand in a message: looked over before anything is written, since a block that the Messages API refuses
-would stand in every later request. Pure.
+"""Check messages before anything is written: a block that the Messages API refuses would stand in every later request.
 
-    >>> check_user([{"type": "text", "text": "hello"}])
-    >>> check_user([{"type": "text"}])
-    Traceback (most recent call last):
-    pager.errors.RejectedError: block 0 of the message is no text block: its text is None; give a text.
+>>> check_user([{"type": "text", "text": "hello"}])
+>>> check_user([{"type": "text"}])
+Traceback (most recent call last):
+pager.errors.RejectedError: block 0 of the message is no text block: its text is None; give a text.
 """
 
 from __future__ import annotations
@@ -68,9 +67,6 @@ def check_tools(tools: Any) -> None:
         names.add(name)
 
 
-# content
-
-
 def check_user(content: Any) -> None:
     """Refuse what the Messages API never accepts as a user message."""
     _check(content, USER_TYPES, "the message")
@@ -91,8 +87,8 @@ def check_reply(content: Any) -> None:
                 raise RejectedError(f"{where} is of the type {kind!r}, which only a user message may hold.")
             if kind == "tool_use":
                 _check_call(block, where)
-            for name in {"text": ("text",), "thinking": ("thinking",)}.get(kind, ()):
-                _need_text(block, name, kind, where)
+            if kind in ("text", "thinking"):
+                _need_text(block, kind, kind, where)
             check_json(block, where)
     except RejectedError as error:
         raise RejectedError(f"{_ASK_AGAIN}: {error}") from None
@@ -101,9 +97,8 @@ def check_reply(content: Any) -> None:
 def _check_call(block: Mapping[str, Any], where: str) -> None:
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-        raise RejectedError(
-            f"{where} calls a tool by the name {name!r:.150}; a name is 1 to 128 of a-z, A-Z, 0-9, _ and -."
-        )
+        allowed = "a name is 1 to 128 of a-z, A-Z, 0-9, _ and -"
+        raise RejectedError(f"{where} calls a tool by the name {name!r:.150}; {allowed}.")
     if not isinstance(given, Mapping):
         raise RejectedError(f"{where} calls {name} with the input {given!r:.100}; an input is a JSON object.")
 
@@ -122,14 +117,9 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
             check_json(item, where, depth + 1)
     elif isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER_BITS:
         raise RejectedError(f"{where} holds a number of {value.bit_length()} bits; give it as a text.")
-    elif not _is_plain(value):
-        raise RejectedError(
-            f"{where} holds {value!r:.100}, which JSON cannot say; give texts, numbers, lists and objects."
-        )
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
+        plain = "give texts, numbers, lists and objects"
+        raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot say; {plain}.")
 
 
 def _check(content: Any, types: Collection[str], what: str) -> None:
@@ -162,9 +152,8 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     source, known = block.get("source"), _SOURCES[kind]
     form = cast("Mapping[str, Any]", source).get("type") if isinstance(source, Mapping) else None
     if not isinstance(form, str) or form not in known:
-        raise RejectedError(
-            f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {', '.join(known)}."
-        )
+        types = ", ".join(known)
+        raise RejectedError(f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {types}.")
     given = cast("Mapping[str, Any]", source)
     for name in known[form]:
         _need_text(given, name, kind, f"the source of {where}")
@@ -176,8 +165,8 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
             f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
             "Convert it, or give it as text."
         )
-    if form == "base64":
-        _check_base64(given["data"], f"the source of {where}")
+    if form == "base64" and not _is_base64(given["data"]):
+        raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
     if form == "content" and not isinstance(given.get("content"), str):
         _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
 
@@ -191,26 +180,21 @@ def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
         return
     settings: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"no": given}
     if set(settings) - {"enabled"} or not isinstance(settings.get("enabled", False), bool):
-        raise RejectedError(
-            f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or leave them out."
-        )
+        raise RejectedError(f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or none.")
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:
     unknown = sorted(set(map(str, given)) - {"cache_control", *known})
     if unknown:
-        raise RejectedError(
-            f"{where} has {', '.join(unknown)[:100]}, which the Messages API does not know; leave it out."
-        )
+        names = ", ".join(unknown)[:100]
+        raise RejectedError(f"{where} has {names}, which the Messages API does not know; leave it out.")
 
 
-def _check_base64(data: str, where: str) -> None:
+def _is_base64(data: str) -> bool:
     try:
-        right = bool(binascii.a2b_base64(data, strict_mode=True))
+        return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
-        right = False
-    if not right:
-        raise RejectedError(f"{where} has data that is no base64; give the file's bytes in base64.")
+        return False
 
 
 def _check_inner(content: Any, types: Collection[str], where: str) -> None:
@@ -227,9 +211,8 @@ def _blocks(content: Any, what: str) -> Sequence[Any]:
 def _kind(block: Any, where: str) -> str:
     kind = cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
-        raise RejectedError(
-            f"{where} is {block!r:.100}; give a dict with a type, such as {{'type': 'text', 'text': '...'}}."
-        )
+        example = {"type": "text", "text": "..."}
+        raise RejectedError(f"{where} is {block!r:.100}; give a dict with a type, such as {example}.")
     return kind
 
 

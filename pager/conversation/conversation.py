@@ -1,7 +1,6 @@
-"""Write the conversation: user messages, replies, tool results, each exactly as it came and as it is carried.
+"""Write the conversation: user messages, replies, tool results. Each is stored exactly as it came.
 
-What the prompt carries of a part (disarmed, spilled, without blank text) is decided here once. Nothing here knows which
-steps are in the prompt: `pager.prompt.prompt` does, and calls this.
+What the prompt carries of a part (disarmed, spilled, without blank text) is decided here once.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Conversation:
     def append_user(
         self, content: Content, *, name: str | None, at: int, turn: int | None, epoch: int, recalled: Sequence[str]
     ) -> Step:
-        """Append a user message; without `turn` it begins one. `recalled` lines stand behind it in the prompt."""
+        """Append a user message; without `turn` it begins one."""
         number = self._store.conversation.append_step("user", "user", at, turn=turn, name=name)
         step = Step(number, "user", turn or number, at, [], [], name=name)
         for block in blocks.as_blocks(content) or [blocks.text_block("")]:
@@ -70,19 +69,11 @@ class Conversation:
     ) -> tuple[Step, Answered]:
         """Append a reply with its calls. Return its step, and the request that it answers, completed and stored."""
         table, now = self._store.conversation, to_micros(self._clock.now())
+        stop, ends, goes_on = reply.stop_reason, carried.ends_turn, after.paused
         number = table.append_step(
-            "assistant",
-            "assistant",
-            now,
-            turn=after.turn,
-            stop_reason=reply.stop_reason,
-            continues=after.paused,
-            ends_turn=carried.ends_turn,
+            "assistant", "assistant", now, turn=after.turn, stop_reason=stop, continues=goes_on, ends_turn=ends
         )
-        step = Step(
-            number, "assistant", after.turn, now, [], [], after.paused, carried.ends_turn, paused=carried.paused
-        )
-        step.stop_reason = reply.stop_reason
+        step = Step(number, "assistant", after.turn, now, [], [], goes_on, ends, stop, paused=carried.paused)
         for index, (block, form) in enumerate(zip(reply.blocks, carried.forms, strict=True)):
             searchable = "text" in block and block.get("type") not in blocks.THINKING and not blocks.is_blank(block)
             part = self._append(step, "said", "reply", block, form, now, epoch, searchable=searchable, may_spill=False)
@@ -116,17 +107,8 @@ class Conversation:
             form["content"] = visible or [blocks.text_block(markup.NO_TEXT)]
         else:
             form.pop("content", None)
-        part = self._append(
-            step,
-            "said",
-            "result",
-            block,
-            blocks.disarmed(form),
-            to_micros(self._clock.now()),
-            epoch,
-            searchable=searchable,
-            may_spill=searchable,
-        )
+        form, now, found = blocks.disarmed(form), to_micros(self._clock.now()), searchable
+        part = self._append(step, "said", "result", block, form, now, epoch, searchable=found, may_spill=found)
         self._store.conversation.answer_call(call_id, part.id)
         step.open_calls.remove(call_id)
 
@@ -159,7 +141,6 @@ class Conversation:
         return part
 
     def _spill(self, step: Step, part: int, block: Json) -> tuple[Json, Counts]:
-        """Shorten a part that is too large. Return its form and counts."""
         limit, counter = self._window.limits.max_part_tokens, self._window.counter
         form = spill(block, f"x{part}", int(limit * PREVIEW_SHARE), counter)
         counts = count_block(form)

@@ -11,7 +11,7 @@ A reply is stored exactly as it came. What the prompt carries of it must make th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -71,7 +71,7 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
         raise RejectedError(f"the reply's role is {raw['role']!r}, not 'assistant'.")
     if not isinstance(stop, str):
         raise RejectedError(f"the stop_reason of the reply is {stop!r:.100}; it has to be a text.")
-    content = cast("str | Sequence[Mapping[str, Any]]", raw.get("content") or [])
+    content: Any = raw.get("content") or []
     if not isinstance(content, str) and not _is_plain_text(content):
         check_reply(content)
     measured = usage if isinstance(usage, Usage) else Usage.read(usage or raw.get("usage"))
@@ -82,13 +82,11 @@ def _is_plain_text(content: Any) -> bool:
     """Return True for a list of text blocks with nothing else in them, which needs no further check."""
     if not isinstance(content, list):
         return False
-    for block in cast("list[Any]", content):
-        if not isinstance(block, dict):
-            return False
-        fields = cast(Json, block)
-        if fields.keys() != {"type", "text"} or fields["type"] != "text" or not isinstance(fields["text"], str):
-            return False
-    return True
+    plain = {"type": "text"}
+    return all(
+        type(block) is dict and len(block) == 2 and type(block.get("text")) is str and plain.items() <= block.items()
+        for block in cast("list[dict[str, Any]]", content)
+    )
 
 
 def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_before: int) -> Carried:
@@ -118,15 +116,14 @@ def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_
 
 
 def _cannot_end_request(block: Json) -> bool:
-    """Return True if the API refuses a request whose last message ends with this block."""
-    text = block.get("text")
-    return block.get("type") in THINKING or (isinstance(text, str) and text != text.rstrip())
+    text = str(block.get("text", ""))
+    return block.get("type") in THINKING or text != text.rstrip()
 
 
 def _call_ids(
     reply: Reply, forms: list[Json | None], is_used: Callable[[str], bool], next_step: int
 ) -> tuple[dict[int, str], str | None]:
-    """Return the ids under which calls are answered, and the cut one. Some servers repeat ids, or send none."""
+    """Return the ids under which calls are answered, and the one that was cut. Servers may repeat or omit ids."""
     ids: dict[int, str] = {}
     for index, block in enumerate(reply.blocks):
         if block.get("type") != "tool_use":

@@ -1,15 +1,9 @@
 """The six commands of the provider's memory tool over the tiers. `pager.memory_tool.paths` says what lies where.
 
-Answers and errors are worded as the SDK's own local tool words them, except where the tiers differ from a disk:
-
-- The directories of the three tiers and the core blocks always exist. An empty block is an empty file that can be
-  created again, deleting a block empties it, and no other block can be made. Limits and read-only blocks hold.
-- Any other directory exists as long as a file is in it.
-- A file of the archive is a fact. It cannot be blank, and its name has no blanks at its ends and no control characters.
-  A fact without a key (f12) is renamed before it is edited.
-- /memories/recall is read-only.
-- A lone surrogate, also in a path, is read as U+FFFD.
-- What is too long for one part of the prompt is shown in pieces. A range of lines works on a directory, too.
+Answers and errors are worded as the SDK's own local tool words them, except where the tiers differ from a disk: the
+directories of the tiers and the core blocks always exist, and no other block can be made; any other directory exists as
+long as a file is in it; a file of the archive is a fact, and one without a key (f12) is renamed before it is edited;
+/memories/recall is read-only. What is too long for one part of the prompt is shown in pieces.
 
     >>> with Memory.open(directory, embedder=None) as memory:
     ...     MemoryFiles(memory).run({"command": "create", "path": "/memories/archive/seat", "file_text": "aisle"})
@@ -80,13 +74,9 @@ class MemoryFiles:
         with self._writer.transaction() if self._writer else self._memory.at_one_moment():
             if name == "view":
                 return self._view(**arguments)
-            edit = _Edit(self._writable(), self._tree, self._actor)
-            return getattr(edit, name)(**arguments)
-
-    def _writable(self) -> Memory:
-        if self._writer is None:
-            raise RejectedError("this memory is read-only here: nothing in it can be changed.")
-        return self._writer
+            if self._writer is None:
+                raise RejectedError("this memory is read-only here: nothing in it can be changed.")
+            return getattr(_Edit(self._writer, self._tree, self._actor), name)(**arguments)
 
     @property
     def _limit(self) -> int:
@@ -123,9 +113,8 @@ class MemoryFiles:
         fit = self._fitting(shown)
         if len(fit) < len(shown):
             end = first + len(fit) - 1
-            fit.append(
-                f"(Entries {first} to {end} of {len(lines)} are shown; read on with view_range [{end + 1}, -1].)"
-            )
+            which = f"{first} to {end} of {len(lines)}"
+            fit.append(f"(Entries {which} are shown; read on with view_range [{end + 1}, -1].)")
         return "\n".join((LISTED.format(path=path), *fit))
 
     def _fitting(self, lines: Sequence[str]) -> list[str]:
@@ -199,8 +188,8 @@ class _Edit:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _is_taken(self, place: Place) -> bool:
-        is_empty_block = place.area == CORE and self._tree.is_empty_block(place)
-        return not is_empty_block and self._tree.exists(place)
+        file = self._tree.file(place)
+        return bool(file.text) or place.area != CORE if file else self._tree.is_directory(place)
 
     def _existing(self, path: str) -> tuple[Place, str, Fact | None]:
         """Return a file to edit: its place, its text, and its fact if it is one."""
@@ -224,9 +213,7 @@ class _Edit:
         if old is None:
             self._check_new(place, path)
         if not text.strip():
-            raise RejectedError(
-                f"{path} would be blank, and a file of the archive needs a text. To remove it use delete."
-            )
+            raise RejectedError(f"{path} would be blank, and a file of the archive needs a text; delete removes it.")
         tags = old.tags if old else tags
         self._memory.archive(text, key=place.name, tags=tags, actor=self._actor)
 
@@ -242,9 +229,8 @@ class _Edit:
 
     def _refuse_recall(self, place: Place, path: str) -> None:
         if place.area == RECALL:
-            raise RejectedError(
-                f"{path} is read-only: what was said stays as it was. Files can be made in {ROOT}/{ARCHIVE}."
-            )
+            other = f"Files can be made in {ROOT}/{ARCHIVE}."
+            raise RejectedError(f"{path} is read-only: what was said stays as it was. {other}")
 
     def _refuse_directory_of_tier(self, place: Place, what: str) -> None:
         if not place.name:
@@ -283,14 +269,12 @@ class _Edit:
 
 
 def _checked(name: str, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a command. Raises RejectedError if one is missing or has another type."""
     arguments: dict[str, Any] = {}
     for argument, kind in COMMANDS[name].items():
         value = command.get(argument)
         if kind is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             problem = "missing" if value is None else f"{value!r:.100}"
-            raise RejectedError(
-                f"{name}: `{argument}` is {problem}; it has to be a {'number' if kind is int else 'text'}."
-            )
+            wanted = "number" if kind is int else "text"
+            raise RejectedError(f"{name}: `{argument}` is {problem}; it has to be a {wanted}.")
         arguments[argument] = value
     return arguments

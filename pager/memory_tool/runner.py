@@ -1,12 +1,10 @@
 """The provider's memory tool over the tiers, for the anthropic SDK's own tool runner. Only this module loads that SDK.
 
-`clear_all_memory` is not offered: files can be deleted, but what was said stays. `Memory.purge` destroys for good.
-
-    >>> from pager.memory_tool.runner import TieredMemoryTool
-    >>> with Memory.open(directory, embedder=None) as memory:
-    ...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
-    ...     tool.to_dict()["type"]                 # client.beta.messages.tool_runner(..., tools=[tool])
-    'memory_20250818'
+>>> from pager.memory_tool.runner import TieredMemoryTool
+>>> with Memory.open(directory, embedder=None) as memory:
+...     tool = TieredMemoryTool(memory)        # in the place of BetaLocalFilesystemMemoryTool("state/notes")
+...     tool.to_dict()["type"]                 # client.beta.messages.tool_runner(..., tools=[tool])
+'memory_20250818'
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from pager.memory import Memory
 from pager.memory_tool.files import MemoryFiles
 from pager.reader import MemoryReader
 
+CacheControl = BetaCacheControlEphemeralParam | None
+
 
 class TieredMemoryTool(BetaAbstractMemoryTool):
     """A tool for `client.beta.messages.tool_runner` of an `Anthropic` client. The caller closes the memory."""
 
-    def __init__(
-        self, memory: Memory | MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None
-    ) -> None:
+    def __init__(self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None) -> None:
         super().__init__(cache_control=cache_control)
         self._files = MemoryFiles(memory)
 
@@ -38,7 +36,7 @@ class TieredMemoryTool(BetaAbstractMemoryTool):
         return _answer(self._files, input)
 
     def _carry_out(self, command: BaseModel) -> str:
-        return _answer(self._files, command.model_dump())
+        return self.call(command.model_dump())
 
     execute = view = create = str_replace = insert = delete = rename = _carry_out
 
@@ -46,9 +44,7 @@ class TieredMemoryTool(BetaAbstractMemoryTool):
 class AsyncTieredMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for an `AsyncAnthropic` client: each command runs in a thread."""
 
-    def __init__(
-        self, memory: Memory | MemoryReader, *, cache_control: BetaCacheControlEphemeralParam | None = None
-    ) -> None:
+    def __init__(self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None) -> None:
         super().__init__(cache_control=cache_control)
         self._files = MemoryFiles(memory)
 

@@ -8,6 +8,7 @@ Answers and errors are worded as the SDK's own local tool words them: models wer
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -37,17 +38,14 @@ def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str]
         return lines, 1
     ends = cast("list[Any]", view_range) if isinstance(view_range, list) else []
     if len(ends) != 2 or not all(type(end) is int for end in ends):
-        raise RejectedError(
-            f"Invalid `view_range` parameter: {view_range!r:.100}. It should be [first line, last line]."
-        )
+        wanted = "It should be [first line, last line]."
+        raise RejectedError(f"Invalid `view_range` parameter: {view_range!r:.100}. {wanted}")
     start = max(1, ends[0]) - 1
     return lines[start : len(lines) if ends[1] == -1 else ends[1]], start + 1
 
 
 def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
-    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown.
-
-    `last` is the number of the text's last line. `read_whole` says where a line that is too long can be read."""
+    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown."""
     left, shown = limit_tokens - NOTE_TOKENS, list[str]()
     for line in numbered(lines, first):
         left -= tokens.total(line) + 1
@@ -70,7 +68,8 @@ def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
     if count == 0:
         raise RejectedError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if count > 1:
-        lines = ", ".join(str(content.count("\n", 0, place) + 1) for place in _places(content, old))
+        places = [found.start() for found in re.finditer(f"(?={re.escape(old)})", content)]
+        lines = ", ".join(str(content.count("\n", 0, place) + 1) for place in places)
         raise RejectedError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. Please ensure "
             "it is unique"
@@ -81,20 +80,12 @@ def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
     return changed, "\n".join(numbered(changed.split("\n")[first : line + CONTEXT_LINES + 1], first + 1))
 
 
-def _places(content: str, old: str) -> Iterable[int]:
-    place = content.find(old)
-    while place != -1:
-        yield place
-        place = content.find(old, place + 1)
-
-
 def inserted(content: str, after_line: int, text: str) -> str:
     """Insert a text after a line; 0 is the beginning. The result ends with a line break."""
     lines = content.removesuffix("\n").split("\n") if content else []
     if not 0 <= after_line <= len(lines):
-        raise RejectedError(
-            f"Invalid `insert_line` parameter: {after_line}. It should be within the range [0, {len(lines)}]."
-        )
+        wanted = f"It should be within the range [0, {len(lines)}]."
+        raise RejectedError(f"Invalid `insert_line` parameter: {after_line}. {wanted}")
     lines.insert(after_line, text.rstrip("\n"))
     joined = "\n".join(lines)
     return joined if joined.endswith("\n") else f"{joined}\n"
@@ -108,9 +99,7 @@ def size(count: int) -> str:
 
 
 def listing(path: str, files: Mapping[str, int], folders: Iterable[str], levels: int = LEVELS) -> list[str]:
-    """Return a line for the directory and one for everything in it, each with its size. Hidden names are left out.
-
-    `files` are named relative to the directory; `folders` are listed even if they are empty."""
+    """Return a line for the directory and one for everything in it, each with its size. Hidden names are left out."""
     sizes: dict[tuple[str, ...], int] = {(*folder.split("/"), ""): 0 for folder in folders}
     for name, count in files.items():
         names = name.split("/")
@@ -118,13 +107,10 @@ def listing(path: str, files: Mapping[str, int], folders: Iterable[str], levels:
             folder = (*names[:depth], "")
             sizes[folder] = sizes.get(folder, 0) + count
         sizes[tuple(names)] = count
+    visible = (names for names in sizes if not any(name.startswith(".") for name in names))
     shown = sorted(
-        (names for names in sizes if not any(name.startswith(".") for name in names) and _depth(names) <= levels),
-        key=lambda names: tuple(name for name in names if name),
+        (names for names in visible if len(list(filter(None, names))) <= levels),
+        key=lambda names: tuple(filter(None, names)),
     )
     lines = [f"{size(sum(files.values()))}\t{path}"]
     return lines + [f"{size(sizes[names])}\t{path}/{'/'.join(names)}" for names in shown]
-
-
-def _depth(names: tuple[str, ...]) -> int:
-    return len(names) - (names[-1] == "")

@@ -13,7 +13,18 @@ from pager.clock import read_moment
 from pager.errors import NotFoundError, RejectedError
 from pager.markup import stamp
 from pager.memory import Memory
-from pager.memory_tool.paths import ARCHIVE, CORE, MARKDOWN, RECALL, ROOT, Place, is_name, number_of_fact, path_of_key
+from pager.memory_tool.paths import (
+    ARCHIVE,
+    AREAS,
+    CORE,
+    MARKDOWN,
+    RECALL,
+    ROOT,
+    Place,
+    is_name,
+    number_of_fact,
+    path_of_key,
+)
 from pager.reader import MemoryReader
 from pager.types import Block, Fact
 
@@ -40,10 +51,6 @@ class MemoryTree:
 
     def __init__(self, memory: Memory | MemoryReader) -> None:
         self._memory = memory
-
-    def exists(self, place: Place) -> bool:
-        """Return True if there is a file or a directory."""
-        return self.file(place) is not None or self.is_directory(place)
 
     def file(self, place: Place) -> File | None:
         """Return the file at a place, or None."""
@@ -76,11 +83,8 @@ class MemoryTree:
             others = [(number, count) for number, key, count in rows if not is_name(key)]
             others += self._memory.inspect.facts_without_key()
             return named | {f"f{number}": count for number, count in others}
-        tiers = {
-            f"{area}/{name}": count
-            for area in (ARCHIVE, CORE, RECALL)
-            for name, count in self.files(Place(area, "")).items()
-        }
+        below = {area: self.files(Place(area, "")) for area in AREAS}
+        tiers = {f"{area}/{name}": count for area, files in below.items() for name, count in files.items()}
         return tiers | {key[1:]: count for _, key, count in self._named("/")}
 
     def _named(self, prefix: str) -> list[tuple[int, str, int]]:
@@ -103,18 +107,11 @@ class MemoryTree:
         named = fact.key is not None and is_name(fact.key)
         return fact if not named and self._memory.inspect.is_true(fact) else None
 
-    # core
-
     def _block(self, place: Place) -> Block | None:
         name = place.name.removesuffix(MARKDOWN)
         if name == place.name:
             return None
         return next((block for block in self._memory.core() if block.name == name), None)
-
-    def is_empty_block(self, place: Place) -> bool:
-        """Return True for a core block without text."""
-        block = self._block(place)
-        return block is not None and not block.value
 
     def block_name(self, place: Place) -> str:
         """Return the name of the core block at a place. Raises RejectedError with those that there are."""
@@ -126,8 +123,6 @@ class MemoryTree:
                 + (f"there are: {existing}." if existing else f"there is none. Use {path_of_key(place.name)}.")
             )
         return block.name
-
-    # recall
 
     def _recall_file(self, name: str) -> File | None:
         if name[:1].isdigit():

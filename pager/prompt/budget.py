@@ -19,11 +19,7 @@ FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """A part as a new epoch would carry it.
-
-    What is not `spillable` cannot be made smaller. Of a `divisible` part, which is text, a piece can stay; of a spilled
-    image only its id stays.
-    """
+    """A part as a new epoch would carry it. Of a `divisible` part a piece can stay, of a spilled image only its id."""
 
     part: int
     tokens: int
@@ -32,6 +28,8 @@ class PartSize:
 
     def at_most(self, level: int) -> int:
         """Return its size when it is spilled down to a level."""
+        if not self.spillable:
+            return self.tokens
         return min(self.tokens, max(level, FLOOR_TOKENS) if self.divisible else FLOOR_TOKENS)
 
 
@@ -78,8 +76,10 @@ def plan(sizes: Sizes, limits: Limits) -> Plan:
         if not sizes.noticed and sizes.now >= limits.notify_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return Plan("append")
-    if over and not sizes.renew and sizes.now <= limits.usable_tokens and not _gains(sizes, limits):
-        return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
+    if over and not sizes.renew and sizes.now <= limits.usable_tokens:
+        gone = leaving(sizes, limits.target_tokens)
+        if not any(step.tokens for step in sizes.steps if step.step in gone and not step.stays):
+            return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
     if over and not sizes.renew and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
@@ -104,11 +104,6 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
     return tuple(gone[:count])
 
 
-def _gains(sizes: Sizes, limits: Limits) -> bool:
-    gone = set(leaving(sizes, limits.target_tokens))
-    return any(step.tokens for step in sizes.steps if step.step in gone and not step.stays)
-
-
 def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
     fresh = sizes.fixed + sum(step.tokens for step in sizes.steps)
     gone: tuple[int, ...] = ()
@@ -124,11 +119,7 @@ def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = Fal
 
 
 def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:
-    """Lower the largest parts to one common level until `target` is met. Return those levels and the new total.
-
-    The level halves from `ceiling`, so that the largest give first and small parts are never touched; at the last
-    level only as many give as are needed.
-    """
+    """Lower the largest parts to one level, halved from `ceiling` until `target` is met. Return levels and total."""
     level = ceiling
     while True:
         over = [part for part in parts if part.spillable and part.tokens > max(level, FLOOR_TOKENS)]
@@ -143,8 +134,3 @@ def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) ->
         cut[part.part] = level
         total -= part.tokens - part.at_most(level)
     return cut, total
-
-
-def smallest(part: PartSize) -> int:
-    """Return the size of a part when as much of it is spilled as possible."""
-    return part.at_most(0) if part.spillable else part.tokens

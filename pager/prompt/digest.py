@@ -20,8 +20,7 @@ FIRST_WORDS_CHARS = 90
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The steps from `first` to `last`, of one turn or of several merged ones. Its words are the first ones of the
-    request, or a model's summary of it all."""
+    """The steps from `first` to `last` of one turn or several, with the request's first words or a model's summary."""
 
     first: int
     last: int

@@ -60,10 +60,7 @@ class Drops:
         self._store.ledger.write("drop", f"s{step.id}", reason=why, tokens=size)
 
     def _needs_new_epoch(self, turn: int, dropped: Sequence[Step]) -> bool:
-        """Return True if the prompt is wrong without these steps of a turn.
-
-        That is so if its request is in the preamble, or if what is now in core or pinned was said or done in them.
-        """
+        """Return True if the turn's request is in the preamble, or core or pins changed in these steps."""
         stays = self._store.prompt.resident()
         in_preamble = any(stay.page_id == f"s{turn}" and stay.how == "request" for stay in stays)
         has_asides = any(part.kind in ("notice", "update") for step in dropped for part in step.parts)

@@ -55,17 +55,12 @@ class Epochs:
         self._pages = pages
         self._setup = setup
         self._window = window
-
-    @property
-    def _counter(self) -> Counter:
-        return self._window.counter
-
-    # what the budget needs to know
+        self._counter = window.counter
 
     def sizes(self, state: PromptState, now: int, renew: str, *, unseen_stay: bool = True) -> Sizes:
         """Return sizes as a new epoch would have them. What the model has not seen yet stays, unless told otherwise."""
-        pinned = (tokens.count(block["text"]) for block in self._pinned())
         fixed = self._setup.fixed_counts(calls=self._store.conversation.has_calls())
+        pinned = (tokens.count(block["text"]) for block in self._pinned())
         fixed = Counts.sum([fixed, tokens.count(self._core.rendered()), *pinned])
         requests = self._requests(state)
         request_ids = {step.id for step in requests}
@@ -89,10 +84,9 @@ class Epochs:
 
     def _requests(self, state: PromptState) -> list[Step]:
         """Return the request of the open turn, and the newest messages said in its middle."""
-        last = state.last
-        if last is None:
+        if state.last is None:
             return []
-        ids = self._store.conversation.requests_of_turn(last.turn)
+        ids = self._store.conversation.requests_of_turn(state.last.turn)
         ids = ids[:1] + ids[1:][-MAX_ADDITIONS:]
         resident = {step.id: step for step in state.steps}
         evicted = [step for step in ids if step not in resident]
@@ -100,11 +94,8 @@ class Epochs:
         return [resident.get(step) or loaded[step] for step in ids]
 
     def _pinned(self) -> list[Json]:
-        return [
-            blocks.text_block(markup.pinned(pin.page_id, self._pages.piece(pin))) for pin in self._store.prompt.pins()
-        ]
-
-    # drafting
+        pins = self._store.prompt.pins()
+        return [blocks.text_block(markup.pinned(pin.page_id, self._pages.piece(pin))) for pin in pins]
 
     def draft(self, state: PromptState, plan: Plan) -> Draft:
         """Build the epoch that a plan describes."""
@@ -129,11 +120,8 @@ class Epochs:
             {"type": "text", "text": core, "cache_control": mark},
         ]
         calls = self._store.conversation.has_calls()
-        sizes = {
-            "tools": self._setup.tool_counts(calls=calls),
-            "instructions": self._setup.system_counts,
-            "core": tokens.count(core),
-        }
+        sizes = {"tools": self._setup.tool_counts(calls=calls), "instructions": self._setup.system_counts}
+        sizes["core"] = tokens.count(core)
         settings = self._setup.settings(self._window.limits)
         return Epoch(number, 0, self._setup.tools_after(calls=calls), system, [], [], settings, sizes, reason)
 
@@ -200,8 +188,6 @@ class Epochs:
         room = self._window.limits.of_usable(DIGEST_SHARE) - count(markup.digest([]))
         return digest.fit(lines, room, count, self._clock.zone)
 
-    # committing
-
     def open(self, state: PromptState, draft: Draft, why: str) -> None:
         """Commit the new epoch with every movement in the ledger, and put it into the state."""
         store = self._store
@@ -244,7 +230,6 @@ class Epochs:
 
 
 def _line(step: Step) -> digest.Line:
-    """Return the digest's line of a step that leaves."""
     forms = [part.form for part in step.parts if part.kind == "said" and part.form]
     words = " ".join(map(blocks.text_of, forms)) if step.kind == "user" else ""
     return digest.Line(step.id, step.id, step.turn, 1, step.at, step.at, digest.first_words(words))
@@ -257,10 +242,7 @@ def _is_unseen(step: Step, answered: int) -> bool:
 
 
 def _is_momentary(part: Part, *, whole: bool) -> bool:
-    """Return True for what a new epoch drops: thinking, which is bound to the old prefix, and what was only for then.
-
-    In a step that was not sent yet (`whole`), recalled pages stay.
-    """
+    """Return True for what a new epoch drops; of a step that was not sent yet (`whole`), recalled pages stay."""
     thinking = part.form is not None and part.form.get("type") in blocks.THINKING
     return thinking or part.kind in ("notice", "update") or (part.kind == "recalled" and not whole)
 

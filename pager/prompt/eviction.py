@@ -1,8 +1,4 @@
-"""Carry out an eviction: open one new epoch that surely fits the window.
-
-`pager.prompt.budget` decides which steps leave; `pager.prompt.epochs` drafts and opens. This draws up smaller drafts
-until one fits, and lets a model write the digest if the program gave one.
-"""
+"""Carry out an eviction: draw up smaller drafts of an epoch until one surely fits the window, and open that one."""
 
 from __future__ import annotations
 
@@ -26,20 +22,8 @@ class Eviction:
         self._epochs = epochs
         self._summary = summary
 
-    def renew(
-        self,
-        state: PromptState,
-        why: str,
-        now: int,
-        factor: float = 1.0,
-        *,
-        unannounced: bool = False,
-        reason: str = "",
-    ) -> None:
-        """Open one new epoch. `factor` is how much larger the prompt is than estimated.
-
-        The last draft is as small as it can be. Raises WindowTooSmallError if even that does not fit.
-        """
+    def renew(self, state: PromptState, why: str, now: int, factor: float, *, unannounced: bool, reason: str) -> None:
+        """Open one new epoch. `factor` is how much larger the prompt is than estimated. Raises WindowTooSmallError."""
         limits, counter = self._window.limits, self._window.counter
         best: Draft | None = None
         measured = 0
@@ -87,7 +71,7 @@ class Eviction:
 
     def _what_cannot_shrink(self, state: PromptState, why: str, smallest: int) -> str:
         limits, sizes = self._window.limits, self._epochs.sizes(state, 0, why)
-        last = sum(budget.smallest(part) for part in sizes.steps[-1].parts) if sizes.steps else 0
+        last = sum(part.at_most(0) for part in sizes.steps[-1].parts) if sizes.steps else 0
         return (
             f"the prompt cannot be brought under the {limits.usable_tokens} usable tokens of a window of "
             f"{limits.limit_tokens}: at its smallest it has up to {smallest}. Instructions, tools, core, digest and "

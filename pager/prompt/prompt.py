@@ -91,17 +91,13 @@ class Prompt:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
         self._state = self._logged_limits = None
 
-    # user messages
-
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
         """Append a user message, where `refuse_if_open` allows one. In an open turn it belongs to that turn."""
-        state = self.state
-        last = self.last_step()
+        state, last = self.state, self.last_step()
         turn = last.turn if last and not last.ends_turn else None
         with self._store.transaction():
-            step = self._conversation.append_user(
-                content, name=name, at=at, turn=turn, epoch=state.epoch_id, recalled=recalled
-            )
+            epoch = state.epoch_id
+            step = self._conversation.append_user(content, name=name, at=at, turn=turn, epoch=epoch, recalled=recalled)
         state.steps.append(step)
         return step
 
@@ -110,12 +106,9 @@ class Prompt:
         state = self.state
         if state.accepts_message:
             return
-        if state.steps[-1].open_calls:
-            calls = ", ".join(state.steps[-1].open_calls)
+        if calls := ", ".join(state.steps[-1].open_calls):
             raise OpenCallsError(f"the tool calls {calls} wait for their results; give them first, with append_result.")
-        raise OpenCallsError(
-            "the last reply paused; send request() again and append the reply that goes on before anything else."
-        )
+        raise OpenCallsError("the last reply paused; send request() again and append the reply that goes on first.")
 
     def mark_done(self, page_id: str) -> None:
         kind, number = read_page_id(page_id)
@@ -125,8 +118,6 @@ class Prompt:
         with self._store.transaction():
             self._store.conversation.mark_done(number)
             self._store.ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
-
-    # tool calls
 
     def begin_call(self, call_id: str) -> None:
         self._step_of_call(call_id)
@@ -166,18 +157,16 @@ class Prompt:
         which = f"open are {open_calls}." if open_calls else "no call is open."
         raise NotFoundError(f"the call {call_id!r} {state}; {which}")
 
-    # the next request
-
     def request(self) -> Request:
         """Return the next request, within the window."""
         state = self.state
-        last = state.steps[-1] if state.steps else None
+        last = self.last_step()
         if last is None or last.ends_turn:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
             self.refuse_if_open()
         self._settle(state)
-        self._log_limits()
+        self._log_limits()  # for readers: they may change within an epoch
         assert state.epoch is not None
         mark = state.answered.through_part if state.answered else None
         size = state.size(self._window.counter)
@@ -187,7 +176,6 @@ class Prompt:
         return Request(params, state.epoch.id, size.tokens, size.margin)
 
     def _log_limits(self) -> None:
-        """Log the limits of the requests from here on, for readers. They may change within an epoch."""
         limits = self._window.limits
         if self._logged_limits == limits:
             return
@@ -199,7 +187,6 @@ class Prompt:
         self._logged_limits = limits
 
     def _settle(self, state: PromptState) -> None:
-        """Append what is pending, let the budget decide, carry its plan out."""
         why = self._why_renew(state)
         if not (state.steps and state.steps[-1].paused):
             self._bring_under(state, why)
@@ -286,15 +273,20 @@ class Prompt:
         state.reset_base()
         self._store.ledger.write("error", reason="prompt is too long", tokens=tokens or 0)
 
-    # replies
-
     def append_reply(self, reply: replies.Reply) -> Step:
         """Append the reply to the last request, with what it teaches about the size of prompts."""
         if self.sent is None:
             self.request()
         assert self.sent is not None
         state, sent = self.state, self.sent
-        after = self._step_before_reply(state, sent)
+        after = self.last_step()
+        if after is None or after.open_calls or after.ends_turn:
+            raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
+        if state.last_part > sent.through_part:
+            raise RejectedError(
+                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
+                "request() again."
+            )
         with self._store.transaction():
             usage = reply.usage if reply.usage and self._scale.is_plausible(state, reply.usage) else None
             if usage and self._scale.learn(state, usage):
@@ -314,17 +306,6 @@ class Prompt:
             self._too_long = 1.0
         return step
 
-    def _step_before_reply(self, state: PromptState, sent: Answered) -> Step:
-        last = state.last
-        if last is None or last.open_calls or last.ends_turn:
-            raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
-        if state.last_part > sent.through_part:
-            raise RejectedError(
-                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
-                "request() again."
-            )
-        return last
-
 
 def rebuild(store: Store, step: int) -> Json:
     """Return the request that step `step` answered, byte for byte as it was sent."""
@@ -332,7 +313,7 @@ def rebuild(store: Store, step: int) -> Json:
     epoch = store.prompt.epoch(request.epoch)
     assert epoch is not None
     messages = preamble_messages(epoch)
-    for resident in store.conversation.load(store.prompt.steps_at(step), epoch.id, request.through_part):
+    for resident in store.conversation.load(store.prompt.resident_steps(step), epoch.id, request.through_part):
         messages.extend(step_messages(resident))
     return render(epoch, messages, request.mark_part, epoch.settings["max_output_tokens"])
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from pager import blocks
 from pager.store.rows import Epoch, Part, Step
-from pager.types import Json
+from pager.types import FOREVER, Json
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_outp
     """Return the request's parameters, all but model and thinking. `mark_part` ended the previous request."""
     messages = list(conversation.messages)
     mark = cache_mark(epoch.settings.get("cache_ttl"))
-    places = {_last_place(conversation), _place_of(conversation, mark_part)} - {None}
+    places = {_place_of(conversation, FOREVER), _place_of(conversation, mark_part)} - {None}
     for message, index in cast("set[tuple[int, int]]", places):
         content = list(messages[message]["content"])
         content[index] = {**content[index], "cache_control": mark}
@@ -87,17 +87,8 @@ def cache_mark(ttl: str | None) -> Json:
     return {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
 
 
-def _last_place(conversation: Messages) -> tuple[int, int] | None:
-    for message in range(len(conversation.messages) - 1, -1, -1):
-        content = conversation.messages[message]["content"]
-        for index in range(len(content) - 1, -1, -1):
-            if content[index].get("type") not in blocks.THINKING:
-                return message, index
-    return None
-
-
 def _place_of(conversation: Messages, part: int | None) -> tuple[int, int] | None:
-    """Return where a part stands, or what could carry a mark shortly before it. It is near the end."""
+    """Return where a part stands, or what could carry a mark before it. It is near the end: of FOREVER the last."""
     if part is None:
         return None
     for message in range(len(conversation.parts) - 1, -1, -1):

@@ -21,12 +21,7 @@ class Setup:
     """The program's part of the prompt, with its counts."""
 
     def __init__(
-        self,
-        instructions: str = "",
-        tools: Sequence[Json] = (),
-        model: str = "",
-        thinking: str = "",
-        cache_ttl: str | None = None,
+        self, instructions: str, tools: Sequence[Json], model: str, thinking: str, cache_ttl: str | None
     ) -> None:
         self.model = model
         self.thinking = thinking
@@ -37,13 +32,9 @@ class Setup:
         words = markup.HOW_MEMORY_FILES_WORK if as_files else markup.HOW_MEMORY_WORKS
         self.system_text = f"{head}\n\n{words}" if head else words
         self.system_counts = tokens.count(self.system_text)
-        self._tool_counts = Counts.sum(
-            [
-                tokens.count(blocks.dump(self.tools or [NO_TOOL])),
-                TOOLS_OVERHEAD,
-                *(MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)),
-            ]
-        )
+        memory_tools = [MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)]
+        definitions = tokens.count(blocks.dump(self.tools or [NO_TOOL]))
+        self._tool_counts = Counts.sum([definitions, TOOLS_OVERHEAD, *memory_tools])
 
     def tools_after(self, *, calls: bool) -> list[Json]:
         """Return the tools. Without any, calls of earlier days still need a definition to be valid."""
@@ -57,9 +48,5 @@ class Setup:
         return self.system_counts + self.tool_counts(calls=calls)
 
     def settings(self, limits: Limits) -> Json:
-        return {
-            "model": self.model,
-            "thinking": self.thinking,
-            "cache_ttl": self.cache_ttl,
-            "max_output_tokens": limits.max_output_tokens,
-        }
+        given = {"model": self.model, "thinking": self.thinking, "cache_ttl": self.cache_ttl}
+        return {**given, "max_output_tokens": limits.max_output_tokens}

@@ -67,7 +67,7 @@ class PromptState:
         answered = load_request(store, step)
         epoch = store.prompt.epoch(answered.epoch)
         assert epoch is not None
-        ids = store.prompt.steps_at(step)
+        ids = store.prompt.resident_steps(step)
         steps = store.conversation.load(ids, epoch.id, answered.through_part)
         newer = store.conversation.reformed_since(ids, epoch.id)
         for part in (part for each in steps for part in each.parts if part.id in newer):
@@ -76,8 +76,6 @@ class PromptState:
         through = answered.through_part
         return cls(epoch, steps=steps, answered=answered, base_tokens=total, base_part=through, sent_part=through)
 
-    # what stands in it
-
     @property
     def last(self) -> Step | None:
         return self.steps[-1] if self.steps else None
@@ -85,8 +83,7 @@ class PromptState:
     @property
     def accepts_message(self) -> bool:
         """Return True if a user message may come next: no call is open, and no reply has paused."""
-        last = self.steps[-1] if self.steps else None
-        return last is None or not (last.open_calls or last.paused)
+        return self.last is None or not (self.last.open_calls or self.last.paused)
 
     @property
     def last_part(self) -> int:
@@ -120,8 +117,6 @@ class PromptState:
             self._messages.extend(step_messages(step))
             self._counts = Counts.sum([self._counts, *_counts(step.parts)])
             self._message_steps += 1
-
-    # how large it is
 
     def measure_from(self, answered: Answered) -> None:
         """Estimate only what follows this request and its reply from here on."""
@@ -225,7 +220,9 @@ class Scale:
         """
         size, base, new = state.size(self._window.counter), state.base_tokens or 0, state.texts_not_measured()
         around = TOKENS_AROUND_BLOCK * len(new) + TOKENS_AROUND_REPLY_BLOCK * state.base_blocks
-        around += 0 if base else _tokens_around_tools(state)
+        if not base:
+            tools = state.epoch.tools if state.epoch else []
+            around += TOKENS_AROUND_TOOLS + MEMORY_TOOL_TOKENS * sum(map(blocks.is_memory_tool, tools))
         media = 2 * state.counts_not_measured().media  # only the provider knows how large it really is
         usable = self._window.limits.usable_tokens
         fits_surely = base + media + around + sum(map(tokens.upper_bound, new)) <= usable
@@ -250,9 +247,7 @@ class Scale:
         except Exception as error:  # noqa: BLE001 - anybody's function: the ledger names the error, a bound decides
             self._store.ledger.write("error", reason=f"count_tokens failed: {str(error) or type(error).__name__}")
             return None
-        if isinstance(counted, bool) or not isinstance(counted, int) or counted <= 0:
-            return None
-        return counted
+        return counted if type(counted) is int and counted > 0 else None
 
     def is_plausible(self, state: PromptState, usage: Usage) -> bool:
         """Return False if this cannot be the usage of the state's request; some servers do not count."""
@@ -275,9 +270,7 @@ def load_request(store: Store, step: int) -> Answered:
     if request is None:
         around = [f"s{number}" for number in store.prompt.answered_around(step) if number is not None]
         near = f" The nearest are {' and '.join(around)}." if around else ""
-        raise NotFoundError(
-            f"s{step} is no reply of the model; requests are named by the step that answered them.{near}"
-        )
+        raise NotFoundError(f"s{step} is no reply of the model; a request is named by the step that answered it.{near}")
     return request
 
 
@@ -288,8 +281,3 @@ def _costs_what_it_shows(part: Part) -> bool:
 
 def _counts(parts: Sequence[Part]) -> list[Counts]:
     return [part.counts for part in parts if part.form]
-
-
-def _tokens_around_tools(state: PromptState) -> int:
-    tools = state.epoch.tools if state.epoch else []
-    return TOKENS_AROUND_TOOLS + MEMORY_TOOL_TOKENS * sum(map(blocks.is_memory_tool, tools))

@@ -50,7 +50,9 @@ class Summary:
         """Return the draft with a model's words in place of the built digest; the same draft if that fails."""
         counter, room = self._window.counter, self._window.limits.of_usable(DIGEST_SHARE)
         earlier = digest.read(state.epoch.digest) if state.epoch else []
-        request = summary_request(earlier, draft.leaving, int(room / max(1.0, counter.ratios[0])) - 60, self._zone)
+        lines = "\n".join(line.text(self._zone) for line in earlier)
+        leaving = "\n\n".join(_as_text(step, self._zone) for step in draft.leaving)
+        request = SummaryRequest(lines, leaving, int(room / max(1.0, counter.ratios[0])) - 60)
         try:
             words = self._summarize(request) if request.limit_tokens > 0 else ""
             if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- anybody's function
@@ -77,16 +79,7 @@ class Summary:
         return draft
 
 
-def summary_request(
-    earlier: Sequence[Line], leaving: Sequence[Step], limit_tokens: int, zone: tzinfo
-) -> SummaryRequest:
-    """Return what a model is given to summarize the steps that leave."""
-    lines = "\n".join(line.text(zone) for line in earlier)
-    return SummaryRequest(lines, "\n\n".join(_as_text(step, zone) for step in leaving), limit_tokens)
-
-
 def _as_text(step: Step, zone: tzinfo) -> str:
-    """Return a step as the prompt carried it, without thinking and without what was only for the moment."""
     forms = [part.form for part in step.parts if part.kind == "said" and part.form]
     text = "\n".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
     return f"s{step.id}, {step.name or step.kind}, {markup.stamp(from_micros(step.at, zone))}:\n{text}"

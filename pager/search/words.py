@@ -9,7 +9,6 @@ accents and points. Scripts without spaces between words come in pieces of one a
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import unicodedata
@@ -17,9 +16,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from statistics import pstdev
-
-from pager.blocks import text_of
-from pager.store import Store
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
@@ -166,13 +162,3 @@ def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list
 def index_text(text: str, name: str | None = None) -> str:
     """Return what is indexed for a text. The name of the speaker is one of its words."""
     return folded(f"{name} {text}" if name else text)
-
-
-def rebuild_index(store: Store) -> None:
-    """Index the words of every fact and every searchable part again."""
-    with store.transaction():
-        store.maintenance.clear_words()
-        for part, name, block in store.maintenance.said_for_words():
-            store.conversation.index_words(part, index_text(text_of(json.loads(block)), name))
-        for fact, text in store.maintenance.facts_for_words():
-            store.archive.index_words(fact, index_text(text))

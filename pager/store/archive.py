@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_TERMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
 _NEVER_USED = "uses = 0 AND valid_until IS NULL AND purged = 0"
 # A fact that is true at :at. Purged ones are never found.
 _TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
@@ -55,10 +56,7 @@ class ArchiveTable:
         return {row["id"]: self._fact(row) for row in rows}
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
-        """Return the facts of a key that were not purged, by the start of their validity, and if that was stated.
-
-        With `beyond` only those that do not end by then.
-        """
+        """Return the facts of a key that do not end by `beyond`, by their start, and if that was stated."""
         every = "SELECT * FROM facts WHERE key = :key AND purged = 0"
         lasting = f"{every} AND valid_until IS NULL UNION ALL {every} AND valid_until > :beyond"  # each in the index
         sql = f"{every if beyond is None else lasting} ORDER BY valid_from, id"
@@ -68,16 +66,16 @@ class ArchiveTable:
         """Count all facts, those true at a moment, and those never used, each from a narrow index."""
         purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
         # A fact that is not true has ended, or has not begun; what has not ended and is purged is neither.
-        now = {"at": at}
         ended = "valid_until IS NOT NULL AND valid_until <= :at"
-        over = self._db.value(f"SELECT count(*) FROM facts WHERE {ended}", now)
-        to_come = self._db.value(
-            f"SELECT count(*) FROM facts WHERE valid_from > at AND valid_from > :at AND NOT ({ended})", now
+        over, to_come, gone, never = (
+            self._db.value(f"SELECT count(*) FROM facts WHERE {condition}", {"at": at})
+            for condition in (
+                ended,
+                f"valid_from > at AND valid_from > :at AND NOT ({ended})",
+                f"purged = 1 AND valid_from <= :at AND NOT ({ended})",
+                _NEVER_USED,
+            )
         )
-        gone = self._db.value(
-            f"SELECT count(*) FROM facts WHERE purged = 1 AND valid_from <= :at AND NOT ({ended})", now
-        )
-        never = self._db.value(f"SELECT count(*) FROM facts WHERE {_NEVER_USED}")
         stored = self._db.value("SELECT max(id) FROM facts", default=0)  # no fact is ever deleted
         return FactCounts(stored - purged, stored - over - to_come - gone, never)
 
@@ -132,8 +130,6 @@ class ArchiveTable:
     def used(self, facts: Sequence[int], at: int) -> None:
         self._db.run_many("UPDATE facts SET uses = uses + 1, used_at = ? WHERE id = ?", [(at, fact) for fact in facts])
 
-    # which facts a search may find
-
     def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str], stored: Span = ALWAYS) -> set[int]:
         """Return which of these facts are true at a moment, have all the tags and were stored in that span."""
         if not ids:
@@ -167,9 +163,7 @@ class ArchiveTable:
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many facts contain it, true or not."""
-        self._db.make_temporary(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
-        )
+        self._db.make_temporary(_TERMS)
         sql = f"SELECT term, doc FROM temp.fact_terms WHERE term IN ({','.join('?' * len(terms))})"
         counts = {row["term"]: row["doc"] for row in self._db.rows(sql, tuple(terms))}
         return {term: counts.get(term, 0) for term in terms}
@@ -178,8 +172,6 @@ class ArchiveTable:
         # No fact is ever deleted.
         sql = "SELECT ifnull(max(id), 0) - (SELECT count(*) FROM facts WHERE purged = 1) FROM facts"
         return self._db.value(sql, default=0)
-
-    # vectors
 
     def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
         self._db.run("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (fact, vector.astype("float32").tobytes()))
@@ -246,9 +238,8 @@ def _id(number: int | None) -> str | None:
 
 def _fitting(at: int, tags: Sequence[str], stored: Span) -> tuple[str, list[Any]]:
     """Return the condition for a fact f: true at a moment, with all the tags, stored in that half-open span."""
-    condition = _TRUE_AT.format(
-        at="?"
-    ) + " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)" * len(tags)
+    tagged = " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)"
+    condition = _TRUE_AT.format(at="?") + tagged * len(tags)
     values: list[Any] = [at, at, *map(str.casefold, tags)]
     for limit, beyond in zip(stored, (">=", "<"), strict=True):
         if limit is not None:

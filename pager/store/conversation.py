@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -34,12 +35,7 @@ class ConversationTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._has_calls: bool | None = None  # None: not read yet
-        db.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self._has_calls = None
-
-    # steps
+        db.when_rolled_back(partial(setattr, self, "_has_calls", None))
 
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
@@ -92,8 +88,6 @@ class ConversationTable:
         rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {known} AND stop_reason = 'refusal'")
         return {row["turn"] for row in rows}
 
-    # parts
-
     def append_part(
         self,
         step: int,
@@ -135,10 +129,9 @@ class ConversationTable:
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
         terms: list[list[str]] = [list[str]() for _ in texts]
-        for row in self._db.rows(
-            "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
-        ):
-            terms[int(row["doc"])].append(str(row["term"]))
+        sql = "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
+        for row in self._db.rows(sql):
+            terms[int(row["doc"])].append(row["term"])
         self._db.run("DELETE FROM temp.asked")
         return terms
 
@@ -168,7 +161,9 @@ class ConversationTable:
         }  # fmt: skip
         sql = f"{_CARRIED} WHERE p.step IN ({ids}) {limit} ORDER BY p.id"
         for row in self._db.rows(sql, {"epoch": epoch}):
-            found[row["step"]].parts.append(_part(row))
+            counts = Counts(*(row[kind] or 0 for kind in Counts._fields))
+            form = json.loads(row["block"]) if row["block"] else None
+            found[row["step"]].parts.append(Part(row["id"], row["kind"], row["slot"], form, counts))
         for row in self._db.rows(f"SELECT id, step FROM calls WHERE result IS NULL AND step IN ({ids}) ORDER BY part"):
             found[row["step"]].open_calls.append(row["id"])
         return [step for step in found.values() if step.parts or through_part is None]
@@ -180,8 +175,6 @@ class ConversationTable:
             f" WHERE p.step IN ({','.join(map(str, steps))}) AND f.epoch > ?"
         )
         return {row["part"] for row in self._db.rows(sql, (epoch,))}
-
-    # calls
 
     def append_call(self, call_id: str, step: int, part: int) -> None:
         self._db.run("INSERT INTO calls (id, step, part) VALUES (?, ?, ?)", (call_id, step, part))
@@ -201,18 +194,14 @@ class ConversationTable:
 
     def open_calls(self) -> list[Call]:
         rows = self._db.rows(
-            "SELECT c.id, c.step, c.began_at, c.waiting, p.block FROM calls c JOIN parts p ON p.id = c.part"
-            " WHERE c.result IS NULL ORDER BY c.part"
+            "SELECT c.id, c.step, c.began_at IS NOT NULL AS begun, c.waiting, p.block"
+            " FROM calls c JOIN parts p ON p.id = c.part WHERE c.result IS NULL ORDER BY c.part"
         )
         blocks = [(row, json.loads(row["block"])) for row in rows]
         return [
-            Call(
-                r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", r["began_at"] is not None, bool(r["waiting"])
-            )
+            Call(r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", bool(r["begun"]), bool(r["waiting"]))
             for r, b in blocks
         ]
-
-    # by when it was said
 
     def moments(self) -> list[tuple[int, int, int]]:
         """Return every step, when it was said, and its bytes."""
@@ -226,8 +215,3 @@ class ConversationTable:
         """Return the steps of a half-open span of time, in their order; not purged ones."""
         sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
         return self._db.rows(sql, (start, end))
-
-
-def _part(row: Row) -> Part:
-    counts = Counts(row["words"] or 0, row["digits"] or 0, row["other"] or 0, row["code"] or 0, row["media"] or 0)
-    return Part(row["id"], row["kind"], row["slot"], json.loads(row["block"]) if row["block"] else None, counts)

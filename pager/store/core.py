@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import tzinfo
+from functools import partial
 
 from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
@@ -25,10 +26,7 @@ class CoreTable:
         self._db = db
         self._zone = zone
         self.all_seen = False  # True: read, and nothing is unseen
-        db.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self.all_seen = False
+        db.when_rolled_back(partial(setattr, self, "all_seen", False))
 
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
         self.all_seen = self.all_seen and not unseen

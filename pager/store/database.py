@@ -34,9 +34,7 @@ class _Explained:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError) and "binding parameter" in str(error):
-            raise RejectedError(
-                f"a value has a type that cannot be stored ({error}); give a text or a number."
-            ) from error
+            raise RejectedError(f"a value has a type that cannot be stored ({error}); use text or a number.") from error
         if isinstance(error, UnicodeDecodeError):
             error = sqlite3.DatabaseError(f"SQLITE_CORRUPT: {error}")
         if isinstance(error, sqlite3.Error):
@@ -136,11 +134,7 @@ class Database:
         self._grow_log()
 
     def _grow_log(self) -> None:
-        """Give the log its full length at once.
-
-        SQLite goes by what is in it, never by its length, and a commit that makes a file longer takes the disk
-        half as long again.
-        """
+        """Give the log its full length at once: a commit that makes a file longer takes the disk half as long again."""
         # On a disk without that much room the log grows as far as it goes, as it would have.
         with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
@@ -159,15 +153,11 @@ class Database:
     def _explain(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_FULL"):
-            return (
-                f"the disk is full; nothing of this change was written to {self.path}. Free some space and try again."
-            )
+            return f"the disk is full; nothing of this change was written to {self.path}. Free some space, try again."
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             if self.read_only:
                 return f"{self.path} cannot be read ({error}). Check the rights on it and on its directory."
-            return (
-                f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it for reading."
-            )
+            return f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it to read."
         lost = ("no such table", "no such column", "already exists", "SQLITE_CORRUPT", "decode to UTF-8")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(words in str(error) for words in lost):
             return f"{self.path} is damaged ({error}). It was left as it is: restore a backup of its directory."
@@ -255,10 +245,7 @@ class Database:
             action()
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` after the commit of the outermost transaction; at once if there is none.
-
-        It is dropped if that transaction, or the present savepoint, is rolled back.
-        """
+        """Run `action` after the outermost commit, at once if no transaction is open, never after a rollback."""
         if self._depth:
             self._after.append(action)
         else:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from pager.blocks import clean, dump
 from pager.clock import Clock, from_micros, to_micros
 from pager.errors import RejectedError
 from pager.store.database import Database, Row
-from pager.types import Hit, Movement
+from pager.types import FOREVER, Hit, Movement
 
 
 class LedgerTable:
@@ -60,6 +61,7 @@ class LedgerTable:
             for each in (hits, missed)
         )
         reason = f"asked of {tier}"
+        detail = {name: str(value) if isinstance(value, date) else value for name, value in detail.items()}
         self.write("search", reason=reason, actor=actor, tier=tier, query=query, found=found, missed=below, **detail)
 
     def movements(
@@ -77,11 +79,9 @@ class LedgerTable:
         for name, value in (("after", after), ("limit", limit)):
             if value is not None and type(value) is not int:
                 raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
-        conditions: list[str] = ["id > ?"]
-        values: list[object] = [after]
-        if before_step is not None:
-            conditions.append("id <= ?")
-            values.append(self._db.last_before("ledger", before_step))
+        through = FOREVER if before_step is None else self._db.last_before("ledger", before_step)
+        conditions: list[str] = ["id > ?", "id <= ?"]
+        values: list[object] = [after, through]
         if page is not None:
             conditions.append("page = ?")
             values.append(page)
@@ -95,14 +95,6 @@ class LedgerTable:
         return [self.movement(row) for row in reversed(rows)]
 
     def movement(self, row: Row) -> Movement:
-        return Movement(
-            number=row["id"],
-            at=from_micros(row["at"], self._clock.zone),
-            step=f"s{row['step']}",
-            event=row["event"],
-            page_id=row["page"],
-            reason=row["reason"],
-            actor=row["actor"],
-            tokens=row["tokens"],
-            detail=json.loads(row["detail"]),
-        )
+        at, step, detail = from_micros(row["at"], self._clock.zone), f"s{row['step']}", json.loads(row["detail"])
+        about = (row["event"], row["page"], row["reason"], row["actor"], row["tokens"])
+        return Movement(row["id"], at, step, *about, detail)

@@ -36,8 +36,6 @@ class ListsTable:
         self._core = core
         self._ledger = ledger
 
-    # requests
-
     def requests(self, limit: int, through: int | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, in order; with `through` up to the one that this step answered."""
         sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
@@ -51,9 +49,8 @@ class ListsTable:
 
     def usage(self) -> Usage:
         """Return the usage of all requests together."""
-        row = self._db.row(
-            "SELECT sum(input - cache_read - cache_write), sum(output), sum(cache_read), sum(cache_write) FROM requests"
-        )
+        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write")
+        row = self._db.row(f"SELECT {', '.join(f'sum({column})' for column in columns)} FROM requests")
         return Usage(*(number or 0 for number in row or ()))
 
     def _asked(self, row: Row) -> AnsweredRequest:
@@ -63,14 +60,11 @@ class ListsTable:
             usage=known.usage, estimated_tokens=known.estimate, last_part=known.through_part,
         )  # fmt: skip
 
-    # steps
-
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return all steps, newest first."""
         total = self._db.value("SELECT max(id) FROM steps", default=0)
         sql = "SELECT * FROM steps WHERE id <= ? ORDER BY id DESC LIMIT ?"
-        rows = self._db.rows(sql, (total - offset, limit))
-        return Rows(total, [self._step(row) for row in rows])
+        return Rows(total, [self._step(row) for row in self._db.rows(sql, (total - offset, limit))])
 
     def step(self, step: int) -> StepRow | None:
         row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
@@ -91,17 +85,14 @@ class ListsTable:
             (step,),
             default=0,
         )
-        resident = self._db.row(
-            "SELECT 1 FROM residency WHERE page = ? AND until_step = ? AND how = 'step'", (f"s{step}", FOREVER)
-        )
+        sql = "SELECT 1 FROM residency WHERE page = ? AND until_step = ? AND how = 'step'"
+        resident = self._db.row(sql, (f"s{step}", FOREVER))
         who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]
         return StepRow(
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
             resident is not None, bool(row["purged"]), spoken[0] if spoken else "",
             tuple(str(known["name"]) for known in told if known["type"] == "tool_use"),
         )  # fmt: skip
-
-    # facts
 
     def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
         """Return facts of a kind (`FACTS`), newest first; with `text` only those with it in text, key or tags."""
@@ -119,8 +110,6 @@ class ListsTable:
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({chosen}) ORDER BY id DESC", values)
         total = self._db.value(f"SELECT count(*) FROM facts WHERE {where}", values)
         return Rows(total, [self._archive.use(row) for row in rows])
-
-    # the ledger
 
     def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:
         """Return rows of the ledger, newest first, all or those of some events."""
@@ -144,18 +133,14 @@ class ListsTable:
         sql = f"SELECT * FROM ledger WHERE event = 'search' AND ({fits}) ORDER BY id DESC LIMIT ?"
         return [self._ledger.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
 
-    # places that may hold a text
-
     def pieces_like(self, like: str, after: int, limit: int) -> list[SaidPart]:
         """Return said parts, oldest first, whose JSON fits a pattern of LIKE."""
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
     def pieces_of(self, step: int) -> list[SaidPart]:
-        return [
-            _piece(r)
-            for r in self._db.rows("SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
-        ]
+        sql = "SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
+        return [_piece(row) for row in self._db.rows(sql, (step,))]
 
     def piece(self, part: int) -> SaidPart | None:
         row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
@@ -173,9 +158,7 @@ class ListsTable:
     def core_history(self, name: str) -> list[CoreVersion]:
         """Return every version of a core block, oldest first."""
         rows = self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))
-        return [
-            CoreVersion(self._core.block_of(row), f"s{row['step']}", number) for number, row in enumerate(rows, start=1)
-        ]
+        return [CoreVersion(self._core.block_of(row), f"s{row['step']}", i) for i, row in enumerate(rows, start=1)]
 
 
 def _piece(row: Row) -> SaidPart:

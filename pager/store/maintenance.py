@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
 
 from pager.blocks import dump
 from pager.errors import StorageError
@@ -16,12 +15,7 @@ from pager.store.audits import AUDITS
 from pager.store.database import Database
 from pager.types import Json
 
-
-class Change(Protocol):
-    """Rewrites a text of the database; a text that is JSON is rewritten inside its strings."""
-
-    def __call__(self, text: str, *, is_json: bool) -> str: ...
-
+Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
 # Every column in which a text could stand, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
@@ -49,7 +43,6 @@ TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
 
 
 def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
-    """Return `text` with its passages about one core block changed."""
     element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
     return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
 
@@ -58,25 +51,21 @@ class MaintenanceTable:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    # audits
-
     def damage(self) -> list[str]:
         """Return what SQLite itself finds wrong with the file."""
         try:
             found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
         except StorageError as error:
             return [str(error)]  # too damaged to be looked over
-        broken = [
-            f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in self._db.rows("PRAGMA foreign_key_check")
-        ]
+        lost = self._db.rows("PRAGMA foreign_key_check")
+        broken = [f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in lost]
         return [text for text in found if text != "ok"] + broken
 
     def audit(self) -> list[tuple[str, str]]:
         """Return every law that does not hold, with rows that break it."""
-        broken = [(audit, self._db.rows(f"{audit.sql} LIMIT 5")) for audit in AUDITS]
-        return [
-            (audit.law, f"{audit.wrong}: {', '.join(str(row[0]) for row in rows)}") for audit, rows in broken if rows
-        ]
+        found = {case: self._db.rows(f"{sql} LIMIT 5") for case, sql in AUDITS.items()}
+        cases = {case: ", ".join(str(row[0]) for row in rows) for case, rows in found.items() if rows}
+        return [(law, f"{wrong}: {names}") for (law, wrong), names in cases.items()]
 
     def words_missing(self) -> list[str]:
         """Return the full-text tables that do not hold exactly what they should."""
@@ -98,8 +87,6 @@ class MaintenanceTable:
             return False
         return True
 
-    # full text
-
     def clear_words(self) -> None:
         for table in ("said_words", "fact_words"):
             self._db.run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
@@ -113,8 +100,6 @@ class MaintenanceTable:
             " WHERE p.searchable = 1 ORDER BY p.id"
         )
         return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
-
-    # purging
 
     def rewrite(self, change: Change) -> list[tuple[str, int]]:
         """Put every text of the database through `change(text, is_json)`. Return (table, row) of each change."""
@@ -132,14 +117,11 @@ class MaintenanceTable:
                         text = None  # two keys that were purged must not become one
                     self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
                     changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
-        self._rewrite_tags(change)
-        return changed
-
-    def _rewrite_tags(self, change: Change) -> None:
         for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
             tag = change(row["tag"], is_json=False)
             if tag != row["tag"]:
                 self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
+        return changed
 
     def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
         changed: list[tuple[str, int]] = []
@@ -201,9 +183,8 @@ class MaintenanceTable:
         self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
 
     def mark_fact_purged(self, fact: int) -> None:
-        self._db.run(
-            "UPDATE facts SET purged = 1, text = '', key = NULL, tags = '[]', forgotten = NULL WHERE id = ?", (fact,)
-        )
+        nothing = "text = '', key = NULL, tags = '[]', forgotten = NULL"
+        self._db.run(f"UPDATE facts SET purged = 1, {nothing} WHERE id = ?", (fact,))
         self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
         self.drop_vector(fact)
 
@@ -220,8 +201,6 @@ class MaintenanceTable:
                 f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the "
                 "readers (a debug view, a backup) and open the agent again: it finishes by itself."
             )
-
-    # copies
 
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -17,12 +18,7 @@ class PromptTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._pins: list[Pin] | None = None  # None: not read yet
-        db.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self._pins = None
-
-    # epochs
+        db.when_rolled_back(partial(setattr, self, "_pins", None))
 
     def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
         self.end_epoch(step)
@@ -52,8 +48,6 @@ class PromptTable:
     def epoch(self, number: int) -> Epoch | None:
         row = self._db.row("SELECT * FROM epochs WHERE id = ?", (number,))
         return _epoch(row) if row else None
-
-    # requests
 
     def save_request(self, request: Answered, at: int) -> None:
         usage = request.usage
@@ -94,12 +88,9 @@ class PromptTable:
     def save_tokenizer(self, model: str, state: str) -> None:
         self._db.run("INSERT OR REPLACE INTO tokenizers VALUES (?, ?)", (model, state))
 
-    # residency
-
     def enter(self, page: str, how: str, step: int, holder: int | None = None) -> None:
-        self._db.run(
-            "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)", (page, how, step, holder)
-        )
+        sql = "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)"
+        self._db.run(sql, (page, how, step, holder))
 
     def leave(self, page: str, how: str, step: int, reason: str) -> None:
         self._db.run(
@@ -110,10 +101,8 @@ class PromptTable:
     def release(self, holders: list[int], step: int, reason: str) -> None:
         """End the residency of every page that was in the prompt only within these steps."""
         ids = ",".join(map(str, holders))
-        self._db.run(
-            f"UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ? AND holder IN ({ids})",
-            (step, reason, FOREVER),
-        )
+        sql = f"UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ? AND holder IN ({ids})"
+        self._db.run(sql, (step, reason, FOREVER))
 
     def release_recalled(self, except_holder: int | None, step: int, reason: str) -> None:
         """End the residency of recalled facts, but for those of a step that was not sent yet."""
@@ -125,27 +114,13 @@ class PromptTable:
 
     def resident(self, at: int | None = None) -> list[Residency]:
         """Return what was in the request that step `at` answered, or is in the next one."""
-        if at is None:
-            rows = self._db.rows("SELECT * FROM residency WHERE until_step = ? ORDER BY from_step", (FOREVER,))
-        else:
-            rows = self._db.rows(
-                "SELECT * FROM residency WHERE until_step >= ? AND from_step < ? ORDER BY from_step", (at, at)
-            )
-        return [_stay(row) for row in rows]
+        at = FOREVER if at is None else at
+        sql = "SELECT * FROM residency WHERE until_step >= ? AND from_step < ? ORDER BY from_step"
+        return [_stay(row) for row in self._db.rows(sql, (at, at))]
 
-    def resident_steps(self) -> list[int]:
-        rows = self._db.rows(
-            "SELECT page FROM residency WHERE until_step = ? AND how = 'step' ORDER BY from_step", (FOREVER,)
-        )
-        return [int(row["page"][1:]) for row in rows]
-
-    def steps_at(self, step: int) -> list[int]:
-        """Return the steps that stood in the messages of the request that `step` answered."""
-        rows = self._db.rows(
-            "SELECT page FROM residency WHERE until_step >= ? AND from_step < ? AND how = 'step' ORDER BY from_step",
-            (step, step),
-        )
-        return [int(row["page"][1:]) for row in rows]
+    def resident_steps(self, at: int | None = None) -> list[int]:
+        """Return the steps that stood in the messages of the request that step `at` answered, or of the next one."""
+        return [int(stay.page_id[1:]) for stay in self.resident(at) if stay.how == "step"]
 
     def residencies(self, page: str) -> list[Residency]:
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
@@ -154,8 +129,6 @@ class PromptTable:
         """Return in which ways a page is in the prompt now; none if it is not."""
         rows = self._db.rows("SELECT how FROM residency WHERE page = ? AND until_step = ?", (page, FOREVER))
         return {row["how"] for row in rows}
-
-    # pins
 
     def pin(self, page: str, offset: int, length: int, tokens: int, step: int, actor: str, *, unseen: bool) -> None:
         row = (page, offset, length, tokens, step, actor, unseen)
@@ -194,9 +167,8 @@ def answered_of(row: Row) -> Answered:
     if row["input"] is not None:
         read, write = row["cache_read"], row["cache_write"]
         usage = Usage(row["input"] - read - write, row["output"], read, write)
-    return Answered(
-        row["step"], row["epoch"], row["through_part"], row["mark_part"], row["model"], row["estimate"], usage
-    )
+    parts = row["through_part"], row["mark_part"]
+    return Answered(row["step"], row["epoch"], *parts, row["model"], row["estimate"], usage)
 
 
 def _stay(row: Row) -> Residency:

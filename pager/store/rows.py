@@ -83,9 +83,6 @@ class CoreVersion:
     ordinal: int
 
 
-# the conversation and the prompt
-
-
 PartKind = Literal["said", "recalled", "notice", "update"]
 Slot = Literal["user", "reply", "result"]
 Span = tuple[int | None, int | None]  # half-open, in microseconds; None: no limit on that side
@@ -158,9 +155,6 @@ class Answered:
     model: str
     estimate: int
     usage: Usage | None
-
-
-# searching
 
 
 class Said(NamedTuple):

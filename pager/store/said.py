@@ -24,8 +24,6 @@ class SaidTable:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    # words and neighbours
-
     def metadata(self, after: int) -> list[SaidMeta]:
         """Return speaker, time and length of every searchable part beyond `after`, in the order in which they came."""
         sql = (
@@ -57,8 +55,6 @@ class SaidTable:
         values: list[Any] = [value for value in (after, before) if value is not None]
         sql = f"{_SAID} WHERE p.searchable = 1 {' '.join(spans)} ORDER BY p.at DESC, p.id DESC LIMIT ?"
         return [_said(row) for row in self._db.rows(sql, (*values, limit))]
-
-    # vectors
 
     def enqueue(self, steps: Sequence[int]) -> None:
         """Queue the searchable parts of these steps for embedding."""

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pager.clock import Clock
-from pager.errors import NotFoundError
 from pager.store import Store
 from pager.tiers.archive import Archive
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
 from pager.tokens.counter import Window
-from pager.types import Fact, read_page_id
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
@@ -35,7 +33,6 @@ EmbedderChoice = Embedder | Literal["default"] | None
 class Tiers:
     """The tiers of one agent."""
 
-    store: Store
     core: Core
     archive: Archive
     recall: Recall
@@ -55,25 +52,14 @@ class Tiers:
         pages = Pages(store, clock, window)
         facts = _meaning_of_facts(store, clock, embedder, index_directory)
         turns = TurnVectors(store, facts.embedding) if facts else None
-        return cls(
-            store=store,
-            core=Core(store, clock, window.limits.core_tokens),
-            archive=Archive(store, clock, pages, facts),
-            recall=Recall(store, clock, turns),
-            pages=pages,
-        )
+        core = Core(store, clock, window.limits.core_tokens)
+        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, turns), pages)
 
     def invalidate(self) -> None:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""
         self.recall.invalidate()
         if self.archive.meaning:
             self.archive.meaning.reset()
-
-    def fact(self, page_id: str) -> Fact:
-        kind, number = read_page_id(page_id)
-        if kind != "f":
-            raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
-        return self.archive.fact(number)
 
 
 def is_embedder(value: Any) -> bool:

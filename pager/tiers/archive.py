@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
-from pager.arguments import normalized, optional_text, require_int, require_text
+from pager.arguments import normalized, optional_text, require_limit, require_text
 from pager.blocks import clean
-from pager.clock import Clock, Moment, from_micros, span_end, span_start, to_micros
+from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.search.words import excerpt, fuse, index_text, words
 from pager.store import Store
@@ -38,16 +39,15 @@ MAX_EXACT = 5000  # facts with a tag or of a span that are all compared; of more
 MAX_HIT_CHARS = 2000  # of a fact in a hit; page_in reads it whole
 
 
+Scores = dict[int, float]
+
+
 class _Filter(NamedTuple):
     """Which facts a search may find."""
 
     at: int  # true at this moment
     tags: list[str]  # with all of these
     stored: Span  # stored in this span
-
-    @property
-    def is_narrow(self) -> bool:
-        return bool(self.tags) or self.stored != ALWAYS
 
 
 class Archive:
@@ -59,18 +59,17 @@ class Archive:
         self._pages = pages
         self.meaning = meaning
         self._latest: int | None = None  # the setting LATEST_FACT; None: not read yet
-        store.when_rolled_back(self._invalidate)
-
-    def _invalidate(self) -> None:
-        self._latest = None
-
-    # writing
+        store.when_rolled_back(partial(setattr, self, "_latest", None))
 
     def archive(
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str
     ) -> Fact:
         """Store a fact; one with the same key supersedes the current one."""
-        text, key, tags = _check(text, key, tags)
+        if not require_text(text, "text").strip():
+            raise RejectedError("a fact needs a text; to end one use forget.")
+        if optional_text(key, "key") is not None and not str(key).strip():
+            raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
+        text, key, tags = str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
         # Before the transaction: embedding takes longer than everything else.
         vector = self.meaning.embedding.embed(text) if self.meaning else None
         now = self._clock.now()
@@ -104,19 +103,20 @@ class Archive:
         current = next((fact for fact in others if fact.superseded_by is None and fact.forgotten is None), None)
         if current is not None:
             table.release_key(number_of(current.id))
-        begin = to_micros(start)
+        begin, until = to_micros(start), later and later.valid_from
+        old, new = current and current.id, later and later.id
         number = table.append(
             text,
             key,
             tags,
             begin,
-            later and to_micros(later.valid_from),
+            until and to_micros(until),
             to_micros(now),
             actor,
             step,
             stated=stated,
-            supersedes=current and number_of(current.id),
-            superseded_by=later and number_of(later.id),
+            supersedes=number_of(old) if old else None,
+            superseded_by=number_of(new) if new else None,
         )
         fact_id = f"f{number}"
         why, size = "a new version" if others or later else "a new fact", tokens.total(text)
@@ -128,19 +128,8 @@ class Archive:
         if current is not None:
             self._pages.move_pin(current.id, fact_id, f"superseded by {fact_id}")
         # As it would be read back, which takes as long as storing its words.
-        return Fact(
-            id=fact_id,
-            text=text,
-            key=key,
-            tags=tuple(tags),
-            valid_from=start.astimezone(self._clock.zone),
-            valid_until=later and later.valid_from,
-            at=now,
-            actor=actor,
-            step=f"s{step}",
-            supersedes=current and current.id,
-            superseded_by=later and later.id,
-        )
+        valid_from = start.astimezone(self._clock.zone)
+        return Fact(fact_id, text, key, tuple(tags), valid_from, until, now, actor, f"s{step}", old, new)
 
     def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
         """Return the versions of a key that a new one takes time from, and the one that it must end before.
@@ -157,10 +146,9 @@ class Archive:
     def forget(self, page_id: str, reason: str, actor: str) -> Fact:
         """End a fact's validity now. It stays findable with `as_of`."""
         require_text(reason, "reason")
-        kind, number = read_page_id(page_id)
-        if kind != "f":
+        if read_page_id(page_id).kind != "f":
             raise RejectedError(f"{page_id!r} is not a fact; only facts (f12) can be forgotten.")
-        fact = self.fact(number)
+        fact = self.fact(page_id)
         if fact.purged:
             raise NotFoundError(f"the fact {fact.id} was purged; its text is gone for good.")
         if fact.forgotten is not None:
@@ -168,18 +156,13 @@ class Archive:
         now, why = self._clock.now(), str(clean(reason))
         until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
-            self._store.archive.forget(number, why, to_micros(until))
+            self._store.archive.forget(number_of(fact.id), why, to_micros(until))
             self._store.ledger.write("forget", fact.id, reason=why, actor=actor, tokens=tokens.total(fact.text))
             self._pages.move_pin(fact.id, None, "forgotten")
-        return self.fact(number)
-
-    # time
+        return self.fact(page_id)
 
     def present(self, last_at: int | None = None) -> datetime:
-        """Return the present time; if the clock was set back, the latest time at which a fact was stored.
-
-        `last_at` is the time of the newest fact, if the caller has read it.
-        """
+        """Return the present time; if the clock was set back, the latest time at which a fact was stored."""
         now = self._clock.now()
         if self._latest is None or self._store.read_only:
             self._latest = int(self._store.settings.get(LATEST_FACT) or 0)
@@ -201,9 +184,10 @@ class Archive:
         start, end = span_start(as_of, self._clock.zone), span_end(as_of, self._clock.zone)
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self.present()))
 
-    # reading
-
-    def fact(self, number: int) -> Fact:
+    def fact(self, page_id: str) -> Fact:
+        kind, number = read_page_id(page_id)
+        if kind != "f":
+            raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
         fact = self._store.archive.fact(number)
         if fact is None:
             raise NotFoundError(f"there is no fact f{number}; search_archive finds facts by words and by meaning.")
@@ -215,42 +199,28 @@ class Archive:
         *,
         limit: int,
         as_of: Moment | None,
-        tags: Sequence[str],
+        tags: Sequence[str] | None,
         after: Moment | None,
         before: Moment | None,
         actor: str,
     ) -> list[Hit]:
-        """Find facts, mark them as used, and write the search to the ledger."""
-        more = MISSED if require_int(limit, "limit") > 0 else 0
-        found = self.find(query, limit=limit + more, as_of=as_of, tags=tags, after=after, before=before)
-        hits, missed = found[:limit], found[limit:]
-        given = {"as_of": as_of, "after": after, "before": before}
-        detail: dict[str, object] = {name: str(value) for name, value in given.items() if value is not None}
-        detail |= {"tags": list(tags), "without_meaning": self.meaning.embedding.failure if self.meaning else None}
-        with self._store.transaction(durable=False):
-            self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
-            self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
-        return hits
+        """Find facts that are true (`as_of`), have all the tags and were stored from `after` to `before`, best first.
 
-    def find(
-        self,
-        query: str,
-        *,
-        limit: int,
-        as_of: Moment | None = None,
-        tags: Sequence[str] = (),
-        after: Moment | None = None,
-        before: Moment | None = None,
-    ) -> list[Hit]:
-        """Return the best facts that are true (`as_of`), have all the tags and were stored from `after` to `before`."""
-        query = str(clean(require_text(query, "query")))
-        if require_int(limit, "limit") < 1:
-            raise RejectedError(f"limit is {limit}; ask for at least 1.")
-        zone = self._clock.zone
-        start = to_micros(span_start(after, zone)) if after is not None else None
-        end = to_micros(span_end(before, zone)) if before is not None else None
-        wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), (start, end))
-        return self._best(query, limit, wanted) if self._store.archive.last_at() is not None else []
+        A writer marks them as used, and the ledger notes the search.
+        """
+        query, logs = str(clean(require_text(query, "query"))), not self._store.read_only
+        wanted_hits = require_limit(limit) + (MISSED if logs else 0)
+        stored = span_micros(after, before, self._clock.zone)
+        wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), stored)
+        found = self._best(query, wanted_hits, wanted) if self._store.archive.last_at() is not None else []
+        hits, missed = found[:limit], found[limit:]
+        if logs:
+            detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags}
+            detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
+            with self._store.transaction(durable=False):
+                self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
+                self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
+        return hits
 
     def recall(self, message: str, limit: int) -> list[Hit]:
         """Return the best facts for a message that are true now."""
@@ -271,9 +241,7 @@ class Archive:
             hits.append(_hit(facts[number], score, parts, terms))
         return hits
 
-    def _candidates(
-        self, query: str, terms: list[str], wanted: _Filter, limit: int
-    ) -> tuple[dict[int, float], dict[int, float]]:
+    def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
         """Return the scores by words and by meaning of the best by either."""
         most = max(CANDIDATES, limit)
         matched = self._store.archive.match(terms, max(WORD_CANDIDATES, most), *wanted) if terms else []
@@ -292,7 +260,7 @@ class Archive:
         self, meaning: FactVectors, vector: Vectors, wanted: _Filter, limit: int
     ) -> list[tuple[int, float]]:
         count = most = max(CANDIDATES, limit)
-        narrow = wanted.is_narrow
+        narrow = bool(wanted.tags) or wanted.stored != ALWAYS
         newest = self._store.archive.newest_of(wanted.tags, wanted.at, MAX_EXACT, wanted.stored) if narrow else []
         exact = meaning.cosines_of(newest, vector)
         if narrow and len(newest) < MAX_EXACT:
@@ -322,26 +290,9 @@ class Archive:
 
 
 def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]) -> Hit:
-    return Hit(
-        page_id=fact.id,
-        text=fact.text if len(fact.text) <= MAX_HIT_CHARS else excerpt(fact.text, terms, MAX_HIT_CHARS),
-        at=fact.at,
-        score=score,
-        parts=parts,
-        who=fact.actor,
-        tags=fact.tags,
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        supersedes=fact.supersedes,
-    )
-
-
-def _check(text: str, key: str | None, tags: Sequence[str] | None) -> tuple[str, str | None, list[str]]:
-    if not require_text(text, "text").strip():
-        raise RejectedError("a fact needs a text; to end one use forget.")
-    if optional_text(key, "key") is not None and not str(key).strip():
-        raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
-    return str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
+    text = excerpt(fact.text, terms, MAX_HIT_CHARS)
+    validity = fact.valid_from, fact.valid_until
+    return Hit(fact.id, text, fact.at, score, parts, fact.actor, fact.tags, *validity, fact.supersedes)
 
 
 def _check_tags(tags: Sequence[str] | None) -> list[str]:

@@ -42,8 +42,6 @@ class Core:
         """Return all blocks as the prompt shows them."""
         return markup.core(self._store.core.blocks())
 
-    # editing
-
     def append(self, name: str, text: str, actor: str) -> Block:
         """Add a line to a block."""
         block = self.block(name)
@@ -75,9 +73,11 @@ class Core:
         used = tokens.total(block.value)
         block = replace(block, used_tokens=used, actor=actor, at=self._clock.now())
         newest = self._store.core.block(block.name)
-        if newest and _same(newest[0], block):
+        if newest and replace(newest[0], version=0, actor="", at=block.at) == replace(block, version=0, actor=""):
             return newest[0]
-        if not (newest and _may_stay_too_large(newest[0], block)):
+        is_configured = block.read_only or block.file is not None
+        may_stay = newest and not (is_configured or newest[0].retired) and used <= newest[0].used_tokens
+        if not may_stay:  # a block that does not grow may be larger than a limit that was lowered since
             self._check_limits(block)
         place = newest[1] if newest and not newest[0].retired else self._store.core.last_place() + 1
         with self._store.transaction():
@@ -93,26 +93,23 @@ class Core:
             )
         if block.used_tokens > block.limit_tokens:
             way = _way_out(block, "it", "its limit")
-            raise RejectedError(
-                f"the block {block.name!r} would hold {block.used_tokens} of {block.limit_tokens} tokens. {way}"
-            )
+            used = f"{block.used_tokens} of {block.limit_tokens} tokens"
+            raise RejectedError(f"the block {block.name!r} would hold {used}. {way}")
         total = sum(other.used_tokens for other in self._store.core.blocks() if other.name != block.name)
         total += block.used_tokens
         if total > self._limit_tokens:
             way = _way_out(block, "a block", "the limit of core")
             raise RejectedError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
 
-    # configuration
-
     def configure(self, specs: Mapping[str, BlockSpec]) -> None:
-        """Make the blocks what a configuration says.
-
-        A writable block keeps its text. A block that is no longer configured is retired; its versions stay.
-        """
+        """Make the blocks what a configuration says. Writable ones keep their texts, retired ones their versions."""
         with self._store.transaction():
             for block in self._store.core.blocks():
                 if block.name not in specs:
-                    self._retire(block)
+                    now, newest = self._clock.now(), self._store.core.block(block.name)
+                    retired = replace(block, value="", used_tokens=0, retired=True, actor="person", at=now)
+                    self._store.core.append(retired, newest[1] if newest else 0, unseen=True)
+                    self._store.ledger.write("core", reason="no longer configured", actor="person", block=block.name)
             self._write_all([self._configured(name, spec) for name, spec in specs.items()], "configured")
 
     def reread_files(self) -> None:
@@ -135,30 +132,14 @@ class Core:
         newest = self._store.core.block(name)
         if newest and not newest[0].retired and not (spec.read_only or spec.file is not None):
             value = newest[0].value
-        return Block(
-            name=name,
-            value=clean(value),
-            description=clean(spec.description),
-            limit_tokens=spec.limit_tokens,
-            used_tokens=0,
-            read_only=spec.read_only,
-            file=file,
-            version=0,
-            actor="",
-            at=self._clock.now(),
-        )
+        now, limit, description = self._clock.now(), spec.limit_tokens, clean(spec.description)
+        return Block(name, clean(value), description, limit, 0, spec.read_only, file, version=0, actor="", at=now)
 
     def _write_all(self, blocks: Sequence[Block], reason: str) -> None:
         """Write blocks, first those that do not grow: they make the room that others need."""
         used = {block.name: block.used_tokens for block in self._store.core.blocks()}
         for block in sorted(blocks, key=lambda each: tokens.total(each.value) > used.get(each.name, -1)):
             self._write(block, "file" if block.file else "person", reason or f"read {block.file}")
-
-    def _retire(self, block: Block) -> None:
-        retired = replace(block, value="", used_tokens=0, retired=True, actor="person", at=self._clock.now())
-        newest = self._store.core.block(block.name)
-        self._store.core.append(retired, newest[1] if newest else 0, unseen=True)
-        self._store.ledger.write("core", reason="no longer configured", actor="person", block=block.name)
 
 
 def appended(value: str, text: str) -> str:
@@ -187,16 +168,6 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
     return before + new_text + after
 
 
-def _same(stored: Block, block: Block) -> bool:
-    return replace(stored, version=0, actor="", at=block.at) == replace(block, version=0, actor="")
-
-
-def _may_stay_too_large(stored: Block, block: Block) -> bool:
-    """Return True for a block that does not grow: it may be larger than a limit that was lowered since."""
-    is_configured = block.read_only or block.file is not None
-    return not is_configured and not stored.retired and block.used_tokens <= stored.used_tokens
-
-
 def _way_out(block: Block, what: str, limit: str) -> str:
     """Say what brings a block under its limit. Only the file or the configuration changes what comes from there."""
     if block.file:
@@ -215,6 +186,5 @@ def _read(name: str, file: str) -> str:
             "configuration."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RejectedError(
-            f"the core block {name!r} cannot read {file}: {error}. It has to be a text file in UTF-8."
-        ) from None
+        why = f"{error}. It has to be a text file in UTF-8."
+        raise RejectedError(f"the core block {name!r} cannot read {file}: {why}") from None

@@ -37,13 +37,16 @@ class Pages:
         self._clock = clock
         self._window = window
 
-    # reading
-
     def text(self, page_id: str) -> str:
         """Return the whole page, verbatim."""
         kind, number = read_page_id(page_id)
         if kind == "f":
-            return self._fact_text(page_id, number)
+            fact = self._store.archive.fact(number)
+            if fact is None:
+                raise NotFoundError(f"there is no fact {page_id!r}; search_archive finds facts by words and meaning.")
+            if fact.purged:
+                raise NotFoundError(f"the fact {page_id} was purged; its text is gone for good.")
+            return fact.text
         if kind == "s":
             return self._step_text(page_id, number)
         row = self._store.conversation.original(number)
@@ -52,14 +55,6 @@ class Pages:
         if row["purged"] or self._store.ledger.movements(page=str(page_id), events=["purge"]):
             raise NotFoundError(f"the page {page_id} was purged; its text is gone for good.")
         return blocks.text_of(json.loads(row["block"]))
-
-    def _fact_text(self, page_id: str, number: int) -> str:
-        fact = self._store.archive.fact(number)
-        if fact is None:
-            raise NotFoundError(f"there is no fact {page_id!r}; search_archive finds facts by words and by meaning.")
-        if fact.purged:
-            raise NotFoundError(f"the fact {page_id} was purged; its text is gone for good.")
-        return fact.text
 
     def _step_text(self, page_id: str, number: int) -> str:
         row = self._store.conversation.step(number)
@@ -78,14 +73,13 @@ class Pages:
             raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)
-        media = () if offset else tuple(self._media(page_id))
+        media = () if offset else tuple(item for block in self._blocks(page_id) for item in blocks.media_in(block))
         return PageText(page_id, piece, offset, end if end < len(text) else None, len(text), media=media)
 
-    def _media(self, page_id: str) -> list[Json]:
+    def _blocks(self, page_id: str) -> list[Json]:
         kind, number = read_page_id(page_id)
         row = self._store.conversation.original(number) if kind == "x" else None
-        found = [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
-        return [item for block in found for item in blocks.media_in(block)]
+        return [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
 
     def _at_most_a_part(self, text: str) -> str:
         counter, limit = self._window.counter, self._window.limits.max_part_tokens - WORDS_AROUND_TOKENS
@@ -98,8 +92,6 @@ class Pages:
             piece = wider if counter.tokens(tokens.count(wider)) <= limit else piece
         return piece or text[:1]
 
-    # paging in
-
     def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str, holder: int | None) -> PageText:
         """Read a piece for somebody, and pin it if asked. `holder` is the step whose result will carry it, if any."""
         page = self.read(page_id, offset)
@@ -108,15 +100,13 @@ class Pages:
             size = self._window.counter.tokens(tokens.count(page.text))
             step = self._store.conversation.last_step()
             if pin:
-                self._pin(page.page_id, offset, len(page.text), actor, unseen=actor != "agent")
+                self._pin(page.page_id, offset, len(page.text), actor, "to stay in view", unseen=actor != "agent")
             if holder is not None and not page.where:
                 self._store.prompt.enter(page.page_id, "paged_in", step, holder)
             if page.page_id.startswith("f"):
                 self._store.archive.used([int(page.page_id[1:])], to_micros(self._clock.now()))
-            why = "read, to be pinned" if pin else "read"
-            self._store.ledger.write(
-                "page_in", page.page_id, reason=why, actor=actor, tokens=size, offset=offset, pin=pin
-            )
+            why, about = "read, to be pinned" if pin else "read", {"offset": offset, "pin": pin}
+            self._store.ledger.write("page_in", page.page_id, reason=why, actor=actor, tokens=size, **about)
         return page
 
     def _where(self, page_id: str, offset: int) -> str:
@@ -128,20 +118,14 @@ class Pages:
         ways = self._store.prompt.how_resident(page_id) - {"pinned"} | pinned
         return next((f"{page_id} is in view, {words}" for way, words in _WHERE.items() if way in ways), "")
 
-    # pins
-
     def piece(self, pin: Pin) -> str:
         """Return the text of a pin."""
         return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
 
-    def _pin(
-        self, page_id: str, offset: int, length: int, actor: str, *, unseen: bool, why: str = "to stay in view"
-    ) -> None:
+    def _pin(self, page_id: str, offset: int, length: int, actor: str, why: str, *, unseen: bool) -> None:
         text = self.text(page_id)[offset : offset + length]
         if not text.strip():
-            raise RejectedError(
-                f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in when needed."
-            )
+            raise RejectedError(f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in.")
         size = self._window.counter.tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
         limit, used = self._window.limits.of_usable(PINNED_SHARE), sum(pin.tokens for pin in others)
@@ -183,8 +167,7 @@ class Pages:
         with self._store.transaction():
             sizes = {pin.page_id: pin.tokens for pin in self._store.prompt.pins()}
             if page_id not in sizes:
-                names = ", ".join(sizes)
-                which = f"pinned are {names}." if names else "nothing is pinned."
+                which = f"pinned are {', '.join(sizes)}." if sizes else "nothing is pinned."
                 raise NotFoundError(f"{page_id} is not pinned; {which}")
             self._store.prompt.unpin(page_id)
             self._store.ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
@@ -198,7 +181,7 @@ class Pages:
             length = len(self._at_most_a_part(self.text(new)))
             # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
             with suppress(RejectedError):
-                self._pin(new, 0, length, "pager", unseen=True, why=f"as {old} was")
+                self._pin(new, 0, length, "pager", f"as {old} was", unseen=True)
 
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""

@@ -1,10 +1,8 @@
 """Put facts behind a user message before anyone asks for them, within a budget of their own.
 
-The best hit may still be no good. A fact is near a message by as much as it is nearer than two texts that have nothing
-to do with each other, measured with the embedder itself in the script of the message; and it covers the message by the
-words that they share, rare ones counting more. The thresholds were chosen on the questions of bfcl_memory: 91 % of 155
-questions keep the fact that answers them, and 92 % of 632 that were asked of another person's facts find none.
-`make bench-retrieval` judges them on other sets. Where the embedder finds everything near, words alone decide.
+A fact is near a message by as much as it is nearer than two texts that have nothing to do with each other; and it
+covers the message by the words that they share, rare ones counting more. The thresholds were chosen on the questions of
+bfcl_memory; `make bench-retrieval` judges them on other sets. Where the embedder finds everything near, words decide.
 """
 
 from __future__ import annotations
@@ -40,10 +38,7 @@ class Prefetch:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
     def choose(self, text: str, archive: Archive, store: Store) -> list[Hit]:
-        """Return the facts that help with a message, best first; none for a greeting.
-
-        A fact that is too long for what is left of the budget leaves room for the next.
-        """
+        """Return the facts that help with a message, best first; none for a greeting."""
         message = text[:MAX_QUERY_CHARS]
         telling = telling_words(message)
         if self.k < 1 or not telling:
@@ -68,16 +63,14 @@ class Prefetch:
 
 
 def _relevant(hits: Sequence[Hit], message: str, telling: Sequence[str], store: Store, archive: Archive) -> list[Hit]:
-    """Return the hits that have to do with the message."""
     if not hits:
         return []
     asked, *texts = store.conversation.terms([" ".join(telling), *(folded(hit.text) for hit in hits)])
     facts, holding = store.archive.count_searchable(), store.archive.count_holding(asked)
     weights = rarities(holding, facts)
     total = sum(weights.values()) or 1.0
-    by_chance = (
-        archive.meaning.embedding.chance_cosine(message) if archive.meaning and "meaning" in hits[0].parts else None
-    )
+    meaning = archive.meaning if "meaning" in hits[0].parts else None
+    by_chance = meaning.embedding.chance_cosine(message) if meaning else None
     relevant: list[Hit] = []
     for hit, terms in zip(hits, texts, strict=True):
         coverage = sum(weights.get(term, 0.0) for term in terms) / total

@@ -7,11 +7,12 @@ an embedder adds to it. What a search needs beside the word index (`TurnTable`, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
-from pager.arguments import optional_text, require_int, require_text
+from pager.arguments import optional_text, require_limit, require_text
 from pager.blocks import clean, text_block, text_of
-from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_end, span_start, to_micros
+from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
 from pager.errors import RejectedError
 from pager.search import dates
 from pager.search.neighbours import TurnTable
@@ -50,11 +51,6 @@ class Recall:
         if self._is_uncommitted:
             self.invalidate()
 
-    def _note_commit(self) -> None:
-        self._is_uncommitted = False
-
-    # turns from elsewhere
-
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
         """Store a turn from elsewhere. Return its number."""
         moment = moment_of(at, self._clock)
@@ -85,29 +81,26 @@ class Recall:
                     raise RejectedError(f"turn {index}: {error}") from None
         return numbers
 
-    # searching
-
     def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
-        """Find steps, and write the search to the ledger."""
-        more = MISSED if require_int(limit, "limit") > 0 else 0
-        found = self.find(query, limit=limit + more, after=after, before=before)
+        """Find steps, best first. The ledger of a writer notes the search."""
+        query, logs = str(clean(require_text(query, "query"))), not self._store.read_only
+        span = span_micros(after, before, self._clock.zone)
+        found = self._find(query, require_limit(limit) + (MISSED if logs else 0), *span)
         hits, missed = found[:limit], found[limit:]
-        span = {name: str(value) for name, value in (("after", after), ("before", before)) if value is not None}
-        if self.meaning and (why := self.meaning.embedding.failure):
-            span["without_meaning"] = why
-        with self._store.transaction(durable=False):
-            self._store.ledger.write_search("recall", str(clean(query)), hits, actor, missed=missed, **span)
+        if logs:
+            detail = {"after": after, "before": before}
+            detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
+            with self._store.transaction(durable=False):
+                self._store.ledger.write_search("recall", query, hits, actor, missed=missed, **detail)
         return hits
 
-    def find(self, query: str, *, limit: int, after: Moment | None, before: Moment | None) -> list[Hit]:
+    def _find(self, query: str, limit: int, start: int | None, end: int | None) -> list[Hit]:
         """Return the best steps, best first; without words in the query the newest ones of the span."""
-        if require_int(limit, "limit") < 1:
-            raise RejectedError(f"limit is {limit}; ask for at least 1.")
-        query, zone = str(clean(require_text(query, "query"))), self._clock.zone
-        start = to_micros(span_start(after, zone)) if after is not None else None
-        end = to_micros(span_end(before, zone)) if before is not None else None
         if not query.strip():
-            return [self._hit(said, (), 0.0, {}) for said in self._newest_steps(limit, start, end)]
+            newest: dict[int, Said] = {}
+            for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
+                newest.setdefault(said.step, said)
+            return [self._hit(said, (), 0.0, {}) for said in list(newest.values())[:limit]]
         terms, turns = words(query), self._load_turns()
         if not terms or not len(turns):
             return []
@@ -121,21 +114,14 @@ class Recall:
         parts = self._store.said.said([int(turns.part[place]) for place, _ in best])
         return [self._hit(parts[int(turns.part[place])], terms, score, ranking.parts(place)) for place, score in best]
 
-    def _newest_steps(self, limit: int, start: int | None, end: int | None) -> list[Said]:
-        newest: dict[int, Said] = {}
-        for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
-            newest.setdefault(said.step, said)
-        return list(newest.values())[:limit]
-
     def _load_turns(self) -> TurnTable:
-        """Return all turns, up to the newest."""
         purges = self._store.settings.get("purges")
         if self._turns is None or purges != self._purges:
             self.invalidate()
             self._turns, self._purges = TurnTable(), purges
         if self._store.in_transaction:
             self._is_uncommitted = True
-            self._store.after_commit(self._note_commit)
+            self._store.after_commit(partial(setattr, self, "_is_uncommitted", False))
         self._turns.extend(self._store.said.metadata(self._turns.newest_part))
         return self._turns
 
@@ -161,11 +147,8 @@ class Recall:
         side, what = named
         event = Ranking(turns)
         self._add_words(event, words(what))
-        found = event.best(1)
-        if not found:
-            return []
-        at = int(turns.at[found[0][0]])
-        return [(turns.first_at, at) if side == "before" else (at, turns.last_at + 1)]
+        moments = [int(turns.at[place]) for place, _ in event.best(1)]
+        return [(turns.first_at, at) if side == "before" else (at, turns.last_at + 1) for at in moments]
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), asked)
@@ -174,7 +157,6 @@ class Recall:
 
 
 def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
-    """Return the best part of each step."""
     wanted = limit * PARTS_PER_STEP
     while True:
         found = ranking.best(wanted)

@@ -12,9 +12,9 @@ from pager import tokens
 from pager.errors import PagerError
 from pager.prompt.prompt import rebuild
 from pager.prompt.render import unpaired_calls
-from pager.search import words
 from pager.store import Store
 from pager.types import Problem
+from pager.upkeep.purge import rebuild_words
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import mark_unembedded
 from pager.vectors.facts import FactVectors
@@ -27,7 +27,10 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     if damage:
         return damage  # the other checks mean nothing on a damaged file
     found = [Problem(law, text) for law, text in store.maintenance.audit()]
-    found += _words(store, fix=fix)
+    missing = store.maintenance.words_missing()
+    if missing and fix:
+        rebuild_words(store)
+    found += [Problem("words", text, fix) for text in missing]
     found += _core(store, fix=fix)
     found += _last_request(store)
     if meaning is not None:
@@ -36,28 +39,19 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     return found + _said_vectors(store, said, fix=fix)
 
 
-def _words(store: Store, *, fix: bool) -> list[Problem]:
-    missing = store.maintenance.words_missing()
-    if missing and fix:
-        words.rebuild_index(store)
-    return [Problem("words", text, fix) for text in missing]
-
-
 def _core(store: Store, *, fix: bool) -> list[Problem]:
     found: list[Problem] = []
     for block in store.core.blocks():
         used = tokens.total(block.value)
         if block.used_tokens != used:
-            found.append(
-                Problem("core", f"{block.name} says it holds {block.used_tokens} tokens and holds {used}", fix)
-            )
+            wrong = f"{block.name} says it holds {block.used_tokens} tokens and holds {used}"
+            found.append(Problem("core", wrong, fix))
             if fix:
                 store.core.recount(block.version, used)
     return found
 
 
 def _last_request(store: Store) -> list[Problem]:
-    """Rebuild the newest answered request, and look for calls without a result in it."""
     step = store.prompt.last_answered()
     if step is None:
         return []

@@ -54,9 +54,8 @@ def remove_checksum(file: Path) -> None:
         opened.truncate(end)
         opened.seek(0)
         if hashlib.file_digest(opened, "sha256").hexdigest().encode() != line[len(CHECKSUM_MARK) : -1]:
-            raise StorageError(
-                f"{file} is damaged: it is not what was exported, byte for byte. Export again, or take another copy."
-            )
+            way = "Export again, or take another copy."
+            raise StorageError(f"{file} is damaged: it is not what was exported, byte for byte. {way}")
 
 
 def is_export(file: Path) -> bool:

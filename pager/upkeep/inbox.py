@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -46,10 +47,7 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         aside = folder / f"{name}.tmp"
-        with aside.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(aside, text)
         aside.rename(folder / f"{name}.json")
         return name
     except OSError as error:
@@ -58,26 +56,32 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
         ) from None
 
 
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:
     """Return the commands that were not applied yet, oldest first, with their ids."""
     found: list[dict[str, Any]] = []
-    for path in _command_files(AgentFiles(Path(directory)).inbox):
-        try:
-            found.append({**json.loads(path.read_text(encoding="utf-8")), "id": _printable(path.stem)})
-        except (OSError, ValueError, TypeError, RecursionError):
-            continue  # applied meanwhile, or no command: `Inbox.process` sets that aside
+    for path, text in _read_pending(AgentFiles(Path(directory)).inbox):
+        with suppress(ValueError, TypeError, RecursionError):  # no command: `Inbox.process` sets it aside
+            found.append({**json.loads(text), "id": _printable(path.stem)})
     return found
 
 
 def pack(folder: Path) -> dict[str, str]:
     """Return the pending commands as stored values for a copy of the database. `Inbox.unpack` makes files of them."""
-    found: list[tuple[str, str]] = []
-    for path in _command_files(folder):
-        try:
-            found.append((path.name, path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError):
-            continue  # applied meanwhile, or no command
+    found = [(path.name, text) for path, text in _read_pending(folder)]
     return {PACKED_KEY: dump(found)} if found else {}
+
+
+def _read_pending(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in _command_files(folder):
+        with suppress(OSError, UnicodeDecodeError):  # applied meanwhile, or no command
+            yield path, path.read_text(encoding="utf-8")
 
 
 def _command_files(folder: Path) -> list[Path]:
@@ -95,9 +99,8 @@ def _validate(kind: Any, arguments: Any) -> None:
     required, optional = ARGUMENTS[kind]
     names = set(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else set[str]()
     if not required <= names <= required | optional:
-        raise RejectedError(
-            f"{kind} takes {', '.join(sorted(required))}; may have {', '.join(sorted(optional)) or 'nothing else'}."
-        )
+        more = ", ".join(sorted(optional)) or "nothing else"
+        raise RejectedError(f"{kind} takes {', '.join(sorted(required))}; may have {more}.")
     for name, value in cast("Mapping[str, Any]", arguments).items():
         if not _fits(name, value):
             shape = {"tags": "a list of texts", "offset": "a whole number"}.get(name, "a text")
@@ -113,7 +116,6 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _printable(name: str) -> str:
-    """Return a file's name as text, also if its bytes are none."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -148,10 +150,7 @@ class Inbox:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             for name, text in json.loads(packed):
-                with (self._folder / Path(name).name).open("w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
+                _write_synced(self._folder / Path(name).name, text)
         except OSError as error:
             raise StorageError(
                 f"{self._folder} cannot be written ({error.strerror}). Check the rights on it, and its free space."
@@ -161,23 +160,19 @@ class Inbox:
 
     def _process(self, path: Path, kind: str, arguments: dict[str, Any], apply: Apply) -> bool:
         """Return True if the command had its effect now. Its file is deleted after the commit, maybe the caller's."""
-        name = _printable(path.stem)
+        name, outcome = _printable(path.stem), "done"
         is_new = self._store.settings.command(name) is None
         if is_new:
             with self._store.transaction():
-                outcome = self._outcome(kind, arguments, apply)
+                try:
+                    with self._store.transaction():
+                        apply(kind, arguments)
+                except (RejectedError, OverflowError, ValueError, TypeError, AttributeError) as error:
+                    outcome = f"refused: {error}"  # also unforeseen errors: one command never blocks those behind it
                 self._store.settings.save_command(name, to_micros(self._clock.now()), kind, outcome)
                 self._store.ledger.write("command", reason=outcome, actor="person", kind=kind, command=name)
         self._store.after_commit(lambda: path.unlink(missing_ok=True))
         return is_new
-
-    def _outcome(self, kind: str, arguments: dict[str, Any], apply: Apply) -> str:
-        try:
-            with self._store.transaction():
-                apply(kind, arguments)
-        except (RejectedError, OverflowError, ValueError, TypeError, AttributeError) as error:
-            return f"refused: {error}"  # also unforeseen errors: one command never blocks those behind it
-        return "done"
 
     def _set_aside(self, path: Path, reason: str) -> None:
         if not path.exists():

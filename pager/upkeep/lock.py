@@ -30,24 +30,26 @@ class AgentLock:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StorageError(
-                f"{path} cannot be written ({error.strerror}). Check the rights on its directory."
-            ) from None
+            why = f"({error.strerror}). Check the rights on its directory"
+            raise StorageError(f"{path} cannot be written {why}.") from None
         try:
-            self._acquire(wait)
+            for pause in PAUSES_SECONDS:
+                with suppress(BlockingIOError):
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                wait(pause)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise InUseError(self._in_use()) from None
+            owner = _last_owner(self._path)
+            who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
+            raise InUseError(
+                f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, send it a "
+                "message, or open the agent for reading."
+            ) from None
         except BaseException:  # Ctrl-C while waiting
             os.close(self._file)
             raise
-
-    def _acquire(self, wait: Callable[[float], object]) -> None:
-        for pause in PAUSES_SECONDS:
-            with suppress(BlockingIOError):
-                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            wait(pause)
-        return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
     def had_owner(self) -> bool:
@@ -61,14 +63,6 @@ class AgentLock:
         with suppress(OSError):  # a full disk: the lock holds all the same, only its owner stays unnamed
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(owner).encode(), 0)
-
-    def _in_use(self) -> str:
-        owner = _last_owner(self._path)
-        who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
-        return (
-            f"{self._path.parent} is in use by {who}. Only one process writes an agent: close that one, send it a "
-            "message, or open the agent for reading."
-        )
 
     def release(self) -> None:
         """Release the lock. A second call does nothing: the file's number may be another file's by then."""

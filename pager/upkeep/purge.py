@@ -17,7 +17,7 @@ from pathlib import Path
 from pager import tokens
 from pager.blocks import dump, media_in, text_block, text_of
 from pager.errors import StorageError
-from pager.search import words
+from pager.search.words import index_text
 from pager.store import Store
 from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
@@ -30,9 +30,7 @@ from pager.vectors.facts import FactVectors
 MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
 
-def purge(
-    store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path | None = None, since: float = 0
-) -> int:  # fmt: skip
+def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, since: float) -> int:
     """Erase a page from the database and the files of the `inbox`. Return from how many places; call `finish` next.
 
     Facts that say nothing else are purged, too. Half-written files of the inbox from before `since` are deleted.
@@ -41,8 +39,9 @@ def purge(
     pages.text(str(page))  # raises if it does not exist or is purged already
     said = _said(store, page.kind, page.number)
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
-    eraser = Eraser(_texts(store, page.kind, page.number), media)
-    files = _clean_files(inbox, eraser, since) if inbox else set[str]()
+    texts = [pages.text(str(page))] if page.kind == "f" else [text for block in said if (text := text_of(block))]
+    eraser = Eraser(texts, media)
+    files = _clean_files(inbox, eraser, since)
     with store.transaction():
         store.settings.put("purging", str(page))
         store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
@@ -145,15 +144,7 @@ def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId
     return [page, *parts], [page, *parts]
 
 
-def _texts(store: Store, kind: str, number: int) -> list[str]:
-    if kind == "f":
-        fact = store.archive.fact(number)
-        return [fact.text] if fact else []
-    return [text for block in _said(store, kind, number) if (text := text_of(block))]
-
-
 def _said(store: Store, kind: str, number: int) -> list[Json]:
-    """Return the blocks of a step or of a part as they were received."""
     if kind == "x":
         row = store.conversation.original(number)
         return [json.loads(row["block"])] if row else []
@@ -192,9 +183,6 @@ def _recount(store: Store, parts: set[int]) -> None:
         for part in step.parts:
             if part.id in parts and part.form:
                 store.conversation.size(part.id, count_block(part.form))
-
-
-# the preambles of epochs, which show pieces of a text and no whole copies
 
 
 def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
@@ -239,10 +227,15 @@ def _line_without(line: re.Match[str], steps: set[int]) -> str:
 
 def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> None:
     """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
-    words.rebuild_index(store)
+    rebuild_words(store)
     store.maintenance.erase_freed()
     if meaning is None:
-        _remove(index_directory)  # from a time with an embedder
+        try:
+            if index_directory.exists():
+                shutil.rmtree(index_directory)  # from a time with an embedder
+        except OSError as error:
+            why = f"({error.strerror}). Check the rights on it"
+            raise StorageError(f"{error.filename} cannot be removed {why}.") from error
     else:
         with suppress(EmbedderUnavailableError):
             meaning.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
@@ -251,9 +244,11 @@ def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> 
     store.maintenance.erase_freed()
 
 
-def _remove(index_directory: Path) -> None:
-    try:
-        if index_directory.exists():
-            shutil.rmtree(index_directory)
-    except OSError as error:
-        raise StorageError(f"{error.filename} cannot be removed ({error.strerror}). Check the rights on it.") from error
+def rebuild_words(store: Store) -> None:
+    """Index the words of every fact and every searchable part again."""
+    with store.transaction():
+        store.maintenance.clear_words()
+        for part, name, block in store.maintenance.said_for_words():
+            store.conversation.index_words(part, index_text(text_of(json.loads(block)), name))
+        for fact, text in store.maintenance.facts_for_words():
+            store.archive.index_words(fact, index_text(text))

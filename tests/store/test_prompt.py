@@ -69,7 +69,7 @@ def compare(store: Store, held: list[Residency]) -> None:
         resident = store.prompt.resident(at)
         assert Counter(resident) == Counter(there)
         assert [number_of(stay.from_step) for stay in resident] == sorted(number_of(stay.from_step) for stay in there)
-        assert Counter(store.prompt.steps_at(at)) == Counter(int(s.page_id[1:]) for s in there if s.how == "step")
+        assert Counter(store.prompt.resident_steps(at)) == Counter(int(s.page_id[1:]) for s in there if s.how == "step")
     now = [stay for stay in held if stay.until_step is None]
     assert Counter(store.prompt.resident()) == Counter(now)
     assert Counter(store.prompt.resident_steps()) == Counter(int(s.page_id[1:]) for s in now if s.how == "step")

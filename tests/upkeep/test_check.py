@@ -84,8 +84,8 @@ def test_a_block_whose_limit_was_lowered_is_no_damage(talk: Talk) -> None:
 
 
 def test_every_audit_has_a_case_above() -> None:
-    for audit in AUDITS:
-        assert [law for law, words, _ in DAMAGE if law == audit.law and words in audit.wrong], audit.wrong
+    for law, wrong in AUDITS:
+        assert [case for case, words, _ in DAMAGE if case == law and words in wrong], wrong
 
 
 @pytest.mark.parametrize(
