@@ -162,11 +162,10 @@ def search(work: Path) -> list[Figure]:
 def _bare_chroma(directory: Path, vectors: NDArray[np.float32]) -> Collection:
     """Flushed and opened again, as the other side's is."""
     directory.mkdir()
-    collection = Collection.create(directory)
+    collection = Collection(directory, create=True)
     collection.upsert(range(1, len(vectors) + 1), vectors)
-    collection.never_flush()
     collection.close()
-    return Collection.open(directory)
+    return Collection(directory)
 
 
 def disk(work: Path) -> list[Figure]:
