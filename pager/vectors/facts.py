@@ -144,7 +144,7 @@ class FactVectors:
         return self._tail.begin if self._tail.begin and self._index_through() >= self._tail.begin else 0
 
     def _index_through(self) -> int:
-        return self.indexing.through() if self.indexing else 0
+        return self.indexing.through() if self.indexing and self.indexing.live else 0
 
     def _reset_if_dropped(self) -> None:
         if self._drops != self.embedding.drops:

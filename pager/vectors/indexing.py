@@ -53,7 +53,7 @@ class Indexing:
         self._store = store
         self._embedding = embedding
         self._index = index
-        self._live: LiveGeneration | None = None
+        self.live: LiveGeneration | None = None
         self._is_broken = False  # the live generation failed in use
         self._life = 0  # a task's outcome counts only in the life in which it was chosen
         self._is_halted = False
@@ -64,12 +64,12 @@ class Indexing:
 
     def through(self) -> int:
         """Return the fact up to which it holds every committed vector; 0 while it cannot be asked."""
-        return self._live.through if self._live and self._drops == self._embedding.drops else 0
+        return self.live.through if self.live and self._drops == self._embedding.drops else 0
 
     def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """Return facts near a vector, best first; none if the index fails."""
         try:
-            return self._live.collection.query(vector, limit) if self._live else []
+            return self.live.collection.query(vector, limit) if self.live else []
         except IndexUnavailableError as error:
             self._end_life()
             self._is_broken = True
@@ -93,9 +93,9 @@ class Indexing:
         stored = self._store.archive.last_vector()
         if stored < BATCH or time.monotonic() < self._retry_at:
             return None
-        if self._live is None:
+        if self.live is None:
             act = self._index.build if self._is_broken else self._index.open
-        elif stored - self._live.through >= (1 if whole else max(BATCH, self._live.through // REBUILT_SHARE)):
+        elif stored - self.live.through >= (1 if whole else max(BATCH, self.live.through // REBUILT_SHARE)):
             act = self._index.build
         else:
             return None
@@ -112,9 +112,9 @@ class Indexing:
         if isinstance(outcome, IndexUnavailableError):
             self._fail(outcome)
             return False
-        if self._live:
-            self._live.discard()
-        self._live, self._is_broken = outcome, False
+        if self.live:
+            self.live.discard()
+        self.live, self._is_broken = outcome, False
         self._embedding.log_again("index")
         if outcome.built_because:
             self._embedding.log("index", f"rebuilt: {outcome.built_because}")
@@ -130,7 +130,7 @@ class Indexing:
             return []
         self._embedding.log_again()
         self._retry_at = 0.0
-        while self._live is None and (task := self.next_task(never)):
+        while self.live is None and (task := self.next_task(never)):
             if not self.finish(task, task.run()):
                 return ["the vector index cannot be opened; search goes on from pager.db"]
         return []
@@ -170,6 +170,6 @@ class Indexing:
 
     def _end_life(self) -> None:
         self._life += 1
-        if self._live:
-            self._live.close()
-        self._live = None
+        if self.live:
+            self.live.close()
+        self.live = None
