@@ -137,6 +137,9 @@ def rarity(count: int, total: int) -> float:
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
+SMALLEST_SPREAD = 1e-100  # below it a division overflows
+
+
 def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
     """Add two scores, each in units of its own spread; best first, of equal ones the higher id.
 
@@ -150,6 +153,7 @@ def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list
     for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
         values = [scores.get(each, least) for each in found]
         spread = pstdev(values) if len(values) > 1 else 0.0
+        spread = spread if spread > SMALLEST_SPREAD else 0.0
         weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
         for each, value in zip(found, values, strict=True):
             totals[each] += (value - least) * weight

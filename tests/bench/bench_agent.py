@@ -1,20 +1,208 @@
-"""The figures that the agent has to hold, as one table: `python -m tests.bench.bench_agent [turn prompt start]`
+"""Measure the agent: `python -m tests.bench.bench_agent [turn prompt start]`
 
 Times are medians; what is compared takes turns in this process. Exits with 1 when a limit does not hold.
+
+- turn: `agent.turn(text)` of configs/assistant.yaml against the request of that turn, sent once more with the same
+  client and streamed to its end. Both go to one quick server in its own process. With facts in the archive each message
+  is embedded and the facts that fit are put behind it: reported without a limit, because the bare call has nothing like
+  it.
+- prompt: the first request, and what of a thousand turns is read from the provider's cache, as the strict stand-in
+  bills it. Every fifth turn the agent edits a core block.
+- start: the help, a conversation up to its first request on the wire (of an agent with a hundred facts and turns, which
+  loads its embedder), fifty agents in one process. Each in a process of its own, Python's start included.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from statistics import median
+from typing import Any
 
-from tests.bench import agent_prompt_cost, agent_start_cost, agent_turn_cost
-from tests.bench.running import run
+from agents import Agent
+from agents.events import Text, Thinking
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import FinishedReply
+from agents.testing import ScriptedServer
+from agents.testing.messages_server import MessagesServer, Sending
+from pager import Usage
+from pager.types import Json
+from tests.bench.figures import ROOT, Figure, Pair, pair, printed_by, run, timed
+from tests.bench.grown import YOUNG, Talk, Young, archive_all
+from tests.bench.quick_server import Quick, QuickServer
+from tests.bench.texts import Texts
+from tests.standin import Reply, call
+from tests.standin.server import StandinProcess
 
-BENCHES = {
-    "turn": agent_turn_cost.figures,
-    "prompt": agent_prompt_cost.figures,
-    "start": agent_start_cost.figures,
-}
+ASSISTANT = ROOT / "configs" / "assistant.yaml"
+OLD, FACTS, TURN_ROUNDS, WARM_UP = 5_000, 100, 300, 20
+PROMPT_TURNS, EDIT_EVERY, WINDOW = 1_000, 5, 32_000
+AGENTS, STARTS = 50, 9
+# Fifty agents that have talked, archived and searched; the size of the process after each.
+MANY = """
+import json, os, subprocess, sys
+from agents import Agent
+file, home, base_url, count = sys.argv[1:]
+agents, sizes = [], []
+for number in range(int(count)):
+    agent = Agent.load(file, home=home, as_name=f"agent{number}", environ={"ANTHROPIC_BASE_URL": base_url})
+    for fact in range(20):
+        agent.memory.archive(f"fact {fact} of agent {number} is about hats", key=f"hat {fact}")
+    for turn in range(10):
+        agent.turn(f"What do you know about hat {turn}? " + "And so on. " * 50)
+    agents.append(agent)
+    sizes.append(1024 * int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(os.getpid())])))
+print(json.dumps(sizes))
+for agent in agents:
+    agent.close()
+"""
+
+
+class Repeating(AnthropicModel):
+    """Can send the last request again by the SDK alone."""
+
+    last: Json
+
+    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        self.last = params
+        return (yield from super().stream(params))
+
+    def again(self) -> None:
+        client: Any = self._client
+        with client.messages.stream(**self._params(self.last)) as stream:
+            for _ in stream:
+                pass
+            stream.get_final_message()
+
+
+def turn(work: Path) -> list[Figure]:
+    with QuickServer() as server:
+        young = _against_the_sdk(work / "young", server.base_url)
+        old = _against_the_sdk(work / "old", server.base_url, turns=OLD)
+        recalling = _against_the_sdk(work / "recalling", server.base_url, facts=FACTS)
+    return [
+        young.medians("a turn against the bare SDK call, at 10 turns", 1.5),
+        young.means("... the mean of all"),
+        old.medians("a turn against the bare SDK call, at 5,000 turns", 1.5),
+        old.means("... the mean of all, evictions among them"),
+        recalling.medians("a turn with recalled facts (100), at 10 turns"),
+    ]
+
+
+def _against_the_sdk(work: Path, base_url: str, *, turns: int = YOUNG, facts: int = 0) -> Pair:
+    texts, model = Texts(1), Repeating("m", base_url=base_url)
+
+    def start(home: Path, opening: ExitStack) -> Callable[[], float]:
+        nonlocal model
+        model = Repeating("m", base_url=base_url)
+        agent = opening.enter_context(Agent.load(ASSISTANT, home=home, environ={}, model=model))
+        return lambda: timed(agent.turn, texts.said(1))
+
+    with Agent.load(ASSISTANT, home=work / "seed", environ={}, model=model) as agent:
+        archive_all(agent.memory, texts.facts(facts))
+        Talk(agent.memory).turns_in_batches(turns)
+    with ExitStack() as opening:
+        young = opening.enter_context(closing(Young(work / "seed", start)))
+        ours = young.turn if turns == YOUNG else start(work / "seed", opening)
+        ours()
+        names = ("ours", "the bare call")
+        return pair(ours, lambda: timed(model.again), names, rounds=TURN_ROUNDS, warm_up=WARM_UP)
+
+
+def prompt(work: Path) -> list[Figure]:
+    with ScriptedServer() as server:
+        server.script("Hello.")
+        with Agent.load(ASSISTANT, home=work, environ={"ANTHROPIC_BASE_URL": server.base_url}) as agent:
+            tokens = agent.turn("hello").usage.whole_input
+    what = 'first request of configs/assistant.yaml, "hello"'
+    return [Figure(what, "by tiktoken", tokens, 1_600, " tokens"), _not_cached(work)]
+
+
+def _not_cached(work: Path) -> Figure:
+    file, texts = work / "x.yaml", Texts(5)
+    with StandinProcess(limit=WINDOW, replies="tests.bench.bench_agent:reply") as standin:
+        config = {
+            "name": "x",
+            "model": {"id": "m", "base_url": standin.base_url},
+            "window": {"limit_tokens": WINDOW},
+            "core": {"blocks": {"now": {"description": "What is going on.", "limit_tokens": 200}}},
+            "archival": {"embedder": "none"},
+        }
+        file.write_text(json.dumps(config), encoding="utf-8")
+        with Agent.load(file, home=work / "home", environ={}) as agent:
+            turns = [agent.turn(f"turn {number}: {texts.said(3)}") for number in range(1, PROMPT_TURNS + 1)]
+            epochs = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000))
+        assert standin.log()["rejected"] == []
+    usages: list[Usage] = [each.usage for each in turns]
+    total = sum(usage.whole_input for usage in usages)
+    missed = 100 * (1 - sum(usage.cache_read_input_tokens for usage in usages) / total)
+    requests = sum(len(each.steps) for each in turns)
+    measured = f"{requests:,} requests, {total:,} tokens of input, {epochs} epochs"
+    return Figure("input not read from cache, 1,000 turns, an edit every 5th, 32k", measured, missed, 10, " %")
+
+
+def reply(params: Json) -> Reply:
+    """Edit core in every fifth turn, else say some sentences. By the turn's number alone."""
+    message = params["messages"][-1]
+    texts = [block["text"] for block in message["content"] if block["type"] == "text"]
+    number = next((int(found[1]) for text in texts if (found := re.match(r"turn (\d+):", text))), 0)
+    if not number:
+        return Reply(Texts(len(params["messages"])).said(2))
+    if number % EDIT_EVERY:
+        return Reply(Texts(number).said(2 + number % 5))
+    now, before = f"state {number}", f"state {number - EDIT_EVERY}"
+    if number == EDIT_EVERY:
+        return Reply(call("core_append", {"block": "now", "text": now}))
+    return Reply(call("core_replace", {"block": "now", "old_text": before, "new_text": now}))
+
+
+class Noting(Quick):
+    """Notes when the first request comes."""
+
+    asked_at: float | None = None
+
+    def create(self, params: Json) -> Sending:
+        self.asked_at = self.asked_at or time.perf_counter()
+        return super().create(params)
+
+
+def start(work: Path) -> list[Figure]:
+    selfpager = Path(sys.executable).with_name("selfpager")
+    help_seconds = [timed(_run, [selfpager, "--help"]) for _ in range(STARTS + 1)]
+    service = Noting()
+    with MessagesServer(service) as server:
+        environ, home = {**os.environ, "ANTHROPIC_BASE_URL": server.base_url}, work / "home"
+        with Agent.load(ASSISTANT, home=home, environ=environ) as agent:
+            texts = Texts(1)
+            archive_all(agent.memory, texts.facts(100))
+            Talk(agent.memory, texts).turns_in_batches(100)
+        seconds: list[float] = []
+        for _ in range(STARTS + 1):
+            service.asked_at, begun = None, time.perf_counter()
+            _run([selfpager, "chat", ASSISTANT, "--home", home], input=b"hello\n", env=environ)
+            assert service.asked_at is not None
+            seconds.append(service.asked_at - begun)
+        sizes = [size / 1e6 for size in printed_by(MANY, ASSISTANT, work / "many", server.base_url, AGENTS)]
+    span = f"from {1000 * min(seconds):.0f} to {1000 * max(seconds):.0f} ms"
+    grew = f"{sizes[0]:.0f} MB with one, {sizes[-1]:.0f} MB with {AGENTS}"
+    each = (sizes[-1] - sizes[0]) / (AGENTS - 1)
+    return [
+        Figure("selfpager --help", "", median(help_seconds[1:]), 0.3, " s"),
+        Figure("selfpager chat, to the first request on the wire", span, median(seconds[1:]), 2.5, " s"),
+        Figure("memory of each open agent above the first", grew, each, 50, " MB"),
+    ]
+
+
+def _run(command: list[str | Path], **options: Any) -> None:
+    subprocess.run(command, check=True, capture_output=True, **options)
+
 
 if __name__ == "__main__":
-    sys.exit(run(BENCHES, sys.argv[1:], "anthropic"))
+    sys.exit(run({"turn": turn, "prompt": prompt, "start": start}, sys.argv[1:], "anthropic"))

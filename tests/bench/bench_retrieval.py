@@ -15,145 +15,133 @@ import argparse
 import math
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 
 from pager import tokens
 from tests.bench import finders, prefetched, question_sets, recall_cost
-from tests.bench.figures import Figure, grid, table
-from tests.bench.question_sets import Asked, Told
-from tests.bench.running import machine
+from tests.bench.figures import ROOT, Figure, grid, machine, report
+from tests.bench.question_sets import QuestionSet
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 COLUMNS = ("R@1", "R@5", "R@10", "any@5", "any@10", "nDCG@10", "R<250", "R<1000", "R<4000")
 BUDGETS = (250, 1000, 4000)
-OURS = "ours"
+
+
+Read = Callable[[Path], list[QuestionSet]]
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionSet:
+class Bench:
     name: str
     role: str  # what it was used for
     tier: str
-    read: Callable[[Path], list[Told]]
-    at_least: dict[str, float]
+    read: Read
+    at_least: dict[str, float] = field(default_factory=dict)
+    beats: Sequence[str] = ()  # by R@10
 
 
-SETS = (
-    QuestionSet(
-        "bfcl_memory, each sentence a turn", "weights of turns were chosen here", "recall", question_sets.by_sentence,
-        {},
-    ),
-    QuestionSet(
-        "bfcl_memory", "the same questions", "recall", question_sets.by_turn, {"any@5": 0.96, "any@10": 0.98}
-    ),
-    QuestionSet(
-        "bfcl_memory, five people in one memory", "the same questions", "recall",
-        lambda data: question_sets.together(question_sets.by_turn(data)), {},
-    ),
-    QuestionSet(
-        "tau2_banking, each line a turn", "judges the weights of turns: nothing was chosen here", "recall",
-        question_sets.by_line, {},
-    ),
-    QuestionSet(
-        "talks of two people, asked in other words", "judges the weights of turns: nothing was chosen here", "recall",
-        lambda _: question_sets.talks(), {},
-    ),
-    QuestionSet("bfcl_memory, each sentence a fact", "chosen here", "archive", question_sets.by_sentence, {}),
-    QuestionSet("tau2_banking, documents as facts", "judged", "archive", question_sets.documents, {}),
+def _together(data: Path) -> list[QuestionSet]:
+    return question_sets.together(question_sets.by_turn(data))
+
+
+def _talks(_: Path) -> list[QuestionSet]:
+    return question_sets.talks()
+
+
+PEOPLE, SAME = "bfcl_memory", "the same questions"
+JUDGES = "judges the weights of turns: nothing was chosen here"
+OF_PEOPLE = {"any@5": 0.96, "any@10": 0.98}
+BENCHES = (
+    Bench(f"{PEOPLE}, each sentence a turn", "weights of turns were chosen here", "recall", question_sets.by_sentence),
+    Bench(PEOPLE, SAME, "recall", question_sets.by_turn, OF_PEOPLE),
+    Bench(f"{PEOPLE}, five people in one memory", SAME, "recall", _together),
+    Bench("tau2_banking, each line a turn", JUDGES, "recall", question_sets.by_line),
+    Bench("talks of two people, asked in other words", JUDGES, "recall", _talks),
+    Bench(f"{PEOPLE}, each sentence a fact", "chosen here", "archive", question_sets.by_sentence),
+    Bench("tau2_banking, documents as facts", "judged", "archive", question_sets.documents,
+          beats=("words alone", "meaning alone")),
 )  # fmt: skip
 
 
-def measure(sets: Sequence[Told], maker: finders.Maker, work: Path) -> tuple[dict[str, float], float]:
-    """Each column, and the milliseconds of a query."""
+def measure(sets: Sequence[QuestionSet], maker: finders.Maker, work: Path) -> tuple[dict[str, float], float]:
+    """Return each column, and the milliseconds of a query."""
     rows: list[list[float]] = []
     seconds: list[float] = []
-    for number, told in enumerate(sets):
+    for number, asked in enumerate(sets):
         with ExitStack() as opened:
-            find = maker(told, work / str(number), opened)
-            sizes = [tokens.total(text) for text in told.texts]
-            for asked in told.questions:
+            find = maker(asked, work / str(number), opened)
+            sizes = [tokens.total(text) for text in asked.texts]
+            for question in asked.questions:
                 start = time.perf_counter()
-                found = find(asked.text)
+                places = find(question.text)
                 seconds.append(time.perf_counter() - start)
-                rows.append(_judged(found, asked, told, sizes))
+                first: dict[int, int] = {}  # of each whole the size of the piece with which it was found
+                for place in places:
+                    first.setdefault(asked.whole(place), sizes[place])
+                rows.append(_judge(first, question.gold))
     means = [fmean(column) for column in zip(*rows, strict=True)]
     return dict(zip(COLUMNS, means, strict=True)), 1000 * median(seconds)
 
 
-def _judged(found: Sequence[int], asked: Asked, told: Told, sizes: Sequence[int]) -> list[float]:
-    gold = asked.gold
-    first: dict[int, int] = {}  # of each whole the size of the piece with which it was found
-    for place in found:
-        first.setdefault(told.whole(place), sizes[place])
-    hits = [whole in gold for whole in first]
+def _judge(sizes: Mapping[int, int], gold: frozenset[int]) -> list[float]:
+    """The value of each column, from the sizes of what was found, best first."""
+    hits = [whole in gold for whole in sizes]
     gain = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:10]) if hit)
     best = sum(1 / math.log2(rank + 2) for rank in range(min(len(gold), 10)))
-    within = [_within(first, gold, budget) for budget in BUDGETS]
-    return [
-        *(sum(hits[:k]) / len(gold) for k in (1, 5, 10)), *(float(any(hits[:k])) for k in (5, 10)),
-        gain / best, *within,
-    ]  # fmt: skip
+    read = list(accumulate(sizes.values()))
+    within = [sum(hits[: bisect_right(read, budget)]) / len(gold) for budget in BUDGETS]
+    recalls = [sum(hits[:k]) / len(gold) for k in (1, 5, 10)]
+    return [*recalls, any(hits[:5]), any(hits[:10]), gain / best, *within]
 
 
-def _within(found: Mapping[int, int], gold: frozenset[int], budget: int) -> float:
-    read = 0
-    for whole, size in found.items():
-        budget -= size
-        if budget < 0:
-            break
-        read += whole in gold
-    return read / len(gold)
-
-
-def show(each: QuestionSet, data: Path, work: Path) -> list[Figure]:
-    """Print its table; what has a limit comes back."""
-    sets = each.read(data)
-    questions = sum(len(told.questions) for told in sets)
-    texts = sum(len(told.texts) for told in sets)
-    print(f"\n{each.name} ({each.role}): {questions} questions, {texts:,} texts\n")
-    measured = {
-        name: measure(sets, maker, work / f"{name} {each.name}") for name, maker in finders.all_of(each.tier).items()
-    }
+def show(bench: Bench, data: Path, work: Path) -> list[Figure]:
+    """Print its table; return what has a limit."""
+    sets = bench.read(data)
+    questions = sum(len(each.questions) for each in sets)
+    texts = sum(len(each.texts) for each in sets)
+    print(f"\n{bench.name} ({bench.role}): {questions} questions, {texts:,} texts\n")
+    makers = finders.all_of(bench.tier)
+    results = {name: measure(sets, maker, work / f"{name} {bench.name}") for name, maker in makers.items()}
     rows = [["", *COLUMNS, "ms"]]
-    rows += [[name, *(f"{found[c]:.3f}" for c in COLUMNS), f"{ms:.1f}"] for name, (found, ms) in measured.items()]
+    rows += [[name, *(f"{found[c]:.3f}" for c in COLUMNS), f"{ms:.1f}"] for name, (found, ms) in results.items()]
     print(grid(rows), flush=True)
-    shipped = measured[OURS][0]
-    figures = [
-        Figure(f"{each.name}: {name} missed", f"{shipped[name]:.3f} found", 1 - shipped[name], round(1 - least, 3), "")
-        for name, least in each.at_least.items()
+    ours = results["ours"][0]
+    missed = [
+        Figure(f"{bench.name}: {name} missed", f"{ours[name]:.3f} found", 1 - ours[name], round(1 - least, 3), "")
+        for name, least in bench.at_least.items()
     ]
-    if each.read is question_sets.documents:
-        figures += [
-            Figure(f"{each.name}: R@10 against {side}", f"{shipped['R@10']:.3f} against {known['R@10']:.3f}",
-                   known["R@10"] / shipped["R@10"], 1.0)
-            for side, (known, _) in measured.items() if side in ("words alone", "meaning alone")
-        ]  # fmt: skip
-    return figures
+    others = {side: results[side][0]["R@10"] for side in bench.beats}
+    return missed + [
+        Figure(
+            f"{bench.name}: R@10 against {side}", f"{ours['R@10']:.3f} against {other:.3f}", other / ours["R@10"], 1.0
+        )
+        for side, other in others.items()
+    ]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="where bfcl_memory/ and tau2_banking/ are")
-    data: Path = parser.parse_args(arguments).data
+    data: Path = parser.parse_args().data
     if absent := question_sets.missing(data):
         print(f"in {data} these are missing: {', '.join(absent)}. Say with --data where they are.", file=sys.stderr)
         return 2
-    figures: list[Figure] = []
     with TemporaryDirectory(prefix="bench-") as folder:
         work = Path(folder)
         print(machine(work, ("onnxruntime",)), flush=True)
-        for each in SETS:
-            figures += show(each, data, work)
+        figures = [figure for bench in BENCHES for figure in show(bench, data, work)]
         prefetched.show(data, work)
         figures += recall_cost.figures(work / "cost")
-    print(f"\n{table(figures)}")
-    return int(any(figure.verdict == "FAIL" for figure in figures))
+    print()
+    return report(figures)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

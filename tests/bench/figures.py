@@ -1,15 +1,30 @@
-"""Measuring and telling: two sides in turns in one process, their medians, and the table with limits and verdicts."""
+"""Measure two sides in turns, print figures with their limits as a table, and run the benches that make them.
+
+def turn(work: Path) -> list[Figure]: ...
+sys.exit(run({"turn": turn}, sys.argv[1:], "anthropic"))
+"""
 
 from __future__ import annotations
 
 import gc
+import json
+import os
+import sqlite3
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
+ROOT = Path(__file__).parents[2]
 OF_MEDIAN = 1.2533  # how much less exact a median is than a mean, where nothing disturbs
 Timed = Callable[[], float]  # does the thing once; the seconds that counted
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,72 +50,73 @@ class Figure:
 class Pair:
     """Two sides that were measured in turns, in seconds."""
 
+    names: tuple[str, str]
     ours: Sequence[float]
     bare: Sequence[float]
 
-    @property
-    def ratio(self) -> float:
-        return median(self.ours) / median(self.bare)
+    def medians(self, what: str, limit: float | None = None) -> Figure:
+        """Compare the medians. Beside them: the fastest tenths, which others on the machine disturb less."""
+        fast = [sorted(side)[len(side) // 10] for side in (self.ours, self.bare)]
+        measured = f"{self._each(median)} (fastest tenths: {fast[0] / fast[1]:.2f} x)"
+        return Figure(what, measured, median(self.ours) / median(self.bare), limit)
 
-    def told(self, ours: str, bare: str) -> str:
-        """The medians; and the ratio of the fastest tenths, which others on the machine disturb less."""
-        quick = [sorted(side)[len(side) // 10] for side in (self.ours, self.bare)]
-        medians = f"{1000 * median(self.ours):.2f} ms {ours}, {1000 * median(self.bare):.2f} ms {bare}"
-        return f"{medians} (fastest tenths: {quick[0] / quick[1]:.2f} x)"
+    def means(self, what: str) -> Figure:
+        return Figure(what, self._each(fmean), fmean(self.ours) / fmean(self.bare))
 
-    @property
-    def ratio_of_means(self) -> float:
-        return fmean(self.ours) / fmean(self.bare)
+    def rounds(self, what: str, limit: float | None = None) -> Figure:
+        """Take the median of each round's own ratio: what slows a machine for minutes is in both its sides."""
+        ratios = [ours / bare for ours, bare in zip(self.ours, self.bare, strict=True)]
+        low, _, high = quantiles(ratios, n=4)
+        error = OF_MEDIAN * stdev(ratios) / len(ratios) ** 0.5
+        spread = f"half of {len(ratios)} rounds: {low:.2f} to {high:.2f} x; ± {error:.3f}"
+        return Figure(what, f"{self._each(median)} ({spread})", median(ratios), limit)
 
-    def told_means(self, ours: str, bare: str) -> str:
-        return f"{1000 * fmean(self.ours):.2f} ms {ours}, {1000 * fmean(self.bare):.2f} ms {bare}"
-
-    @property
-    def ratio_of_rounds(self) -> float:
-        """The median of each round's own ratio: what makes a machine slower for minutes is in both its sides."""
-        return median(self._rounds())
-
-    def told_rounds(self, ours: str, bare: str) -> str:
-        rounds = self._rounds()
-        low, _, high = quantiles(rounds, n=4)
-        error = OF_MEDIAN * stdev(rounds) / len(rounds) ** 0.5
-        medians = f"{1000 * median(self.ours):.2f} ms {ours}, {1000 * median(self.bare):.2f} ms {bare}"
-        return f"{medians} (half of {len(rounds)} rounds: {low:.2f} to {high:.2f} x; ± {error:.3f})"
-
-    def _rounds(self) -> list[float]:
-        return [ours / bare for ours, bare in zip(self.ours, self.bare, strict=True)]
+    def _each(self, average: Callable[[Sequence[float]], float]) -> str:
+        ours, bare = self.names
+        return f"{1000 * average(self.ours):.2f} ms {ours}, {1000 * average(self.bare):.2f} ms {bare}"
 
 
-def timed(action: Callable[[], object]) -> float:
+def timed(action: Callable[..., object], *arguments: Any) -> float:
     start = time.perf_counter()
-    action()
+    action(*arguments)
     return time.perf_counter() - start
+
+
+def with_each(arguments: Iterator[Item], action: Callable[[Item], object]) -> Timed:
+    """Return a side that times the action with the next argument."""
+    return lambda: timed(action, next(arguments))
 
 
 def in_turns(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
     """Each side once per round, the first one rotating; the garbage of one is not collected on another's time."""
-    found: list[list[float]] = [[] for _ in sides]
+    seconds: list[list[float]] = [[] for _ in sides]
     gc.collect()
     gc.disable()
     try:
         for number in range(-warm_up, rounds):
             for index in range(len(sides)):
                 side = (number + index) % len(sides)
-                seconds = sides[side]()
+                measured = sides[side]()
                 if number >= 0:
-                    found[side].append(seconds)
+                    seconds[side].append(measured)
             gc.collect(0)
     finally:
         gc.enable()
-    return found
+    return seconds
 
 
-def pair(ours: Timed, bare: Timed, *, rounds: int, warm_up: int) -> Pair:
-    return Pair(*in_turns(ours, bare, rounds=rounds, warm_up=warm_up))
+def pair(ours: Timed, bare: Timed, names: tuple[str, str], *, rounds: int, warm_up: int) -> Pair:
+    return Pair(names, *in_turns(ours, bare, rounds=rounds, warm_up=warm_up))
 
 
-def table(figures: Sequence[Figure]) -> str:
-    return grid([["what", "measured", "figure", "limit", ""], *(figure.cells() for figure in figures)])
+def printed_by(program: str, *arguments: object) -> Any:
+    """Run a Python program in a process of its own; return the JSON that it prints."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
+
+
+def size_mb(directory: Path) -> float:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) / 1e6
 
 
 def grid(rows: Sequence[Sequence[str]]) -> str:
@@ -110,3 +126,36 @@ def grid(rows: Sequence[Sequence[str]]) -> str:
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
     ]
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def report(figures: Sequence[Figure]) -> int:
+    """Print the table; return the exit code: 1 when a limit does not hold."""
+    print(grid([["what", "measured", "figure", "limit", ""], *(figure.cells() for figure in figures)]))
+    return int(any(figure.verdict == "FAIL" for figure in figures))
+
+
+def run(benches: Mapping[str, Callable[[Path], list[Figure]]], names: Sequence[str], *libraries: str) -> int:
+    """Run all benches, or those that are named, each in a directory of its own. Say the versions of `libraries`."""
+    if unknown := [name for name in names if name not in benches]:
+        print(f"no bench {', '.join(unknown)}; there are {', '.join(benches)}", file=sys.stderr)
+        return 2
+    figures: list[Figure] = []
+    with TemporaryDirectory(prefix="bench-") as folder:
+        print(machine(Path(folder), libraries), "\n", flush=True)
+        for name in names or benches:
+            work = Path(folder, name)
+            work.mkdir()
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            figures += benches[name](work)
+    return report(figures)
+
+
+def machine(work: Path, libraries: Sequence[str]) -> str:
+    """Describe what the absolute times depend on."""
+    with (work / "sync").open("wb", buffering=0) as file:
+        times = sorted(timed(lambda: (file.write(bytes(8192)), os.fsync(file.fileno()))) for _ in range(200))
+    versions = ", ".join(f"{name} {version(name)}" for name in libraries)
+    return (
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, fsync {1000 * times[100]:.2f} ms, "
+        f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}, {versions}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
@@ -11,45 +11,49 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pager import Memory
 from pager.search.words import words
 from pager.vectors.embedder import default_embedder
-from tests.bench.question_sets import Told
+from tests.bench.grown import embed_all
+from tests.bench.question_sets import QuestionSet
 
 DEEP = 100  # places a simple way gives
 FUSED_BY = 60  # the usual constant of reciprocal rank fusion
 Find = Callable[[str], list[int]]
-Maker = Callable[[Told, Path, ExitStack], Find]
-_EMBEDDED = 64
+Maker = Callable[[QuestionSet, Path, ExitStack], Find]
 
 
-def words_alone(told: Told, place: Path, opened: ExitStack) -> Find:
+def words_alone(asked: QuestionSet, place: Path, opened: ExitStack) -> Find:
     """SQLite's full-text search as it comes, with stems; where it is known, of who said it and when, too."""
     database = sqlite3.connect(":memory:")
     opened.callback(database.close)
     database.execute("CREATE VIRTUAL TABLE t USING fts5 (text, tokenize='porter unicode61 remove_diacritics 2')")
-    database.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(_dated(told)))
+    texts = asked.texts
+    if asked.said:
+        days = [datetime.fromisoformat(at).strftime("%d %B %Y") for _, at in asked.said]
+        texts = [f"{day} {name}: {text}" for day, (name, _), text in zip(days, asked.said, texts, strict=True)]
+    database.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
     sql = f"SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT {DEEP}"
 
     def find(question: str) -> list[int]:
-        asked = " OR ".join(f'"{word}"' for word in words(question))
-        return [row[0] for row in database.execute(sql, (asked,))] if asked else []
+        query = " OR ".join(f'"{word}"' for word in words(question))
+        return [row[0] for row in database.execute(sql, (query,))] if query else []
 
     return find
 
 
-def meaning_alone(told: Told, place: Path, opened: ExitStack) -> Find:
-    embedder = default_embedder()
-    rows = _embedded([f"{name}: {text}" for (name, _), text in zip(told.said, told.texts, strict=True)]
-                     if told.said else told.texts)  # fmt: skip
+def meaning_alone(asked: QuestionSet, place: Path, opened: ExitStack) -> Find:
+    embedder, texts = default_embedder(), asked.texts
+    if asked.said:
+        texts = [f"{name}: {text}" for (name, _), text in zip(asked.said, texts, strict=True)]
+    rows = embed_all(embedder, texts)
     return lambda question: np.argsort(-(rows @ embedder.embed([question])[0]), kind="stable")[:DEEP].tolist()
 
 
-def simply_fused(told: Told, place: Path, opened: ExitStack) -> Find:
+def simply_fused(asked: QuestionSet, place: Path, opened: ExitStack) -> Find:
     """Both by reciprocal ranks."""
-    sides = [words_alone(told, place, opened), meaning_alone(told, place, opened)]
+    sides = [words_alone(asked, place, opened), meaning_alone(asked, place, opened)]
 
     def find(question: str) -> list[int]:
         scores: dict[int, float] = {}
@@ -61,36 +65,31 @@ def simply_fused(told: Told, place: Path, opened: ExitStack) -> Find:
     return find
 
 
-def ours(told: Told, place: Path, opened: ExitStack, *, tier: str, embedder: Any) -> Find:
+def ours(asked: QuestionSet, place: Path, opened: ExitStack, *, tier: str, embedder: Any) -> Find:
     memory = opened.enter_context(Memory.open(place, embedder=embedder))
     if tier == "recall":
-        memory.record_many(_turns(told))
+        search = memory.search_recall
+        turns = [
+            {"role": "user", "text": text, "session": session}
+            for text, session in zip(asked.texts, asked.sessions, strict=True)
+        ]
+        for turn, (name, at) in zip(turns, asked.said or (), strict=False):
+            turn |= {"name": name, "at": at}
+        memory.record_many(turns)
     else:
-        with memory.transaction():
-            for text in told.texts:
-                memory.archive(text)
-    search = memory.search_recall if tier == "recall" else memory.search_archive
+        search = memory.search_archive
+        archive_texts(memory, asked.texts)
     search("warm up", limit=1)
     return lambda question: [int(hit.page_id[1:]) - 1 for hit in search(question, limit=DEEP)]
 
 
-def _dated(told: Told) -> list[str]:
-    if told.said is None:
-        return told.texts
-    days = [datetime.fromisoformat(at).strftime("%d %B %Y") for _, at in told.said]
-    return [f"{day} {name}: {text}" for day, (name, _), text in zip(days, told.said, told.texts, strict=True)]
+def archive_texts(memory: Memory, texts: list[str]) -> None:
+    with memory.transaction():
+        for text in texts:
+            memory.archive(text)
 
 
-def _turns(told: Told) -> Iterator[dict[str, str]]:
-    for place, (text, session) in enumerate(zip(told.texts, told.sessions, strict=True)):
-        name, at = told.said[place] if told.said else (None, None)
-        known = {"name": name, "at": at} if name and at else {}
-        yield {"role": "user", "text": text, "session": session, **known}
-
-
-SIMPLE: dict[str, Maker] = {
-    "words alone": words_alone, "meaning alone": meaning_alone, "simply fused": simply_fused,
-}  # fmt: skip
+SIMPLE: dict[str, Maker] = {"words alone": words_alone, "meaning alone": meaning_alone, "simply fused": simply_fused}
 
 
 def all_of(tier: str) -> dict[str, Maker]:
@@ -99,9 +98,3 @@ def all_of(tier: str) -> dict[str, Maker]:
         "ours, no embedder": partial(ours, tier=tier, embedder=None),
         "ours": partial(ours, tier=tier, embedder="default"),
     }
-
-
-def _embedded(texts: Sequence[str]) -> NDArray[np.float32]:
-    embedder = default_embedder()
-    starts = range(0, len(texts), _EMBEDDED)
-    return np.concatenate([embedder.embed(texts[start : start + _EMBEDDED]) for start in starts])

@@ -25,18 +25,18 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     text: str
     gold: frozenset[int]  # places among the texts
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One memory's worth: what it was told, in which session, and what it is asked."""
+class QuestionSet:
+    """One memory's worth: the texts in it, their sessions, and what it is asked."""
 
     texts: list[str]
     sessions: list[str]
-    questions: list[Asked]
+    questions: list[Question]
     wholes: list[int] | None = None  # where gold speaks of more than a text: the whole that each is a piece of
     said: list[tuple[str, str]] | None = None  # where it is known: who said each, and when
 
@@ -48,82 +48,81 @@ def missing(data: Path) -> list[str]:
     return [name for name in NEEDED if not (data / name).is_file()]
 
 
-def by_turn(data: Path) -> list[Told]:
-    return list(_people(data, split=False))
+def by_turn(data: Path) -> list[QuestionSet]:
+    return [_person(data / "bfcl_memory", person, split=False) for person in PEOPLE]
 
 
-def by_sentence(data: Path) -> list[Told]:
-    return list(_people(data, split=True))
+def by_sentence(data: Path) -> list[QuestionSet]:
+    return [_person(data / "bfcl_memory", person, split=True) for person in PEOPLE]
 
 
-def together(sets: Sequence[Told]) -> list[Told]:
-    """All people in one memory."""
-    whole = Told([], [], [])
+def together(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+    """Put all people into one memory."""
+    whole = QuestionSet([], [], [])
     for each in sets:
         first = len(whole.texts)
         whole.texts.extend(each.texts)
         whole.sessions.extend(each.sessions)
-        whole.questions.extend(Asked(q.text, frozenset(first + place for place in q.gold)) for q in each.questions)
+        whole.questions.extend(Question(q.text, frozenset(first + place for place in q.gold)) for q in each.questions)
     return [whole]
 
 
-def documents(data: Path) -> list[Told]:
+def documents(data: Path) -> list[QuestionSet]:
     texts, names, questions = _banking(data)
-    return [Told(texts, names, questions)]
+    return [QuestionSet(texts, names, questions)]
 
 
-def by_line(data: Path) -> list[Told]:
+def by_line(data: Path) -> list[QuestionSet]:
     """Each document a session, each line of it a turn; a document is found with any of its lines."""
     texts, names, questions = _banking(data)
     lines = [(line, place) for place, text in enumerate(texts) for line in text.splitlines() if re.search(r"\w", line)]
     wholes = [place for _, place in lines]
-    return [Told([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
+    return [QuestionSet([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
 
 
-def talks() -> list[Told]:
+def talks() -> list[QuestionSet]:
     return [_talk(list(_lines(file))) for file in sorted(TALKS.glob("*.jsonl"))]
 
 
-def _talk(lines: Sequence[Any]) -> Told:
+def _talk(lines: Sequence[Any]) -> QuestionSet:
     turns = [line for line in lines if "text" in line]
     sessions = [str(turn["session"]) for turn in turns]
     place = {f"{name}:{place - sessions.index(name) + 1}": place for place, name in enumerate(sessions)}
     questions = [
-        Asked(line["question"], frozenset(place[name] for name in line["gold"])) for line in lines if "question" in line
+        Question(line["question"], frozenset(place[name] for name in line["gold"]))
+        for line in lines
+        if "question" in line
     ]
     said = [(turn["name"], turn["at"]) for turn in turns]
-    return Told([turn["text"] for turn in turns], sessions, questions, said=said)
+    return QuestionSet([turn["text"] for turn in turns], sessions, questions, said=said)
 
 
-def _banking(data: Path) -> tuple[list[str], list[str], list[Asked]]:
+def _banking(data: Path) -> tuple[list[str], list[str], list[Question]]:
     known = list(_lines(data / "tau2_banking/documents.jsonl"))
     place = {document["id"]: number for number, document in enumerate(known)}
     questions = [
-        Asked(query["situation"], frozenset(place[name] for name in query["required_documents"]))
+        Question(query["situation"], frozenset(place[name] for name in query["required_documents"]))
         for query in _lines(data / "tau2_banking/queries.jsonl")
     ]
     return [f"{each['title']}\n{each['content']}" for each in known], [each["id"] for each in known], questions
 
 
-def _people(data: Path, *, split: bool) -> Iterator[Told]:
-    folder = data / "bfcl_memory"
-    asked = list(_lines(folder / "BFCL_v4_memory.json"))
+def _person(folder: Path, person: str, *, split: bool) -> QuestionSet:
     sources = {answer["id"]: answer["source"] for answer in _lines(folder / "possible_answer_BFCL_v4_memory.json")}
-    for person in PEOPLE:
-        texts: list[str] = []
-        sessions: list[str] = []
-        for conversation in _lines(folder / f"prereq_{person}.json"):
-            said = [turn["content"] for messages in conversation["question"] for turn in messages]
-            pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
-            texts += pieces
-            sessions += [conversation["id"]] * len(pieces)
-        plain = [_plain(text) for text in texts]
-        questions = [
-            Asked(question["question"][0][0]["content"], frozenset(_holding(plain, sources[question["id"]])))
-            for question in asked
-            if question["scenario"] == person
-        ]
-        yield Told(texts, sessions, questions)
+    texts: list[str] = []
+    sessions: list[str] = []
+    for conversation in _lines(folder / f"prereq_{person}.json"):
+        said = [turn["content"] for messages in conversation["question"] for turn in messages]
+        pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
+        texts += pieces
+        sessions += [conversation["id"]] * len(pieces)
+    plain = [_plain(text) for text in texts]
+    questions = [
+        Question(question["question"][0][0]["content"], frozenset(_holding(plain, sources[question["id"]])))
+        for question in _lines(folder / "BFCL_v4_memory.json")
+        if question["scenario"] == person
+    ]
+    return QuestionSet(texts, sessions, questions)
 
 
 def _holding(texts: Sequence[str], source: str | Sequence[str]) -> set[int]:

@@ -10,7 +10,8 @@ the median number counts, so that a rare eviction does not. Exits with 1 when a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from statistics import median_low
 from threading import get_ident
@@ -22,12 +23,10 @@ from agents.events import Text
 from agents.models.model import FinishedReply
 from pager import Prefetch
 from pager.types import Json
-from tests.bench.figures import Figure
-from tests.bench.running import run
+from tests.bench.figures import ROOT, Figure, run
 from tests.support.stage import build
 from tests.support.talk import database_of
 
-ROOT = Path(__file__).parents[2]
 OURS = (f"{ROOT}/pager/", f"{ROOT}/agents/")
 WARM_UP, MEASURED, OLD = 12, 9, 1_000
 MOST_CALLS_ACROSS, MOST_STATEMENTS = 220, 45
@@ -46,20 +45,16 @@ class Parrot:
     def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
         text = "An aisle seat, as on the last trip."
         yield Text(text)
-        size = len(str(params["messages"])) // 4
-        usage = {"input_tokens": size, "output_tokens": 10}
+        usage = {"input_tokens": len(str(params["messages"])) // 4, "output_tokens": 10}
         content = [{"type": "text", "text": text}]
         reply = {"role": "assistant", "content": content, "stop_reason": "end_turn", "model": self.name, "usage": usage}
         return FinishedReply(reply)
 
-    def count_tokens(self, params: Json) -> int | None:
-        return None
+    def count_tokens(self, params: Json) -> int | None: ...
 
-    def max_input_tokens(self) -> int | None:
-        return None
+    def max_input_tokens(self) -> int | None: ...
 
-    def close(self) -> None:
-        pass
+    def close(self) -> None: ...
 
 
 class Walk:
@@ -92,13 +87,13 @@ def take_turn(agent: Agent, number: int) -> None:
 
 
 def walk(agent: Agent, number: int) -> Walk:
-    found = Walk()
-    sys.setprofile(found.profile)
+    calls = Walk()
+    sys.setprofile(calls.profile)
     try:
         take_turn(agent, number)
     finally:
         sys.setprofile(None)
-    return found
+    return calls
 
 
 def statements(agent: Agent, number: int) -> int:
@@ -114,8 +109,7 @@ def statements(agent: Agent, number: int) -> int:
     return len(sent)
 
 
-def measure(directory: Path, kind: str) -> list[Figure]:
-    most_files, opening = KINDS[kind]
+def measure(directory: Path, *, kind: str, most_files: int, opening: dict[str, Any]) -> list[Figure]:
     with build(directory, Parrot(), **opening) as agent:
         agent.memory.archive("prefers aisle seats on trains", key="seat", tags=["travel"])
         agent.memory.archive("lives in Porto", key="home")
@@ -134,9 +128,13 @@ def measure(directory: Path, kind: str) -> list[Figure]:
     ]
 
 
-def bench(kind: str) -> Callable[[Path], list[Figure]]:
-    return lambda directory: measure(directory, kind)
-
-
 if __name__ == "__main__":
-    sys.exit(run({kind: bench(kind) for kind in KINDS}, sys.argv[1:]))
+    sys.exit(
+        run(
+            {
+                kind: partial(measure, kind=kind, most_files=most, opening=opening)
+                for kind, (most, opening) in KINDS.items()
+            },
+            sys.argv[1:],
+        )
+    )

@@ -1,23 +1,21 @@
-"""What a search of turns costs against a bare full-text match of the same words, and what a new turn's words cost.
+"""Measure a search of turns against a bare full-text match of the same words, and what a new turn's words cost.
 
 The bare side is a second connection to the same database that asks the same index of words for its ten best by its own
 rank. Both get the same questions in turns: as people ask them, and of three words that hardly any turn holds. With the
-default embedder most of a search is the embedding of its question, which is told by itself and not in the ratios: it
-alone takes longer than what is compared. The rest looks at every vector, however few turns hold the words: where those
-are rare there is no limit. The turns' own vectors stand there by chance, which costs the same.
-
-Turns are indexed one at a time in a transaction of many, so that what is compared is the work, and not the disk's own
-time for a commit.
+default embedder most of a search is the embedding of its question, which is reported by itself and not in the ratios.
+The rest looks at every vector, however few turns hold the words: where those are rare there is no limit. The turns' own
+vectors stand there by chance, which costs the same. Turns are indexed one at a time in a transaction of many, so that
+the work is compared, and not the disk's own time for a commit.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from itertools import count, tee
+from itertools import tee
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -28,30 +26,31 @@ import numpy as np
 from pager import Memory
 from pager.search.words import words
 from pager.vectors.embedder import Embedder, default_embedder
-from tests.bench.figures import Figure, in_turns, pair, timed
+from tests.bench.figures import Figure, Timed, in_turns, pair, timed, with_each
 from tests.bench.texts import Texts
 
 SIZES = {10_000: 5.0, 100_000: 15.0}  # turns: how many times a bare match
-SMALL = 1_000
+SMALL, LARGE = 1_000, 100_000
 NAMES = ("Ana", "Ben")
 PER_DAY = 40
 ROUNDS, WARM_UP, LIMIT = 200, 20, 10
 RECORDED, RECORDED_AT_ONCE = 30, 100
 RARE = range(2, 13)  # how many turns hold a rare word
+MATCH = f"SELECT rowid, rank FROM said_words WHERE said_words MATCH ? ORDER BY rank LIMIT {LIMIT}"
 
 
 def figures(work: Path) -> list[Figure]:
     work.mkdir(parents=True, exist_ok=True)
-    found = [figure for turns, limit in SIZES.items() for figure in _searches(work / str(turns), turns, limit)]
-    return [*found, _new_turn(work)]
+    figures = [figure for turns, limit in SIZES.items() for figure in _searches(work / str(turns), turns, limit)]
+    return [*figures, _new_turn(work)]
 
 
-class _ByChance:
+class _RandomVectors:
     """Vectors without a meaning, under the name of the default embedder."""
 
     def __init__(self) -> None:
-        known = default_embedder()
-        self.fingerprint, self.dimension = known.fingerprint, known.dimension
+        default = default_embedder()
+        self.fingerprint, self.dimension = default.fingerprint, default.dimension
         self._random = np.random.default_rng(1)
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -67,20 +66,19 @@ class _Timed:
         self.calls: list[float] = []
 
     def embed(self, texts: Sequence[str]) -> Any:
-        start = time.perf_counter()
-        rows = self._embedder.embed(texts)
-        self.calls.append(time.perf_counter() - start)
-        return rows
+        rows: list[Any] = []
+        self.calls.append(timed(lambda: rows.append(self._embedder.embed(texts))))
+        return rows[0]
 
 
-def _grown(directory: Path, turns: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
-    said = [texts.said(2) for _ in range(turns)]
+def _grow(directory: Path, turns: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
+    messages = [texts.said(2) for _ in range(turns)]
     with Memory.open(directory, embedder=embedder) as memory:
         memory.record_many(
             {"role": "user", "name": NAMES[number % 2], "text": text, "at": _day(number // PER_DAY)}
-            for number, text in enumerate(said)
+            for number, text in enumerate(messages)
         )
-    return said
+    return messages
 
 
 def _day(number: int) -> str:
@@ -89,75 +87,63 @@ def _day(number: int) -> str:
 
 def _searches(directory: Path, turns: int, limit: float) -> Iterator[Figure]:
     texts = Texts()
-    said = _grown(directory, turns, texts, _ByChance())
-    kinds = {"a question": lambda: texts.questions(said), "three rare words": lambda: _rare(said)}
-    timed_embedder = _Timed()
-    for embedder, told in ((None, "no embedder"), (timed_embedder, "MiniLM")):
-        with Memory.open(directory, embedder=embedder) as memory:
-            first = timed(partial(memory.search_recall, "the first one reads what is known of all turns"))
+    messages = _grow(directory, turns, texts, _RandomVectors())
+    kinds = {"a question": lambda: texts.questions(messages), "three rare words": lambda: _rare(messages)}
+    embedder = _Timed()
+    for is_embedded, name in ((False, "no embedder"), (True, "MiniLM")):
+        with (
+            Memory.open(directory, embedder=embedder if is_embedded else None) as memory,
+            closing(sqlite3.connect(directory / "pager.db")) as database,
+        ):
+            first = timed(memory.search_recall, "the first one reads the vectors of all turns")
             for kind, questions in kinds.items():
-                what = f"search_recall at {turns:,} turns, {kind}, {told}, against a bare full-text match"
-                is_limited = embedder is None or kind == "a question"
-                yield _search(memory, directory, questions(), what, limit if is_limited else None, embedder)
-        yield Figure(f"the first search of a process at {turns:,} turns, {told}", "", first, None, " s")
-    yield Figure("beside that, embedding the question", "MiniLM", 1000 * median(timed_embedder.calls), None, " ms")
+                same = tee(questions())
+                search = with_each(same[0], partial(memory.search_recall, limit=LIMIT))
+                sides = _without(embedder.calls, search), with_each(same[1], partial(_match, database))
+                both = pair(*sides, ("search_recall", "bare"), rounds=ROUNDS, warm_up=WARM_UP)
+                what = f"search_recall at {turns:,} turns, {kind}, {name}, against a bare full-text match"
+                yield both.medians(what, None if is_embedded and kind != "a question" else limit)
+        yield Figure(f"the first search of a process at {turns:,} turns, {name}", "", first, None, " s")
+    yield Figure("beside that, embedding the question", "MiniLM", 1000 * median(embedder.calls), None, " ms")
 
 
-def _rare(said: Sequence[str]) -> Iterator[str]:
+def _rare(messages: Sequence[str]) -> Iterator[str]:
     """The same ones every time."""
-    random, held = Random(1), Counter(word for text in said for word in set(text.lower().split()))
-    words_held = [word for word, turns in held.items() if turns in RARE and word.isalpha()]
+    random, turns_with = Random(1), Counter(word for text in messages for word in set(text.lower().split()))
+    rare_words = [word for word, turns in turns_with.items() if turns in RARE and word.isalpha()]
     while True:
-        yield " ".join(random.sample(words_held, 3))
-
-
-def _search(
-    memory: Memory, directory: Path, questions: Iterator[str], what: str, limit: float | None, embedder: _Timed | None
-) -> Figure:  # fmt: skip
-    asked, asked_too = tee(questions)
-    bare = sqlite3.connect(directory / "pager.db")
-    both = pair(
-        _each(asked, partial(memory.search_recall, limit=LIMIT), embedder.calls if embedder else []),
-        _each(asked_too, partial(_match, bare)), rounds=ROUNDS, warm_up=WARM_UP,
-    )  # fmt: skip
-    bare.close()
-    return Figure(what, both.told("search_recall", "bare"), both.ratio, limit)
+        yield " ".join(random.sample(rare_words, 3))
 
 
 def _match(database: sqlite3.Connection, question: str) -> object:
-    asked = " OR ".join(f'"{word}"' for word in words(question))
-    sql = f"SELECT rowid, rank FROM said_words WHERE said_words MATCH ? ORDER BY rank LIMIT {LIMIT}"
-    return database.execute(sql, (asked,)).fetchall()
+    return database.execute(MATCH, (" OR ".join(f'"{word}"' for word in words(question)),)).fetchall()
 
 
-def _each(
-    questions: Iterator[str], ask: Callable[[str], object], apart: Sequence[float] = ()
-) -> Callable[[], float]:  # fmt: skip
-    """The seconds of the next question, without what is counted `apart` meanwhile."""
+def _without(calls: Sequence[float], side: Timed) -> Timed:
+    """The side's seconds, but for those of the calls that it makes."""
 
-    def ask_next() -> float:
-        before = len(apart)
-        seconds = timed(partial(ask, next(questions)))
-        return seconds - sum(apart[before:])
+    def seconds() -> float:
+        before = len(calls)
+        return side() - sum(calls[before:])
 
-    return ask_next
+    return seconds
 
 
 def _new_turn(work: Path) -> Figure:
     """The same new turns in a small and in a large memory, in turns."""
-    texts, numbers = Texts(), count()
-    large = work / str(max(SIZES))
-    _grown(work / str(SMALL), SMALL, texts)
-    new = [[texts.said(2) for _ in range(RECORDED_AT_ONCE)] for _ in range(RECORDED + WARM_UP)]
-    with Memory.open(work / str(SMALL), embedder=None) as few, Memory.open(large, embedder=None) as many:
-
-        def record(memory: Memory, said: Iterator[list[str]]) -> float:
-            turns = [{"role": "user", "name": NAMES[next(numbers) % 2], "text": text} for text in next(said)]
-            return timed(partial(memory.record_many, turns))
-
-        sides = [partial(record, memory, iter(new)) for memory in (many, few)]
-        in_many, in_few = in_turns(*sides, rounds=RECORDED, warm_up=WARM_UP)
-    ratio = sum(in_many) / sum(in_few)  # of the sums: merging the index is dear and rare
-    per_turn = [1000 * sum(side) / (RECORDED * RECORDED_AT_ONCE) for side in (in_many, in_few)]
-    what = f"a new turn at {max(SIZES):,} turns against at {SMALL:,}"
-    return Figure(what, f"{per_turn[0]:.3f} ms at {max(SIZES):,}, {per_turn[1]:.3f} ms at {SMALL:,}", ratio, 1.3)
+    texts = Texts()
+    _grow(work / str(SMALL), SMALL, texts)
+    new = [
+        [{"role": "user", "name": NAMES[number % 2], "text": texts.said(2)} for number in range(RECORDED_AT_ONCE)]
+        for _ in range(RECORDED + WARM_UP)
+    ]
+    with (
+        Memory.open(work / str(SMALL), embedder=None) as small,
+        Memory.open(work / str(LARGE), embedder=None) as large,
+    ):
+        sides = [with_each(iter(new), memory.record_many) for memory in (large, small)]
+        in_large, in_small = map(sum, in_turns(*sides, rounds=RECORDED, warm_up=WARM_UP))
+    per_turn = [1000 * seconds / (RECORDED * RECORDED_AT_ONCE) for seconds in (in_large, in_small)]
+    measured = f"{per_turn[0]:.3f} ms at {LARGE:,}, {per_turn[1]:.3f} ms at {SMALL:,}"
+    ratio = in_large / in_small  # of the sums: merging the index is dear and rare
+    return Figure(f"a new turn at {LARGE:,} turns against at {SMALL:,}", measured, ratio, 1.3)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from pager.vectors.minilm import VOCABULARY
 
+CHARACTERS_PER_TOKEN = 4.2
 COMMON = 300  # the first words of the vocabulary, which is sorted by frequency: every sentence has some of them
 _SHAPES = [
     "the {} {} at the {} was {} in {}",
@@ -52,3 +54,12 @@ class Texts:
             words = self._random.choice(facts).split()
             about = [word for word in words if len(word) > 3]
             yield f"what was it about the {' '.join(self._random.sample(about, min(3, len(about))))}?"
+
+
+def characters(value: Any) -> int:
+    """Count the characters of all texts in a JSON value."""
+    if isinstance(value, dict):
+        return sum(map(characters, value.values()))
+    if isinstance(value, list):
+        return sum(map(characters, value))
+    return len(value) if isinstance(value, str) else 0

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, expect
 
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
@@ -31,18 +32,18 @@ class Viewer:
         self.page = page
         self.complaints: list[str] = []
         self.asked_elsewhere: list[str] = []
-        page.on("console", lambda message: self._complain(message.type, message.text))
+        page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self._asked(request.url))
+        page.on("request", self._request)
 
-    def _complain(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.complaints.append(text)
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
 
-    def _asked(self, url: str) -> None:
-        if not url.startswith((self.server.address, "about:")):
-            self.asked_elsewhere.append(url)
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self.server.address, "about:")):
+            self.asked_elsewhere.append(request.url)
 
     def open(self, hash_: str = "") -> None:
         """Load the page anew, whatever it showed before."""
@@ -65,25 +66,26 @@ class Viewer:
         expect(self.panel).to_contain_text(text)
 
 
+def serving(home: Path, **options: Any) -> ViewServer:
+    return ViewServer(Readers(Home(home, clock=SystemClock())), **options)
+
+
 @contextmanager
 def viewing(
     home: Path, browser: Browser, *, read_only: bool = False, size: tuple[int, int] = WIDE, look: str = "dark"
 ) -> Generator[Viewer]:
     """In the end nothing has gone wrong in the page, and it has asked nobody else."""
-    with (
-        ViewServer(Readers(Home(home, clock=SystemClock())), read_only=read_only) as server,
-        another(server, browser, size=size, look=look) as viewer,
-    ):
+    with serving(home, read_only=read_only) as server, another(server, browser, size=size, look=look) as viewer:
         yield viewer
 
 
 @contextmanager
 def another(
-    server: ViewServer, browser: Browser, *, size: tuple[int, int] = WIDE, look: str = "dark"
+    server: ViewServer, browser: Browser, *, size: tuple[int, int] = WIDE, look: Any = "dark"
 ) -> Generator[Viewer]:
     """One more who looks at what a server serves."""
     wide, high = size
-    context = browser.new_context(viewport={"width": wide, "height": high}, color_scheme=look)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": wide, "height": high}, color_scheme=look)
     try:
         viewer = Viewer(server, context.new_page())
         yield viewer

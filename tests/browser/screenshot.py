@@ -11,12 +11,9 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from agents.view.readers import Readers
-from agents.view.serving import ViewServer
-from pager.clock import SystemClock
-from pager.home import Home
 from pager.reader import MemoryReader
 from pager.types import read_step_id
+from tests.browser.looking import serving
 from tests.browser.programs import FLAGS, browser_program
 from tests.support.cli import selfpager
 
@@ -44,7 +41,7 @@ def main() -> None:
         with MemoryReader.open(home / "guide") as reading:
             step = forgotten(reading)
         with (
-            ViewServer(Readers(Home(home, clock=SystemClock()))) as server,
+            serving(home) as server,
             sync_playwright() as playwright,
             playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
         ):

@@ -15,7 +15,7 @@ from pager.reader import MemoryReader
 from tests.browser.guide import running
 from tests.browser.looking import NARROW, Viewer, another, viewing
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 TOO_LONG = "too long " * 400
 RUNNING = f"running, process {os.getpid()}"
 
@@ -47,7 +47,6 @@ def test_a_block_is_edited_and_the_agent_uses_it_at_its_next_step(own_home: Path
         expect(update).to_contain_text("name is Rosa, not Dana")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False], ids=["the agent goes on", "the agent ends"])
 def test_an_edit_of_a_running_agent_waits_for_its_next_step_or_its_end(
     own_home: Path, browser: Browser, goes_on: bool
@@ -69,7 +68,6 @@ def test_an_edit_of_a_running_agent_waits_for_its_next_step_or_its_end(
         expect(viewer.panel.locator(".value")).to_have_text("name is Rosa")
 
 
-@pytest.mark.slow
 def test_a_refused_edit_says_why_and_keeps_what_was_typed(own_home: Path, browser: Browser) -> None:
     with viewing(own_home, browser) as viewer:
         viewer.open("guide/core")
@@ -90,7 +88,6 @@ def test_a_refused_edit_says_why_and_keeps_what_was_typed(own_home: Path, browse
         expect(viewer.panel.locator(".value")).to_have_text("name is Dana")
 
 
-@pytest.mark.slow
 def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path, browser: Browser) -> None:
     with viewing(own_home, browser, size=NARROW) as viewer, MemoryReader.open(own_home / "guide") as reader:
         viewer.open("guide/archive")
@@ -117,7 +114,6 @@ def test_facts_and_pages_of_an_agent_at_rest_are_changed_at_once(own_home: Path,
         assert reader.fact(fact.id).forgotten == "took the bus"
 
 
-@pytest.mark.slow
 def test_a_message_waits_for_the_agent_to_be_started(own_home: Path, browser: Browser) -> None:
     with viewing(own_home, browser) as viewer:
         viewer.open("guide/turns")
@@ -132,7 +128,6 @@ def test_a_message_waits_for_the_agent_to_be_started(own_home: Path, browser: Br
         expect(viewer.panel.locator(".row", has_text="Take the ferry on Monday.")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_a_run_is_followed_without_disturbing_the_reader(own_home: Path, browser: Browser) -> None:
     """The page is not loaded again; what is unfolded or selected stays so. In a past request and in the next one."""
     with viewing(own_home, browser) as viewer, running(own_home) as guide:
@@ -157,7 +152,6 @@ def test_a_run_is_followed_without_disturbing_the_reader(own_home: Path, browser
             assert viewer.page.evaluate("window.same") is True
 
 
-@pytest.mark.slow
 def test_two_viewers_see_each_others_commands(own_home: Path, browser: Browser) -> None:
     with (
         viewing(own_home, browser) as one,
@@ -181,7 +175,6 @@ def test_two_viewers_see_each_others_commands(own_home: Path, browser: Browser) 
         expect(one.panel.locator(".value")).to_have_text("name is Rosa")
 
 
-@pytest.mark.slow
 def test_a_read_only_view_offers_nothing_to_change(guide_home: Path, browser: Browser) -> None:
     with viewing(guide_home, browser, read_only=True) as viewer:
         viewer.open("guide/core")
@@ -251,7 +244,6 @@ def assert_inert(viewer: Viewer) -> None:
     assert made.count() == 0
 
 
-@pytest.mark.slow
 def test_even_a_mistake_of_ours_could_not_run_a_text(viewer: Viewer) -> None:
     """The browser has orders: no text becomes markup, and no script runs that did not come with the page."""
     viewer.open("guide")

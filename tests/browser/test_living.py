@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from agents.view.readers import Readers
-from agents.view.serving import ViewServer
 from pager import Limits, Memory, MemoryReader
-from pager.clock import SystemClock
-from pager.home import Home
-from tests.browser.looking import Viewer, another, viewing
+from tests.browser.looking import another, serving, viewing
 
 pytestmark = pytest.mark.long
 LIMITS = Limits.for_window(20_000)
@@ -38,30 +34,21 @@ def long_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def hold(viewer: Viewer, key: str, times: int) -> None:
-    """As the browser tells of a key that is held: again and again, waiting for nothing."""
-    viewer.page.evaluate(HELD, [key, times])
-
-
 def test_held_arrows_lose_no_step(long_home: Path, browser: Browser) -> None:
-    with MemoryReader.open(long_home / "anna") as reading:
-        steps = [column.step for column in reading.inspect.columns(REQUESTS)]
+    with MemoryReader.open(long_home / "anna") as reader:
+        steps = [column.step for column in reader.inspect.columns(REQUESTS)] + ["now"]
     with viewing(long_home, browser) as viewer:
         viewer.open("anna/request")
-        hold(viewer, "ArrowLeft", 40)
-        expect(viewer.step).to_have_text(steps[-40])
-        viewer.sees(f"The request that {steps[-40]} answered")
-        hold(viewer, "ArrowLeft", REQUESTS - 50)  # beyond the columns
-        expect(viewer.step).to_have_text(steps[10])
-        viewer.sees(f"The request that {steps[10]} answered")
-        viewer.page.wait_for_url(f"**#anna/request/{steps[10]}")
-        hold(viewer, "ArrowRight", REQUESTS - 30)
-        expect(viewer.step).to_have_text(steps[-20])
-        hold(viewer, "ArrowRight", 2 * REQUESTS)
-        expect(viewer.step).to_have_text("now")
-        hold(viewer, "ArrowLeft", 2 * REQUESTS)
-        expect(viewer.step).to_have_text(steps[0])
-        viewer.sees(f"The request that {steps[0]} answered")
+        for key, times, place in (
+            ("ArrowLeft", 40, -41), ("ArrowLeft", REQUESTS - 50, 10), ("ArrowRight", REQUESTS - 30, -21),
+            ("ArrowRight", 2 * REQUESTS, -1), ("ArrowLeft", 2 * REQUESTS, 0),
+        ):  # fmt: skip
+            # As the browser tells of a key that is held: again and again, waiting for nothing.
+            viewer.page.evaluate(HELD, [key, times])
+            expect(viewer.step).to_have_text(steps[place])
+            if key == "ArrowLeft":
+                viewer.sees(f"The request that {steps[place]} answered")
+                viewer.page.wait_for_url(f"**#anna/request/{steps[place]}")
 
 
 def test_the_first_agent_of_a_home_appears_by_itself_and_so_do_others(tmp_path: Path, browser: Browser) -> None:
@@ -96,7 +83,7 @@ def test_an_agent_that_is_deleted_and_brought_back_while_it_is_looked_at(own_hom
 
 
 def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser) -> None:
-    first = ViewServer(Readers(Home(own_home, clock=SystemClock())))
+    first = serving(own_home)
     with another(first, browser) as viewer:
         viewer.open("guide/core")
         viewer.sees("name is Dana")
@@ -105,7 +92,7 @@ def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser)
         expect(viewer.page.locator("#runner")).to_have_text("no answer")
         with Memory.open(own_home / "guide", embedder=None, limits=LIMITS) as memory:
             memory.core_append("human", "is back")
-        with ViewServer(Readers(Home(own_home, clock=SystemClock())), port=first.port) as second:
+        with serving(own_home, port=first.port) as second:
             second.token = first.token  # as when a machine slept: the same server
             expect(viewer.page.locator("#trouble")).to_be_hidden()
             viewer.sees("is back")

@@ -13,17 +13,17 @@ from playwright.sync_api import Browser, expect
 from pager import Memory, MemoryReader
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
-TABS = ("Request", "Core", "Turns", "Archive", "Ledger", "Searches", "Cost", "Trace")
+HINTS = {  # of each tab, where there is nothing to show
+    "Request": "selfpager chat", "Core": "core.blocks", "Turns": "Nobody has said anything yet",
+    "Archive": "The archive is empty", "Ledger": "Nothing has moved yet", "Searches": "Nobody has searched yet",
+    "Cost": "Nothing was paid yet", "Trace": "Press /",
+}  # fmt: skip
 
 
 @pytest.fixture
 def reader(guide_home: Path) -> Iterator[MemoryReader]:
     with MemoryReader.open(guide_home / "guide") as reader:
         yield reader
-
-
-def last_step(reader: MemoryReader) -> str:
-    return reader.inspect.requests(1)[0].step
 
 
 def test_a_column_is_a_request_and_a_click_shows_it_and_what_changed(viewer: Viewer, reader: MemoryReader) -> None:
@@ -50,7 +50,7 @@ def test_a_column_is_a_request_and_a_click_shows_it_and_what_changed(viewer: Vie
 
 @pytest.mark.slow
 def test_a_request_is_read_piece_by_piece_and_downloaded_as_it_was_sent(viewer: Viewer, reader: MemoryReader) -> None:
-    step = last_step(reader)
+    step = reader.inspect.requests(1)[0].step
     viewer.open(f"guide/request/{step}")
     pieces = reader.inspect.pieces(step)
     viewer.sees(f"{len(pieces)} pieces, {sum(piece.tokens for piece in pieces):,} tokens")
@@ -155,7 +155,7 @@ def test_every_panel_fits_dark_and_light_wide_and_narrow(
 ) -> None:
     with viewing(guide_home, browser, size=size, look=look) as viewer:
         viewer.open("guide/request/now/cork")
-        for name in TABS:
+        for name in HINTS:
             viewer.tab(name)
             expect(viewer.page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
             expect(viewer.panel.locator(".card").first).to_be_visible()
@@ -177,9 +177,6 @@ def test_without_agents_or_requests_it_says_what_to_do(tmp_path: Path, browser: 
             viewer.sees(text)
         Memory.open(tmp_path / "young", embedder=None).close()
         viewer.open("young")
-        hints = {"Request": "selfpager chat", "Core": "core.blocks", "Turns": "Nobody has said anything yet",
-                 "Archive": "The archive is empty", "Ledger": "Nothing has moved yet",
-                 "Searches": "Nobody has searched yet", "Cost": "Nothing was paid yet", "Trace": "Press /"}  # fmt: skip
-        for name, hint in hints.items():
+        for name, hint in HINTS.items():
             viewer.tab(name)
             viewer.sees(hint)

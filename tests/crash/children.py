@@ -1,67 +1,58 @@
-"""Processes that may die: started in a millisecond, heard line by line, ended by kill -9 where the test wants it.
+"""Processes that may die: forked in a millisecond, heard message by message, ended by kill -9 where the test wants it.
 
-    nursery = Nursery()                                  # one Python, its imports done
-    life = nursery.run("tests.crash.load:live", directory, 7, kill_after_s=0.05)
-    life.said                                            # what it printed: one JSON value per line
-    life.signal                                          # 9 when it was killed, 0 when it ended by itself
+    life = run(live, directory, 7)       # to its end; `Life(live, directory, 7)` for one that talks while it lasts
+    life.said                            # what it has told: a list per call of `say`
+    life.signal                          # 9 when it was killed, 0 when it ended by itself
 
-A job is a function of this repository with JSON arguments. It runs in a fork of a process that holds nothing but
-imports: no file, no thread, no database. `Nursery.begin` and `Life.next` are for lives that talk while they last.
+A job is a function of a module. It runs in a fork of a server that holds nothing but imports: no file, no database.
 """
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import select
 import signal
-import subprocess
-import sys
 import traceback
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
-from pager import tokens
-from tests.support.embedders import Words
-
-ROOT = Path(__file__).resolve().parents[2]
-STARTED, ENDED, FAILED = "__started__", "__ended__", "__failed__"
-
-
-def say(*what: Any) -> None:
-    """One line to whoever started this process, in the pipe when this returns. Short ones arrive whole or not."""
-    os.write(1, (json.dumps(what) + "\n").encode())
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+FAILED = "__failed__"
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["tests.crash.preloaded"])
+_parent: Connection  # in a child
 
 
 class Life:
     """One child: what it has said so far, and how it ended."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
+    def __init__(self, job: Callable[..., None], *args: Any) -> None:
         self.said: list[list[Any]] = []
         self.signal: int | None = None
-        started, self.pid = nursery.read()
-        assert started == STARTED
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._process = _context.Process(target=_live, args=(theirs, job, args), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
 
     def next(self) -> list[Any] | None:
-        """The next thing it says; None when it has ended."""
-        while self.signal is None:
-            line = self._nursery.read()
-            if line[0] == FAILED:
-                self.end()
-                raise AssertionError(f"a child failed:\n{line[1]}")
-            if line[0] == ENDED:
-                self.signal = line[1]
-            else:
-                self.said.append(line)
-                return line
-        return None
+        """Return the next thing it says, None when it has ended."""
+        if self.signal is not None:
+            return None
+        try:
+            line = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            self._pipe.close()
+            self.signal = -(self._process.exitcode or 0)
+            return None
+        if line[0] == FAILED:
+            raise AssertionError(f"a child failed:\n{line[1]}")
+        self.said.append(line)
+        return line
 
     def until(self, kind: str) -> list[Any]:
         while (line := self.next()) is not None:
@@ -71,10 +62,10 @@ class Life:
 
     def tell(self) -> None:
         """Let a child go on that waits in `heard`."""
-        self._nursery.write("")
+        self._pipe.send(None)
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        self._process.kill()
         self.end()
 
     def end(self) -> None:
@@ -82,109 +73,35 @@ class Life:
             pass
 
 
+def run(job: Callable[..., None], *args: Any) -> Life:
+    life = Life(job, *args)
+    life.end()
+    return life
+
+
+# In a child:
+
+
+def say(*what: Any) -> None:
+    """Tell whoever started this process. It is in the pipe when this returns."""
+    _parent.send(list(what))
+
+
 def heard() -> None:
-    """In a child: wait until the test tells it to go on."""
-    sys.stdin.buffer.raw.readline()  # type: ignore[union-attr]
+    """Wait until the test tells it to go on."""
+    _parent.recv()
 
 
-class Nursery:
-    """A process that forks children, one at a time."""
-
-    def __init__(self, *preload: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.children", *preload],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def begin(self, function: str, *args: Any, kill_after_s: float | None = None) -> Life:
-        arguments = [str(each) if isinstance(each, Path) else each for each in args]
-        self.write(json.dumps({"run": function, "args": arguments, "kill_after_s": kill_after_s}))
-        return Life(self)
-
-    def run(self, function: str, *args: Any, kill_after_s: float | None = None) -> Life:
-        life = self.begin(function, *args, kill_after_s=kill_after_s)
-        life.end()
-        return life
-
-    def read(self) -> list[Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise AssertionError(f"the process that forks children has ended with {self._process.wait()}")
-        return json.loads(line)
-
-    def write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
-
-    def __enter__(self) -> Nursery:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-# --- the other side
-
-
-def _jobs() -> Iterator[dict[str, Any]]:
-    """Unbuffered: a line that is meant for a child must not be read here."""
-    while line := sys.stdin.buffer.raw.readline():  # type: ignore[union-attr]
-        yield json.loads(line)
-
-
-def _live(job: dict[str, Any]) -> None:
-    code = 1
+def _live(parent: Connection, job: Callable[..., None], args: tuple[Any, ...]) -> None:
+    global _parent  # noqa: PLW0603  a process has one
+    _parent = parent
     try:
-        module, _, name = job["run"].partition(":")
-        getattr(import_module(module), name)(*job["args"])
-        code = 0
+        job(*args)
     except BaseException:  # noqa: BLE001  whatever it was, the test has to see it
         say(FAILED, traceback.format_exc())
     finally:
-        os._exit(code)
-
-
-def _attend(child: int, alive: int, kill_after_s: float | None) -> int:
-    """Wait for the child, or until its time is over; the signal that ended it. `alive` is readable when it is dead."""
-    if kill_after_s is not None and not select.select([alive], [], [], kill_after_s)[0]:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-
-
-def main() -> None:
-    for module in ("pager.memory", "numpy", "tests.standin", "tests.crash.load", *sys.argv[1:]):
-        import_module(module)
-    tokens.total("the table of tokens, read once for all")
-    Words().embed(["what it imports"])  # a child that is somebody else may not read these files any more
-    for job in _jobs():
-        alive, kept_by_child = os.pipe()
-        gate, opens = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(opens)
-            os.read(gate, 1)  # until its number has been said
-            _live(job)
-        os.close(kept_by_child)
-        os.close(gate)
-        say(STARTED, child)
-        os.close(opens)
-        ended_by = _attend(child, alive, job["kill_after_s"])
-        os.close(alive)
-        say(ENDED, ended_by)
-
-
-if __name__ == "__main__":
-    main()
+        os._exit(0)

@@ -20,8 +20,6 @@ _COMMAND_ID = re.compile(r"(\d{20})-\d+-(\d{6})")
 
 
 class Commit(NamedTuple):
-    """One commit of a life that nobody killed."""
-
     kind: str  # which tables it writes, and how
     before: str  # the digest of what another process sees before it
 
@@ -87,7 +85,6 @@ class CommitPoints:
 
 
 def digest(directory: Path) -> str:
-    """Return a digest of all that the next process will find in the database."""
     with closing(sqlite3.connect(directory / "pager.db")) as db:
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         rows = {name: [tuple(row) for row in db.execute(f"SELECT * FROM {name}")] for name in names}

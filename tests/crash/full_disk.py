@@ -11,17 +11,19 @@ import ctypes
 import os
 import re
 import resource
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pager import Memory, NotFoundError, StorageError, send_command
 from tests.crash.children import say
-from tests.crash.load import SECRET, database, open_memory, standin
+from tests.crash.load import SECRET, open_memory, standin
 from tests.crash.witness import Witness, goes_on
 from tests.standin import Reply, call
 from tests.support.clock import HandClock
+from tests.support.talk import database_of
 
 PAGE_BYTES = 4_096
 TMPFS_BYTES = 16_000_000
@@ -30,31 +32,23 @@ MS_REC, MS_PRIVATE = 16384, 1 << 18
 WHAT_TO_DO = re.compile("Free some space|its free space|rights and space|another place")
 
 
-class Disk(Protocol):
-    def send_command(self, spare_bytes: int) -> None: ...
-    def free(self) -> None: ...
-
-
-class FileLimit:
+class Disk:
     """Nothing can be written behind a certain place of any file. (Before each try SQLite's log is cut to nothing.)"""
 
-    def send_command(self, spare_bytes: int) -> None:
+    def leave(self, spare_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (spare_bytes, resource.RLIM_INFINITY))
 
     def free(self) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-class SmallDisk:
-    """A tmpfs and a file that takes what is to be taken."""
-
+class SmallDisk(Disk):
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._ballast = folder / "ballast"
 
-    def send_command(self, spare_bytes: int) -> None:
+    def leave(self, spare_bytes: int) -> None:
         self.free()
-        found = os.statvfs(self._folder)
+        found = os.statvfs(self._ballast.parent)
         with self._ballast.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, found.f_bavail * found.f_frsize - spare_bytes))
 
@@ -78,121 +72,106 @@ def mounted(folder: Path) -> bool:
     )
 
 
-# --- the calls
-
-
-Call = tuple[str, Callable[[], Any]]
 STEPWISE = {"request", "purge", "inbox", "open"}  # more than one commit: a part may be done when it fails
 
 
-def calls(memory: Callable[[], Memory], directory: Path, witness: Witness) -> Generator[Call, Any, None]:
-    """Every kind of call, one at a time; what it answered is sent back. `memory()`: it may have been reopened."""
-    clock = HandClock()
-
-    def reply(*said: Any) -> Generator[Call, Any, None]:
-        request = yield "request", lambda: memory().request()
-        message = standin().create({"model": "m", **request.params}, Reply(*said))
-        page = yield "reply", lambda: memory().append_assistant(message)
-        witness.hear([["reply", page, [block["id"] for block in message["content"] if block["type"] == "tool_use"]]])
-
-    def user(text: str) -> Generator[Call, Any, None]:
-        page = yield "user", lambda: memory().append_user(text)
-        witness.hear([["page", page, text]])
-
-    def remember(text: str, **more: Any) -> Generator[Call, Any, str]:
-        fact = yield "archive", lambda: memory().archive(text, **more)
-        witness.hear([["fact", fact.id, text]])
-        return fact.id
-
-    def as_tool(call_id: str, text: str) -> None:
-        with memory().transaction():
-            memory().archive(text, key="seat", actor="agent")
-            memory().append_result(call_id, "stored", memory_tool=True)
-
-    def purge(fact: str) -> None:
-        with suppress(NotFoundError):  # what a failed one had begun, the next opening has finished
-            memory().purge(fact)
-
-    page = yield "record", lambda: memory().record("user", "it was said elsewhere")
-    witness.hear([["page", page, "it was said elsewhere"]])
-    yield "record_many", lambda: memory().record_many({"role": "user", "text": f"turn {n}"} for n in range(50))
-    gone = yield from remember("it will be forgotten")
-    kept = yield from remember("it stays in view", tags=["travel"])
-    secret = yield from remember(SECRET)
-    yield "forget", lambda: memory().forget(gone, "over")
-    yield "pin", lambda: memory().page_in(kept, pin=True)
-    yield "core", lambda: memory().core_append("human", "a line to keep")
-    yield "core", lambda: memory().core_append("human", "a line to move")
-    yield "move_to_archive", lambda: memory().move_to_archive("human", "a line to move")
-    witness.hear([["core", "a line to keep"], ["core", "a line to move"], ["moving", "a line to move"]])
-    yield "search", lambda: memory().search_archive("view")
-    yield from user("please look")
-    yield from reply(call("fetch", {"order": "1"}), call("archive", {"text": "by a tool"}), call("fetch", {}))
-    first, second, third = [each.id for each in memory().open_calls]
-    yield "begin", lambda: memory().begin_call(first)
-    yield "result", lambda: memory().append_result(first, "found it " * 500)
-    yield "tool", lambda: as_tool(second, "by a tool")
-    yield "interrupt", lambda: memory().begin_call(third)
-    yield "interrupt", lambda: memory().answer_interrupted()
-    witness.hear([["result", first, "found it"], ["result", second, "stored"]])
-    yield from reply("done")
-    left = yield "leave", lambda: send_command(directory, "archive", {"text": "from elsewhere"}, clock)
-    witness.hear([["left", left, "archive", "from elsewhere"]])
-    yield "inbox", lambda: memory().process_inbox()
-    for number in range(6):
-        yield from user(f"number {number} " + "and so on " * 60)
-        yield from reply(f"answer {number} " + "as I said " * 60)
-    yield "unpin", lambda: memory().page_out(kept)
-    yield "export", lambda: memory().export(directory.parent / "copy.db")
-    witness.facts.pop(secret)
-    yield "purge", lambda: purge(secret)
-
-
-# --- the scenario
-
-
-def fill_up(folder: str, kind: str, reopening: bool) -> None:
+def fill_up(root: Path, kind: str, reopening: bool) -> None:
     """All calls, each from no free space at all to enough for it; how often that failed, by kind of call."""
-    root = Path(folder)
     root.mkdir(exist_ok=True)
-    disk: Disk = SmallDisk(root) if kind == "tmpfs" and mounted(root) else FileLimit()
+    disk: Disk = SmallDisk(root) if kind == "tmpfs" and mounted(root) else Disk()
     scene = Scene(root / "agent", disk, reopening=reopening)
     scene.play()
-    say(type(disk).__name__, scene.failures)
-
-
-def assert_says_what_to_do(error: StorageError) -> None:
-    assert WHAT_TO_DO.search(str(error)), str(error)
+    say(scene.failures)
 
 
 class Scene:
     def __init__(self, directory: Path, disk: Disk, *, reopening: bool) -> None:
-        self.failures: dict[str, int] = {}
+        self.failures: Counter[str] = Counter()
         self._directory = directory
         self._disk = disk
         self._reopening = reopening
         self._witness = Witness()
         self._life = 1
-        self._memory: Memory = self._insist("open", self._open)
+        self.memory: Memory = self._insist("open", self._open)
 
     def play(self) -> None:
-        script = calls(lambda: self._memory, self._directory, self._witness)
-        answer = None
-        with suppress(StopIteration):  # the script has come to its end
-            while True:
-                name, act = script.send(answer)
-                answer = self._insist(name, act)
+        secret = self._call_everything()
+        self._witness.facts.pop(secret)
+        self._insist("purge", lambda: self._purge(secret))
         self._judge()
-        self._memory.close()
-        self._memory = self._open()
+        self.memory.close()
+        self.memory = self._open()
         self._judge()
-        self._memory.close()
+        self.memory.close()
         files = [path for path in self._directory.rglob("*") if path.is_file()]
         assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
 
+    def _call_everything(self) -> str:
+        """Make every kind of call but a purge. The memory may be another one at each, so it is read when it is used."""
+        do, hear = self._insist, self._hear
+        page = do("record", lambda: self.memory.record("user", "it was said elsewhere"))
+        hear("page", page, "it was said elsewhere")
+        do("record_many", lambda: self.memory.record_many({"role": "user", "text": f"turn {n}"} for n in range(50)))
+        gone, kept, secret = (self._archive(text) for text in ("it will be forgotten", "it stays in view", SECRET))
+        do("forget", lambda: self.memory.forget(gone, "over"))
+        do("pin", lambda: self.memory.page_in(kept, pin=True))
+        for line in ("a line to keep", "a line to move"):
+            do("core", lambda line=line: self.memory.core_append("human", line))
+            hear("core", line)
+        do("move_to_archive", lambda: self.memory.move_to_archive("human", "a line to move"))
+        hear("moving", "a line to move")
+        do("search", lambda: self.memory.search_archive("view"))
+        self._user("please look")
+        self._reply(call("fetch", {"order": "1"}), call("archive", {"text": "by a tool"}), call("fetch", {}))
+        first, second, third = [each.id for each in self.memory.open_calls]
+        do("begin", lambda: self.memory.begin_call(first))
+        do("result", lambda: self.memory.append_result(first, "found it " * 500))
+        do("tool", lambda: self._archive_as_tool(second, "by a tool"))
+        do("interrupt", lambda: self.memory.begin_call(third))
+        do("interrupt", lambda: self.memory.answer_interrupted())  # noqa: PLW0108  it may be another one
+        hear("result", first, "found it")
+        hear("result", second, "stored")
+        self._reply("done")
+        command = {"text": "from elsewhere"}
+        left = do("leave", lambda: send_command(self._directory, "archive", command, HandClock()))
+        hear("left", left, "archive", "from elsewhere")
+        do("inbox", lambda: self.memory.process_inbox())  # noqa: PLW0108  it may be another one
+        for number in range(6):
+            self._user(f"number {number} " + "and so on " * 60)
+            self._reply(f"answer {number} " + "as I said " * 60)
+        do("unpin", lambda: self.memory.page_out(kept))
+        do("export", lambda: self.memory.export(self._directory.parent / "copy.db"))
+        return secret
+
+    def _hear(self, *line: Any) -> None:
+        self._witness.hear([list(line)])
+
+    def _reply(self, *said: Any) -> None:
+        request = self._insist("request", lambda: self.memory.request())  # noqa: PLW0108  it may be another one
+        message = standin().create({"model": "m", **request.params}, Reply(*said))
+        page = self._insist("reply", lambda: self.memory.append_assistant(message))
+        self._hear("reply", page, [block["id"] for block in message["content"] if block["type"] == "tool_use"])
+
+    def _user(self, text: str) -> None:
+        self._hear("page", self._insist("user", lambda: self.memory.append_user(text)), text)
+
+    def _archive(self, text: str) -> str:
+        fact = self._insist("archive", lambda: self.memory.archive(text, tags=["travel"]))
+        self._hear("fact", fact.id, text)
+        return fact.id
+
+    def _archive_as_tool(self, call_id: str, text: str) -> None:
+        with self.memory.transaction():
+            self.memory.archive(text, key="seat", actor="agent")
+            self.memory.append_result(call_id, "stored", memory_tool=True)
+
+    def _purge(self, fact: str) -> None:
+        with suppress(NotFoundError):  # what a failed one had begun, the next opening has finished
+            self.memory.purge(fact)
+
     def _judge(self) -> None:
-        self._witness.judge(self._memory)
-        goes_on(self._memory)
+        self._witness.judge(self.memory)
+        goes_on(self.memory)
 
     def _open(self) -> Memory:
         return open_memory(self._directory, life=self._life, embedder=None)
@@ -202,14 +181,14 @@ class Scene:
         spare_bytes = 0
         while True:
             before = self._rows() if name not in STEPWISE else None
-            self._disk.send_command(spare_bytes)
+            self._disk.leave(spare_bytes)
             try:
                 answer = act()
             except StorageError as error:
-                assert_says_what_to_do(error)
-                self.failures[name] = self.failures.get(name, 0) + 1
+                assert WHAT_TO_DO.search(str(error)), str(error)
+                self.failures[name] += 1
                 if name != "open":
-                    self._memory.inspect.newest_facts()  # what is there can be read
+                    self.memory.inspect.newest_facts()  # what is there can be read
                     if self._reopening:
                         self._reopen()
                 self._disk.free()
@@ -221,19 +200,19 @@ class Scene:
 
     def _reopen(self) -> None:
         """Closed on the full disk, opened on it, if that goes, and when there is space again."""
-        self._memory.close()
+        self.memory.close()
         self._life += 1
         try:
-            self._memory = self._open()
-            self._memory.close()
+            self.memory = self._open()
+            self.memory.close()
         except StorageError as error:
-            assert_says_what_to_do(error)
+            assert WHAT_TO_DO.search(str(error)), str(error)
         self._disk.free()
-        self._memory = self._open()
+        self.memory = self._open()
 
     def _rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """What the memory's own connection sees. The log is cut, so that the next try needs space again."""
-        db = database(self._memory)
+        """Return all rows. The log is cut, so that the next try needs space again."""
+        db = database_of(self.memory)
         db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: [tuple(row) for row in db.rows(f"SELECT * FROM {name}")] for name in names}

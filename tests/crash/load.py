@@ -16,10 +16,8 @@ from random import Random
 from typing import Any
 
 from pager import BlockSpec, Limits, Memory, send_command
-from pager.store import Store
-from pager.store.database import Database
 from pager.types import Json
-from tests.crash.children import say
+from tests.crash.children import heard, say
 from tests.crash.commit_points import CommitPoints
 from tests.standin import Reply, Standin, call, thinking
 from tests.support.clock import START, HandClock
@@ -35,7 +33,7 @@ CORE = {"human": BlockSpec(description="who", limit_tokens=150), "notes": BlockS
 COMMON = ["the", "a", "seat", "window", "order", "Porto", "train", "rain", "when", "is", "not", "never", "ticket"]
 
 
-def open_memory(directory: str | Path, *, life: int = 0, **changes: Any) -> Memory:
+def open_memory(directory: Path, *, life: int = 0, **changes: Any) -> Memory:
     """`life` sets the clock: each begins a day after the one before."""
     opening: dict[str, Any] = {
         "limits": Limits.for_window(WINDOW), "tools": TOOLS, "instructions": "Be brief.", "core": CORE, "model": "m",
@@ -44,20 +42,14 @@ def open_memory(directory: str | Path, *, life: int = 0, **changes: Any) -> Memo
     return Memory.open(directory, **opening)
 
 
-def database(memory: Memory) -> Database:
-    store = memory._store
-    assert isinstance(store, Store)
-    return store
-
-
 def standin() -> Standin:
     """The same provider for every life: what it signed in one it knows in the next."""
     return Standin(limit_tokens=WINDOW, seed=7)
 
 
 class Load:
-    def __init__(self, directory: str, life: int, random: Random, say: Callable[..., None], **changes: Any) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Path, life: int, random: Random, say: Callable[..., None], **changes: Any) -> None:
+        self.directory = directory
         self.life = life
         self.random = random
         self.say = say
@@ -179,7 +171,6 @@ class Load:
         (self.directory / "inbox" / f"{self.text(0)}.json").write_text("{")
 
     def recover(self) -> None:
-        """What an agent does when it comes back."""
         self.say("interrupted", self.memory.answer_interrupted())
         self.run_calls()
         if self.memory.turn_is_open:
@@ -200,9 +191,9 @@ def told_by(points: CommitPoints) -> Callable[..., None]:
     return tell
 
 
-def scripted(directory: str, deadly: int, when: str) -> None:
+def scripted(directory: Path, deadly: int, when: str) -> None:
     """Make every kind of call, the same ones in every run. Dies before or after its commit number `deadly`."""
-    points = CommitPoints(deadly, after=when == "after", directory=Path(directory))
+    points = CommitPoints(deadly, after=when == "after", directory=directory)
     load = Load(directory, 1, Random(1), told_by(points))
     load.record()
     load.record_many()
@@ -251,7 +242,7 @@ def scripted(directory: str, deadly: int, when: str) -> None:
     load.say("done", points.commits)
 
 
-def purging(directory: str, deadly: int, when: str) -> None:
+def purging(directory: Path, deadly: int, when: str) -> None:
     """Purge between two facts, without an embedder (its index is Chroma, whose crashes are tested elsewhere)."""
     points = CommitPoints(deadly, after=when == "after")
     load = Load(directory, 1, Random(1), told_by(points), embedder=None)
@@ -266,33 +257,51 @@ def purging(directory: str, deadly: int, when: str) -> None:
     load.say("done", points.commits)
 
 
-def live(directory: str, life: int) -> None:
+def live(directory: Path, life: int) -> None:
     """Anything at any time, for ever."""
     load = Load(directory, life, Random(life), say)
     load.recover()
     lines = [line for block in load.memory.core() if block.name == "human" for line in block.value.splitlines()]
     pinned = [pin.page_id for pin in load.memory._store.prompt.pins()]
+
+    def turn() -> None:
+        load.user(load.random.choice([5, 30, 120]))
+        if load.random.random() < 0.7:
+            load.calls()
+        load.reply()
+
+    def core() -> None:
+        lines.append(load.core_line())
+        if len(lines) > 3:
+            load.random.choice([load.drop_line, load.move_line])(lines.pop(0))
+
+    def pin() -> None:
+        pinned.append(load.archive())
+        load.pin(pinned[-1])
+        if len(pinned) > 2:
+            load.unpin(pinned.pop(0))
+
+    acts: list[Callable[[], Any]] = [
+        *[turn] * 4,
+        lambda: load.archive(load.random.choice([None, "seat", "hotel"])),
+        lambda: load.send_command(load.random.choice(["message", "archive", "core_append"])),
+        lambda: load.record() if load.random.random() < 0.5 else load.record_many(),
+        lambda: load.forget(load.archive()),
+        core,
+        pin,
+    ]
     while True:
-        kind = load.random.randrange(10)
-        if kind < 4:
-            load.user(load.random.choice([5, 30, 120]))
-            if load.random.random() < 0.7:
-                load.calls()
-            load.reply()
-        elif kind == 4:
-            load.archive(load.random.choice([None, "seat", "hotel"]))
-        elif kind == 5:
-            load.send_command(load.random.choice(["message", "archive", "core_append"]))
-        elif kind == 6:
-            load.record_many() if load.random.random() < 0.5 else load.record()
-        elif kind == 7:
-            load.forget(load.archive())
-        elif kind == 8:
-            lines.append(load.core_line())
-            if len(lines) > 3:
-                load.random.choice([load.drop_line, load.move_line])(lines.pop(0))
-        else:
-            pinned.append(load.archive())
-            load.pin(pinned[-1])
-            if len(pinned) > 2:
-                load.unpin(pinned.pop(0))
+        load.random.choice(acts)()
+
+
+def write_pairs(directory: Path, count: int) -> None:
+    """Facts, two at once, and a message; each told when its call has returned and before the next begins."""
+    with open_memory(directory, embedder=None) as memory:
+        say("open")
+        for number in range(count):
+            with memory.transaction():
+                memory.archive(f"left {number}")
+                memory.archive(f"right {number}")
+            say("pair", number)
+        say("page", memory.append_user("are you there?"))
+        heard()

@@ -6,16 +6,14 @@ anywhere comes to the same end. What the tools do outside of the memory stands i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from agents.agent import Agent
 from agents.events import Event, Replied, ToolFinished
 from agents.tools.functions import Tool
-from pager.types import Json
 from tests.crash.children import die, say
 from tests.crash.commit_points import CommitPoints
 from tests.standin import Reply, Standin, call, thinking
@@ -41,8 +39,14 @@ REPLIES = (
 )  # fmt: skip
 
 
-def next_reply(params: Json) -> Reply:
-    return REPLIES[sum(message["role"] == "assistant" for message in params["messages"])]
+TASK = "Buy two hats."
+TASK_REPLIES = (
+    Reply(thinking("first"), "I shall. " * 4),
+    Reply(call("pay", {"item": "blue hat"}), call("archive", {"text": FACTS[1]})),
+    Reply("One more."),
+    Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought"})),
+    Reply("That is all."),
+)
 
 
 class Shop:
@@ -74,10 +78,11 @@ class Shop:
         return f"{what} {item}"
 
 
-def open_agent(stage: Stage, shop: Shop, *, life: int) -> Agent:
+def open_agent(stage: Stage, shop: Shop, *, life: int, task: bool = False) -> Agent:
     """`life` sets the clock: each begins a day after the one before."""
-    stage.follows(next_reply)
-    return stage.agent(*shop.tools(), clock=HandClock(START + timedelta(days=life)))
+    replies = TASK_REPLIES if task else REPLIES
+    stage.follows(lambda params: replies[sum(message["role"] == "assistant" for message in params["messages"])])
+    return stage.agent(*shop.tools(), task=task, clock=HandClock(START + timedelta(days=life)))
 
 
 def standin() -> Standin:
@@ -98,60 +103,34 @@ class Countdown:
             die()
 
 
-def live(directory: str, point: str, deadly: int) -> None:
-    """The whole conversation, until a point of one kind is reached for the `deadly`th time.
+def live(directory: Path, point: str, deadly: int, *, task: bool = False) -> None:
+    """The whole conversation or task, until a point of one kind is reached for the `deadly`th time.
 
     before, after: a commit. event: whatever the loop tells, also in the middle of a stream. tool: in the middle of a
     tool, before and after its effect.
     """
     points = CommitPoints(deadly if point in ("before", "after") else 0, after=point == "after")
     events, moments = Countdown(deadly if point == "event" else 0), Countdown(deadly if point == "tool" else 0)
-    with stage_in(Path(directory), standin()) as stage:
-        agent = open_agent(stage, Shop(Path(directory), moments), life=1)
+    with stage_in(directory, standin()) as stage:
+        agent = open_agent(stage, Shop(directory, moments), life=1, task=task)
         points.watch(database_of(agent.memory))
-        for text in TEXTS:
-            for event in agent.stream(text):
+        for text in (TASK,) if task else TEXTS:
+            for event in agent.tasks().start(text) if task else agent.stream(text):
                 points.returned()
-                _tell(text, event)
+                acknowledge(text, event)
                 events(type(event).__name__)
         agent.close()
         commits = [commit.kind for commit in points.commits]
-        say("points", {"before": commits, "after": commits, "event": events.kinds, "tool": moments.kinds})
+        say({"before": commits, "after": commits, "event": events.kinds, "tool": moments.kinds})
 
 
-TASK = "Buy two hats."
-TASK_REPLIES = (
-    Reply(thinking("first"), "I shall. " * 4),
-    Reply(call("pay", {"item": "blue hat"}), call("archive", {"text": FACTS[1]})),
-    Reply("One more."),
-    Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought"})),
-    Reply("That is all."),
-)
+work = partial(live, task=True)
 
 
-def open_task_agent(stage: Stage, shop: Shop, *, life: int) -> Agent:
-    stage.follows(lambda params: TASK_REPLIES[sum(each["role"] == "assistant" for each in params["messages"])])
-    return stage.agent(*shop.tools(), task=True, clock=HandClock(START + timedelta(days=life)))
-
-
-def work(directory: str, point: str, deadly: int) -> None:
-    """A long task, until a commit is reached for the `deadly`th time; `point` says whether it dies before or after."""
-    points = CommitPoints(deadly, after=point == "after")
-    with stage_in(Path(directory), standin()) as stage:
-        agent = open_task_agent(stage, Shop(Path(directory)), life=1)
-        points.watch(database_of(agent.memory))
-        for event in agent.tasks().start(TASK):
-            points.returned()
-            _tell(TASK, event)
-        agent.close()
-        say("points", {point: [commit.kind for commit in points.commits]})
-
-
-def _tell(text: str, event: Event) -> None:
-    """What is acknowledged by now."""
-    said: list[Any] = ["heard", text]
+def acknowledge(text: str, event: Event) -> None:
     if isinstance(event, Replied):
-        said = ["replied", text, event.step]
+        say("replied", text, event.step)
     elif isinstance(event, ToolFinished):
-        said = ["finished", text, event.call_id, event.text]
-    say(os.getpid(), *said)
+        say("finished", text, event.call_id, event.text)
+    else:
+        say("heard", text)

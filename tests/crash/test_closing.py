@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from pager import Memory
 from tests.support.cli import ROOT, environment
 
@@ -40,7 +38,6 @@ for _ in range(20):
 """
 
 
-@pytest.mark.slow
 def test_closing_waits_for_whoever_reads(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         for number in range(300):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import stat
@@ -13,24 +14,18 @@ from random import Random
 import pytest
 
 from pager import MemoryReader, PagerError, StorageError
-from tests.crash.children import Nursery
-from tests.crash.load import open_memory
+from tests.crash.children import Life, run, say
+from tests.crash.full_disk import fill_up
+from tests.crash.load import open_memory, scripted, write_pairs
 from tests.crash.witness import Witness, goes_on
 from tests.support.embedders import Words
 
-pytestmark = pytest.mark.slow
-
 WAY_BACK = r"damaged.*[Rr]estore a backup"
+NOBODY = 65_534
 EVERY_CALL = {
     "open", "record", "record_many", "archive", "forget", "pin", "core", "move_to_archive", "search", "user", "request",
     "reply", "begin", "result", "tool", "interrupt", "leave", "inbox", "unpin", "export", "purge",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
 
 
 # --- full
@@ -39,11 +34,11 @@ def nursery() -> Iterator[Nursery]:
 @pytest.mark.parametrize("reopening", [False, True], ids=["the same process", "reopened"])
 @pytest.mark.parametrize("kind", ["file limit", "tmpfs"])
 def test_every_call_on_a_disk_with_any_free_space(
-    nursery: Nursery, tmp_path: Path, kind: str, reopening: bool
+    tmp_path: Path, kind: str, reopening: bool
 ) -> None:  # fmt: skip
     """Where a tmpfs may not be mounted, the second kind is the first once more."""
-    life = nursery.run("tests.crash.full_disk:fill_up", tmp_path / "disk", kind, reopening)
-    _, failures = life.said[-1]
+    life = run(fill_up, tmp_path / "disk", kind, reopening)
+    (failures,) = life.said[-1]
     assert failures.keys() == EVERY_CALL, "each has failed at least once"
 
 
@@ -51,7 +46,7 @@ def test_every_call_on_a_disk_with_any_free_space(
 
 
 @pytest.fixture
-def written(nursery: Nursery) -> Iterator[Path]:
+def written() -> Iterator[Path]:
     """A directory of an agent that anybody may reach: what root may do proves nothing, so somebody else tries."""
     with tempfile.TemporaryDirectory() as place:
         directory = Path(place) / "agent"
@@ -64,6 +59,26 @@ def written(nursery: Nursery) -> Iterator[Path]:
             path.chmod(0o700)
 
 
+def visit(directory: Path) -> None:
+    """As somebody who is not root: try to own it, then read it."""
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    try:
+        open_memory(directory).close()
+        say("open", "opened", "")
+    except StorageError as error:
+        say("open", type(error).__name__, str(error))
+    try:
+        reader = MemoryReader.open(directory, embedder=Words())
+        fact, message = reader.inspect.newest_facts(1)[0].text, reader.search_recall("", limit=1)[0].text
+        found = reader.search_archive(fact)[0].text
+        assert found == fact
+        say("read", fact, message)
+    except StorageError as error:
+        say("read", type(error).__name__, str(error))
+
+
 def take_rights(directory: Path, *, folder: int, file: int) -> None:
     for path in directory.rglob("*"):
         path.chmod(folder if path.is_dir() else file)
@@ -74,48 +89,39 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-def test_a_directory_that_may_not_be_written(nursery: Nursery, written: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "file", "database"),
+    [(0o555, 0o444, 0o444), (0o777, 0o666, 0o444), (0o755, 0o000, 0o000)],
+    ids=["a directory that may not be written", "a database that may not be written", "files that may not be read"],
+)
+def test_rights_that_are_missing(written: Path, folder: int, file: int, database: int) -> None:
     before = contents(written)
-    take_rights(written, folder=0o555, file=0o444)
-    life = nursery.run("tests.crash.roles:visit", written)
-    assert life.said == [["open", "StorageError", life.said[0][2]], ["read", "prefers window seats", "hello"]]
-    assert "Permission denied" in life.said[0][2]
-    assert "rights" in life.said[0][2]
-    assert contents(written) == before
+    take_rights(written, folder=folder, file=file)
+    (written / "pager.db").chmod(database)
+    opening, reading = run(visit, written).said
+    assert opening[:2] == ["open", "StorageError"]
+    assert "rights" in opening[2]
+    if database:
+        assert reading == ["read", "prefers window seats", "hello"]
+    else:
+        assert reading[:2] == ["read", "StorageError"]
+        assert "rights" in reading[2]
+    after = contents(written)
+    assert after == before if folder == 0o555 else after["pager.db"] == before["pager.db"]
     take_rights(written, folder=0o777, file=0o666)
-    life = nursery.run("tests.crash.roles:visit", written)
-    assert life.said[0] == ["open", "opened", ""]
+    assert run(visit, written).said[0] == ["open", "opened", ""]
 
 
-def test_a_database_file_that_may_not_be_written(nursery: Nursery, written: Path) -> None:
-    before = (written / "pager.db").read_bytes()
-    take_rights(written, folder=0o777, file=0o666)
-    (written / "pager.db").chmod(0o444)
-    life = nursery.run("tests.crash.roles:visit", written)
-    assert life.said[0][:2] == ["open", "StorageError"]
-    assert "rights" in life.said[0][2]
-    assert life.said[1] == ["read", "prefers window seats", "hello"]
-    assert (written / "pager.db").read_bytes() == before
-
-
-def test_a_directory_that_may_not_be_read(nursery: Nursery, written: Path) -> None:
-    take_rights(written, folder=0o755, file=0o000)
-    life = nursery.run("tests.crash.roles:visit", written)
-    assert [line[1] for line in life.said] == ["StorageError", "StorageError"]
-    assert all("rights" in line[2] for line in life.said)
-
-
-def test_what_a_killed_owner_left_in_a_directory_that_became_read_only(nursery: Nursery) -> None:
-    """Its log is not in the file yet, and cannot be put there."""
+def test_what_a_killed_owner_left_in_a_directory_that_became_read_only() -> None:
     with tempfile.TemporaryDirectory() as place:
         directory = Path(place) / "agent"
-        life = nursery.begin("tests.crash.roles:write_pairs", directory, 3)
+        life = Life(write_pairs, directory, 3)
         life.until("page")
         life.kill()
         Path(place).chmod(0o755)
         assert (directory / "pager.db-wal").stat().st_size > 0
         take_rights(directory, folder=0o555, file=0o444)
-        life = nursery.run("tests.crash.roles:visit", directory)
+        life = run(visit, directory)
         assert life.said[0][1] == "StorageError"
         assert life.said[1] == ["read", "right 2", "are you there?"]
         take_rights(directory, folder=0o700, file=0o600)
@@ -128,10 +134,10 @@ def test_what_a_killed_owner_left_in_a_directory_that_became_read_only(nursery: 
 
 
 @pytest.fixture(scope="module")
-def well(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> tuple[Path, Witness]:
+def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Witness]:
     """A memory after a full life, and what it must know. Not to be touched: use a copy."""
     directory = tmp_path_factory.mktemp("well") / "agent"
-    life = nursery.run("tests.crash.load:scripted", directory, 0, "before")
+    life = run(scripted, directory, 0, "before")
     witness = Witness()
     witness.hear(life.said)
     return directory, witness
@@ -169,7 +175,6 @@ def test_a_database_that_was_cut_is_never_taken_for_a_new_one(
 
 
 def test_a_database_with_other_bytes_is_told_from_a_good_one(well: tuple[Path, Witness], tmp_path: Path) -> None:
-    """A page of noise anywhere: an error that says what to do, or check says what is wrong."""
     whole = (well[0] / "pager.db").read_bytes()
     random, pages = Random(5), len((well[0] / "pager.db").read_bytes()) // 4_096
     outcomes = set()

@@ -19,13 +19,11 @@ from pager.vectors.index import IndexUnavailableError, Stopped
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete
 
-pytestmark = pytest.mark.slow
 Child = subprocess.Popen[bytes]
 
 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Child]]:
-    """Every child process that was started."""
     started: list[Child] = []
     popen: Any = subprocess.Popen
 

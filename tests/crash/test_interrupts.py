@@ -68,7 +68,6 @@ def calls(done: list[int]) -> Any:
 
 
 def is_interrupted(agent: Agent, text: str, line: int) -> bool:
-    """Whether a turn came as far as that line."""
     try:
         with interrupt_at(line):
             agent.turn(text)
@@ -77,7 +76,6 @@ def is_interrupted(agent: Agent, text: str, line: int) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_the_same_agent_goes_on_after_an_interrupt_at_any_line(tmp_path: Path) -> None:
     asked: list[int] = []
     looked: list[str] = []

@@ -4,60 +4,51 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.crash.children import Nursery
+from tests.crash.children import Life, run
 from tests.crash.commit_points import Commit, digest, one_of_each
-from tests.crash.load import SECRET, open_memory
+from tests.crash.load import SECRET, live, open_memory, purging, scripted
 from tests.crash.witness import Witness, judge_after_death
 
 LIVES, CHAINS = 10, 20  # 200 kills, on twenty memories
 MOST_LINES, LONGEST_DELAY_S = 60, 0.004  # a life acknowledges so many calls, and dies somewhere in the next
 
+Script = Callable[[Path, int, str], None]
 EVERY = pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
 )
-pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
-
-
-def commits(nursery: Nursery, script: str, directory: Path) -> list[Commit]:
-    """Return the commits of a life that nobody kills."""
-    life = nursery.run(f"tests.crash.load:{script}", directory, 0, "before")
+def commits(script: Script, directory: Path) -> list[Commit]:
+    life = run(script, directory, 0, "before")
     assert (life.signal, life.said[-1][0]) == (0, "done")
-    return [Commit(*each) for each in life.said[-1][1]]
+    return life.said[-1][1]
 
 
-def deaths(
-    nursery: Nursery, script: str, tmp_path: Path, numbers: Any
-) -> Iterator[tuple[int, str, Path, list[list[Any]]]]:  # fmt: skip
+def deaths(script: Script, tmp_path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, str, Path, list[list[Any]]]]:
     """Kill a life before and after each of these commits: number, when, its directory, what it had acknowledged."""
-    for number in numbers:
-        for when in ("before", "after"):
-            directory = tmp_path / f"{number}-{when}"
-            life = nursery.run(f"tests.crash.load:{script}", directory, number, when)
-            assert life.signal == signal.SIGKILL
-            yield number, when, directory, life.said
+    for number, when in product(numbers, ("before", "after")):
+        directory = tmp_path / f"{number}-{when}"
+        life = run(script, directory, number, when)
+        assert life.signal == signal.SIGKILL
+        yield number, when, directory, life.said
 
 
 @EVERY
-def test_killed_before_and_after_commits(nursery: Nursery, tmp_path: Path, every: bool) -> None:
-    whole = commits(nursery, "scripted", tmp_path / "whole")
+def test_killed_before_and_after_commits(tmp_path: Path, every: bool) -> None:
+    whole = commits(scripted, tmp_path / "whole")
     found = [commit.before for commit in whole] + [digest(tmp_path / "whole")]
     numbers = one_of_each([commit.kind for commit in whole], every=every)
     assert len(whole) > 80
     assert len(list(numbers)) > 25, "the life has lost some kinds of transactions"
-    for number, when, directory, said in deaths(nursery, "scripted", tmp_path, numbers):
+    for number, when, directory, said in deaths(scripted, tmp_path, numbers):
         assert digest(directory) == found[number - (when == "before")], f"{when} commit {number}, {whole[number - 1]}"
         witness = Witness()
         witness.hear(said)
@@ -65,10 +56,10 @@ def test_killed_before_and_after_commits(nursery: Nursery, tmp_path: Path, every
 
 
 @EVERY
-def test_a_purge_that_was_begun_is_finished(nursery: Nursery, tmp_path: Path, every: bool) -> None:
-    whole = commits(nursery, "purging", tmp_path / "whole")
+def test_a_purge_that_was_begun_is_finished(tmp_path: Path, every: bool) -> None:
+    whole = commits(purging, tmp_path / "whole")
     numbers = one_of_each([commit.kind for commit in whole], every=every)
-    for _, _, directory, said in deaths(nursery, "purging", tmp_path, numbers):
+    for _, _, directory, said in deaths(purging, tmp_path, numbers):
         with open_memory(directory, life=2, embedder=None) as memory:
             purged = [fact for fact in memory.inspect.newest_facts() if fact.purged]
             assert memory.check() == []
@@ -78,13 +69,13 @@ def test_a_purge_that_was_begun_is_finished(nursery: Nursery, tmp_path: Path, ev
 
 
 @pytest.mark.long
-def test_killed_at_any_moment(nursery: Nursery, tmp_path: Path) -> None:
+def test_killed_at_any_moment(tmp_path: Path) -> None:
     random = Random(2)
     for chain in range(CHAINS):
         directory, witness = tmp_path / str(chain), Witness()
         for life in range(LIVES):
             number = chain * LIVES + life + 1
-            child = nursery.begin("tests.crash.load:live", directory, number)
+            child = Life(live, directory, number)
             for _ in range(random.randrange(MOST_LINES)):
                 child.next()
             time.sleep(random.uniform(0, LONGEST_DELAY_S))

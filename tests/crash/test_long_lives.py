@@ -5,38 +5,84 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from agents.agent import Agent
+from agents.models.anthropic import AnthropicModel
 from pager import Memory
 from pager.memory import INTERRUPTED
-from tests.crash.children import Nursery
-from tests.crash.long_lives import LastingWork, agent_in
+from tests.crash.children import Life, say
 from tests.standin.server import StandinProcess
+from tests.support.chatter import Work, words
+from tests.support.clock import START, HandClock
+from tests.support.stage import build
 
-LIVES = 40
+WINDOW, LIVES = 9_000, 40
 MOST_TURNS, LONGEST_DELAY_S = 3, 0.3  # a life hears of so many turns, and dies somewhere in what follows
 
 pytestmark = pytest.mark.long
 
 
+class LastingWork(Work):
+    """Marks that are ticked stand in a file, which outlives the process."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._file = directory / "ticked"
+        if self._file.exists():
+            self.ticked.update(self._file.read_text().split())
+
+    def tick(self, mark: str) -> str:
+        """Tick a mark off."""
+        with self._file.open("a") as file:
+            file.write(f"{mark}\n")
+        return super().tick(mark)
+
+
+@contextmanager
+def agent_in(directory: Path, base_url: str, work: Work, *, life: int) -> Generator[Agent]:
+    """`life` sets the clock: each begins a day after the one before."""
+    model = AnthropicModel("m", base_url=base_url)
+    clock = HandClock(START + timedelta(days=life))
+    with build(directory / "agent", model, *work.tools(), window=WINDOW, clock=clock) as agent:
+        yield agent
+    model.close()
+
+
+def live(directory: Path, base_url: str, life: int) -> None:
+    """Go on with what is open, then talk, for ever. Its first event says that a text is on disk."""
+    random = Random(life)
+    with agent_in(directory, base_url, LastingWork(directory), life=life) as agent:
+        agent.resume()
+        for turn in count():
+            text = f"turn {life}.{turn}: {words(random, random.choice([5, 30, 200]))}"
+            events = agent.stream(text)
+            next(events)
+            say(text)
+            for _ in events:
+                pass
+
+
 def test_killed_at_any_moment_of_a_long_conversation(tmp_path: Path) -> None:
     random = Random(4)
     said: list[str] = []
-    with (
-        StandinProcess(limit=9_000, seed=9, faults="some", replies="tests.support.chatter:replies") as standin,
-        Nursery("tests.crash.long_lives", "anthropic") as nursery,
-    ):
+    replies = "tests.support.chatter:replies"
+    with StandinProcess(limit=WINDOW, seed=9, faults="some", replies=replies) as standin:
         for life in range(1, LIVES + 1):
-            child = nursery.begin("tests.crash.long_lives:live", tmp_path, standin.base_url, life)
+            child = Life(live, tmp_path, standin.base_url, life)
             for _ in range(random.randint(1, MOST_TURNS)):
                 child.next()
             time.sleep(random.uniform(0, LONGEST_DELAY_S))
             child.kill()
             assert child.signal == signal.SIGKILL
-            said += [text for _, text in child.said]
+            said += [text for (text,) in child.said]
         work = LastingWork(tmp_path)
         with agent_in(tmp_path, standin.base_url, work, life=LIVES + 1) as agent:
             agent.resume()
@@ -57,14 +103,11 @@ def judge(memory: Memory, said: list[str], ticked: Counter[str]) -> None:
     called = {block["id"]: block for content in blocks for block in content if block["type"] == "tool_use"}
     results = [block for content in blocks for block in content if block["type"] == "tool_result"]
     assert len({block["tool_use_id"] for block in results}) == len(results)
-    outcome = {each["tool_use_id"]: "".join(inner["text"] for inner in each.get("content", [])) for each in results}
     sure, doubtful = set[str](), set[str]()
-    for call_id, text in outcome.items():
-        if called[call_id]["name"] == "tick":
-            mark = called[call_id]["input"].get("mark")
-            if text == f"ticked {mark}":
-                sure.add(mark)
-            elif text == INTERRUPTED:
-                doubtful.add(mark)
+    for result in results:
+        call, text = called[result["tool_use_id"]], "".join(inner["text"] for inner in result.get("content", []))
+        mark = call["input"].get("mark")
+        if call["name"] == "tick" and text in (INTERRUPTED, f"ticked {mark}"):
+            (doubtful if text == INTERRUPTED else sure).add(mark)
     assert set(ticked.values()) == {1}, "a tick was done twice"
     assert sure <= ticked.keys() <= sure | doubtful

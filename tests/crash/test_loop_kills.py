@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,37 +15,18 @@ from agents.events import Stopped
 from agents.tasks import NUDGE
 from pager.memory import INTERRUPTED
 from pager.types import Json
-from tests.crash.children import Life, Nursery
+from tests.crash.children import Life, run
 from tests.crash.commit_points import one_of_each
-from tests.crash.loop_load import (
-    FACTS,
-    REPLIES,
-    TASK,
-    TASK_REPLIES,
-    TEXTS,
-    Shop,
-    open_agent,
-    open_task_agent,
-    standin,
-)
+from tests.crash.loop_load import FACTS, REPLIES, TASK, TASK_REPLIES, TEXTS, Shop, live, open_agent, standin, work
 from tests.support.stage import last, stage_in
 
 EVERY = pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every point"]
 )
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery("tests.crash.loop_load", "anthropic") as nursery:
-        yield nursery
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a conversation came to."""
-
     calls: list[tuple[str, Json, str]]  # name, input, result
     effects: list[str]
 
@@ -56,7 +36,6 @@ class Ending:
 
 
 def finish(directory: Path, life: Life | None) -> Ending:
-    """Go on as the next process does, and judge all of it."""
     with stage_in(directory, standin()) as stage:
         shop = Shop(directory)
         agent = open_agent(stage, shop, life=2)
@@ -76,10 +55,9 @@ def was_said(agent: Agent, text: str) -> bool:
 
 
 def judge_acknowledged(agent: Agent, life: Life) -> None:
-    """Whatever the loop has told is on disk."""
     steps = [stay.page_id for stay in agent.memory.history.resident()]
     results = results_of(agent, steps)
-    for _, kind, text, *more in life.said:
+    for kind, text, *more in life.said:
         assert was_said(agent, text)
         if kind == "replied":
             assert more[0] in steps
@@ -129,28 +107,28 @@ def judge_effects(ending: Ending) -> None:
     assert len(ending.interrupted) <= 1
 
 
-def killed_at(nursery: Nursery, tmp_path: Path, job: str, point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
+def killed_at(tmp_path: Path, job: Callable[..., None], point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
     """Kill that job at each kind of point, or at every point: its directory, and what it had said."""
-    whole = nursery.run(f"tests.crash.loop_load:{job}", tmp_path / "whole", point, 0)
+    whole = run(job, tmp_path / "whole", point, 0)
     assert whole.signal == 0
-    counts: Any = whole.said[-1][1]
-    for deadly in one_of_each(counts[point], every=every):
+    (kinds,) = whole.said[-1]
+    for deadly in one_of_each(kinds[point], every=every):
         directory = tmp_path / str(deadly)
         directory.mkdir()
-        life = nursery.run(f"tests.crash.loop_load:{job}", directory, point, deadly)
+        life = run(job, directory, point, deadly)
         assert life.signal == signal.SIGKILL
         yield directory, life
 
 
-def endings_of(nursery: Nursery, tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
+def endings_of(tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
     """Kill the conversation at each of these points and finish it: what each came to."""
-    endings = [finish(directory, life) for directory, life in killed_at(nursery, tmp_path, "live", point, every=every)]
+    endings = [finish(directory, life) for directory, life in killed_at(tmp_path, live, point, every=every)]
     for ending in endings:
         judge_effects(ending)
     return endings
 
 
-def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
+def test_nobody_dies(tmp_path: Path) -> None:
     ending = finish(tmp_path, None)
     judge_effects(ending)
     assert ending.interrupted == []
@@ -159,8 +137,8 @@ def test_nobody_dies(nursery: Nursery, tmp_path: Path) -> None:
 
 @EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
-    endings = endings_of(nursery, tmp_path, point, every=every)
+def test_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
+    endings = endings_of(tmp_path, point, every=every)
     assert len(endings) > (25 if every else 8)
     # Behind the intent and before the result of each payment, there is doubt.
     in_doubt = {item for ending in endings for item in ending.interrupted}
@@ -170,14 +148,14 @@ def test_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: 
 
 
 @EVERY
-def test_killed_at_events_of_the_loop(nursery: Nursery, tmp_path: Path, every: bool) -> None:
-    endings = endings_of(nursery, tmp_path, "event", every=every)
+def test_killed_at_events_of_the_loop(tmp_path: Path, every: bool) -> None:
+    endings = endings_of(tmp_path, "event", every=every)
     assert len(endings) > (40 if every else 4)  # most of them in the middle of a stream
     assert all(not ending.interrupted for ending in endings)  # between two events nothing is half done
 
 
-def test_killed_in_the_middle_of_every_tool(nursery: Nursery, tmp_path: Path) -> None:
-    endings = endings_of(nursery, tmp_path, "tool", every=True)
+def test_killed_in_the_middle_of_every_tool(tmp_path: Path) -> None:
+    endings = endings_of(tmp_path, "tool", every=True)
     # In order: pay and price of the blue hat, price and pay of the red one, the ribbon; before and after the effect.
     doubts = [["blue hat"]] * 2 + [[]] * 4 + [["red hat"]] * 2 + [["ribbon"]] * 2
     assert [ending.interrupted for ending in endings] == doubts
@@ -191,9 +169,9 @@ def finish_task(directory: Path, life: Life) -> list[str]:
     """As `run --resume` does; or as `run` again, when nothing of the task was kept. Payments that are in doubt."""
     with stage_in(directory, standin()) as stage:
         shop = Shop(directory)
-        agent = open_task_agent(stage, shop, life=2)
+        agent = open_agent(stage, shop, life=2, task=True)
         begun = tasks.current(agent.memory)
-        replied = [each for each in life.said if each[1] == "replied"]
+        replied = [each for each in life.said if each[0] == "replied"]
         if begun is None:
             assert life.said == []
         else:
@@ -216,10 +194,10 @@ def finish_task(directory: Path, life: Life) -> list[str]:
 
 @EVERY
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_task_killed_at_commits(nursery: Nursery, tmp_path: Path, point: str, every: bool) -> None:
+def test_a_task_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
     doubts = [
         doubt
-        for directory, life in killed_at(nursery, tmp_path, "work", point, every=every)
+        for directory, life in killed_at(tmp_path, work, point, every=every)
         for doubt in finish_task(directory, life)
     ]
     assert len(doubts) == 1  # between its intent and its result

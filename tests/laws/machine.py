@@ -7,22 +7,99 @@ remembered when it was accepted, and must be made again from the disk ever after
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from pager import RejectedError, Request, WindowTooSmallError
+from pager import OpenCallsError, RejectedError, Request, WindowTooSmallError, send_command
 from tests.laws import replies, texts
-from tests.laws.people import People
 from tests.laws.plain import CUT_STOPS, cleaned
+from tests.laws.tiers import Tiers
 
 Json = dict[str, Any]
 
 
-class MemoryLaws(People):
-    """Rules for the model's turn, on top of those for people, the tiers, and opening."""
+turns = st.one_of(
+    st.builds(lambda reply, times: [reply] * times, replies.some("working"), st.integers(3, 12)),
+    st.lists(replies.some("working", "odd", "ordinary"), min_size=1, max_size=6),
+)
+
+
+class MemoryLaws(Tiers):
+    """Rules for what people and other processes say, and for the model's turn, on top of those for the tiers."""
+
+    @precondition(lambda self: self.plain.may_speak)
+    @rule(content=texts.said, name=st.sampled_from([None, "Dana", "\ud83d"]))
+    def say(self, content: str | list[Json], name: str | None) -> None:
+        self.speak(content, name)
+
+    @precondition(lambda self: self.plain.may_speak)
+    @rule(content=texts.enormous)
+    def say_a_megabyte(self, content: str) -> None:
+        self.speak(content, None)
+
+    def speak(self, content: str | list[Json], name: str | None) -> None:
+        self.inbox_is_taken()
+        page = self.memory.append_user(texts.exact(content), name=name)
+        assert page == self.plain.append_user(content)
+        self.sent = None
+
+    @precondition(lambda self: not self.plain.may_speak)
+    @rule(content=texts.small)
+    def say_out_of_turn(self, content: str) -> None:
+        before = len(self.memory.ledger())
+        try:
+            self.memory.append_user(content)
+        except OpenCallsError:
+            assert len(self.memory.ledger()) == before
+        else:
+            raise AssertionError("a user message came between a call and its result")
+
+    @rule(several=st.lists(texts.any_size, max_size=3))
+    def record(self, several: list[str]) -> None:
+        at = self.clock.now() - timedelta(days=3)
+        if len(several) == 1:
+            assert self.memory.record("tool", several[0], at=at, name="Ana") == self.plain.record(several[0])
+            return
+        pages = self.memory.record_many({"role": "user", "text": text, "at": at} for text in several)
+        assert pages == [self.plain.record(text) for text in several]
+
+    # what others leave in the inbox
+
+    @rule(what=st.sampled_from(["message", "core_append", "pin"]), text=texts.any_size, page=st.integers(1, 60))
+    def leave_in_the_inbox(self, what: str, text: str, page: int) -> None:
+        if what == "message":
+            self.send_command(what, {"text": text})
+        elif what == "core_append":
+            self.send_command(what, {"block": "notes", "text": text[:100]})
+        else:
+            self.send_command(what, {"page_id": f"s{page}"})
+
+    def send_command(self, kind: str, arguments: Json) -> None:
+        send_command(self.directory, kind, arguments, self.clock)
+        self.plain.inbox.append((kind, cleaned(arguments)))
+
+    def inbox_is_taken(self) -> None:
+        """Apply the pending commands, but for messages in the middle of a step."""
+        waiting, self.plain.inbox = self.plain.inbox, []
+        may_speak = self.plain.may_speak
+        if waiting:
+            self.memory.process_inbox()
+        for kind, arguments in waiting:
+            if kind == "message" and not may_speak:
+                self.plain.inbox.append((kind, arguments))
+            elif kind == "message":
+                self.plain.append_user(arguments["text"])
+                self.sent = None
+            elif kind == "core_append":
+                self.core_reads("notes", self.appended("notes", arguments["text"]), actor="person")
+            else:
+                self.is_pinned(arguments["page_id"], 0, actor="person", done=True)
+
+    # the model's turn
 
     @property
     def may_ask(self) -> bool:
@@ -30,19 +107,13 @@ class MemoryLaws(People):
         return not self.stuck and not self.plain.open_calls and bool(self.plain.turn or tells)
 
     @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.some("ordinary"))
+    @rule(reply=replies.some("ordinary", "odd"))
     def ask(self, reply: replies.Spoken) -> None:
-        self.answer(reply)
-
-    @precondition(lambda self: self.may_ask)
-    @rule(reply=replies.some("odd"))
-    def ask_and_get_an_odd_reply(self, reply: replies.Spoken) -> None:
         self.answer(reply)
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
     @rule(content=texts.prose(20, 250), reply=replies.some("ordinary"), times=st.integers(3, 12))
     def chat(self, content: str, reply: replies.Spoken, times: int) -> None:
-        """Many turns, so that the window fills."""
         for number in range(times):
             if self.plain.may_speak and not self.stuck:
                 self.speak(f"{number} {content}", None)
@@ -50,20 +121,9 @@ class MemoryLaws(People):
                 self.give_all(f"{content} {number}")
 
     @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, reply=replies.some("working"), result=texts.results, times=st.integers(3, 12))
-    def work(self, content: Any, reply: replies.Spoken, result: Any, times: int) -> None:
-        """One long turn, in which the agent calls its tools again and again."""
-        self.speak(content, None)
-        for _ in range(times):
-            if self.may_ask:
-                self.answer(reply)
-                self.give_all(result)
-
-    @precondition(lambda self: self.plain.may_speak and not self.stuck)
-    @rule(content=texts.said, several=st.lists(replies.some("working", "odd", "ordinary"), min_size=1, max_size=6),
-          result=texts.results)  # fmt: skip
+    @rule(content=texts.said, several=turns, result=texts.results)
     def turn(self, content: Any, several: list[replies.Spoken], result: Any) -> None:
-        """A turn of replies of every kind, until one ends it."""
+        """One turn: the agent calls its tools again and again, or replies in every way, until a reply ends it."""
         self.speak(content, None)
         for reply in several:
             if self.may_ask:
@@ -187,6 +247,9 @@ class MemoryLaws(People):
 
     def result(self, call: str, content: Any, *, is_error: bool = False, memory_tool: bool = False) -> None:
         self.memory.append_result(call, texts.exact(content), is_error=is_error, memory_tool=memory_tool)
+        self.is_answered(call, content, is_error=is_error)
+
+    def is_answered(self, call: str, content: Any, *, is_error: bool = False) -> None:
         block: Json = {"type": "tool_result", "tool_use_id": call}
         if content:
             block["content"] = cleaned([texts.text_block(content)] if isinstance(content, str) else content)
@@ -211,10 +274,7 @@ class MemoryLaws(People):
             self.result(call, str(error), is_error=True, memory_tool=True)
             return
         assert self.core_reads("notes", value, actor="agent")
-        self.plain.open_calls.remove(call)
-        result: Json = {"type": "tool_result", "tool_use_id": call, "content": [texts.text_block(str(value))]}
-        self.plain.steps[self.plain.last_live()].results.append(result)
-        self.sent = None
+        self.is_answered(call, str(value))
 
     @precondition(lambda self: self.plain.open_calls)
     @rule(data=st.data(), pin=st.booleans())
@@ -230,8 +290,4 @@ class MemoryLaws(People):
             return
         if pin:
             self.plain.pins[page] = piece.text
-        self.plain.open_calls.remove(call)
-        content = [texts.text_block(piece.text)] if piece.text else []
-        result: Json = {"type": "tool_result", "tool_use_id": call, **({"content": content} if content else {})}
-        self.plain.steps[self.plain.last_live()].results.append(result)
-        self.sent = None
+        self.is_answered(call, piece.text)

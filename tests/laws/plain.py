@@ -14,8 +14,6 @@ CUT_STOPS = ("max_tokens", WINDOW_END)
 
 
 class FakeClock:
-    """Stands still until it is moved."""
-
     zone: tzinfo = timezone(timedelta(hours=5, minutes=30))
 
     def __init__(self) -> None:
@@ -103,7 +101,7 @@ class PlainFacts(dict[str, PlainFact]):
 
 
 def cannot_go_back(blocks: list[Json]) -> bool:
-    """Whether a paused reply may not be the end of a request as it came."""
+    """Return True if a paused reply may not end a request as it came."""
     spoken = [block for block in blocks if block["type"] not in THINKING]
     last = blocks[-1]
     loose = last["type"] in THINKING or (last["type"] == "text" and last["text"] != last["text"].rstrip())
@@ -112,8 +110,6 @@ def cannot_go_back(blocks: list[Json]) -> bool:
 
 @dataclass
 class Plain:
-    """Everything that was acknowledged."""
-
     steps: dict[str, PlainStep] = field(default_factory=dict)
     facts: PlainFacts = field(default_factory=PlainFacts)
     core: dict[str, str] = field(default_factory=dict)

@@ -25,12 +25,12 @@ class Spoken:
         make = Reply if self.script == "Reply" else getattr(Reply, self.script)
         reply = make(*texts.exact(self.said), **dict(self.fields))
         if waits and reply.blocks and reply.stop_reason != "refusal":
-            object.__setattr__(reply, "blocks", (search_result(waits), *reply.blocks))
+            reply.blocks = (search_result(waits), *reply.blocks)
         return reply
 
 
 def spoken_text(text: str) -> str:
-    """What a model could say: no lone surrogates, no white space at the ends, something."""
+    """Make it something that a model could say: no lone surrogates, no white space at the ends, not empty."""
     return text if text and text == cleaned(text).strip() else "ok"
 
 
@@ -52,19 +52,19 @@ arguments = st.dictionaries(
 calls = st.lists(arguments.map(lambda given: call("look", given)), min_size=1, max_size=3)
 many_calls = st.integers(4, 20).map(lambda count: [call("look", {"at": f"place {n}"}) for n in range(count)])
 
-_ordinary = st.one_of(
-    words.map(spoken),
-    words.map(spoken),
-    st.builds(spoken, thoughts, words),
+_calling = (
     st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
-    st.builds(lambda text, thought, given: spoken(text, thought, *given), words, thoughts, calls),
     calls.map(lambda given: spoken(*given)),
     many_calls.map(lambda given: spoken(*given)),
 )
+_ordinary = st.one_of(
+    *[words.map(spoken)] * 2,
+    st.builds(spoken, thoughts, words),
+    st.builds(lambda text, thought, given: spoken(text, thought, *given), words, thoughts, calls),
+    *_calling,
+)
 _working = st.one_of(
-    st.builds(lambda thought, given: spoken(thought, *given), thoughts, calls),
-    calls.map(lambda given: spoken(*given)),
-    many_calls.map(lambda given: spoken(*given)),
+    *_calling,
     calls.map(lambda given: script("cut_call", "look", {"at": "the e"}, *given)),  # three in a row end a turn
 )
 _odd = st.one_of(

@@ -11,26 +11,24 @@ from hypothesis.stateful import precondition, rule
 
 from pager import MemoryReader, NotFoundError, RejectedError, tokens
 from tests.laws import texts
-from tests.laws.checked import Checked
-from tests.laws.opened import CORE, CORE_TOKENS
+from tests.laws.opened import CORE, CORE_TOKENS, Opened
 from tests.laws.plain import PlainFact, cleaned
 
 KEYS = ["seat", "city"]
 TAGS = ["travel", "Home", "été"]
 
 
-class Tiers(Checked):
+class Tiers(Opened):
     # core
 
     def appended(self, block: str, text: str) -> str | None:
-        """What a block reads with a line more; None when there is nothing to append."""
+        """Return a block with a line more, None when there is nothing to append."""
         value = self.plain.core[block]
         if not text.strip():
             return None
         return f"{value}\n{cleaned(text)}" if value else cleaned(text)
 
     def core_reads(self, block: str, value: str | None, *, actor: str) -> bool:
-        """Whether the model lets a block become `value`; then it is."""
         if value is None:
             return False
         others = sum(tokens.total(text) for name, text in self.plain.core.items() if name != block)
@@ -198,7 +196,6 @@ class Tiers(Checked):
     @precondition(lambda self: self.accepted)
     @rule()
     def read_along(self) -> None:
-        """Another process reads what this one has committed."""
         with MemoryReader.open(self.directory, clock=self.clock) as reader:
             newest = next(reversed(self.accepted))
             assert json.dumps(reader.history.rebuild(newest)) == self.accepted[newest]

@@ -42,8 +42,20 @@ def attributes(text: str) -> dict[str, str]:
     return dict(re.findall(r'([a-z_]+)="([^"]*)"', text))
 
 
+def element(block: Json) -> tuple[str, dict[str, str], str]:
+    """Return name, attributes and content of our element, when a block is one and nothing else."""
+    whole = WHOLE.fullmatch(block.get("text", ""))
+    if not whole:
+        return "", {}, ""
+    # A digest opens with a line of our own, which may name an element.
+    inner = whole[3].split("\n", 2)[-1] if whole[1] == "digest" else whole[3]
+    if OWN.search(inner):
+        return "", {}, ""
+    return whole[1], attributes(whole[2]), whole[3].removeprefix("\n").removesuffix("\n")
+
+
 def body_text(block: Json) -> str:
-    """What a page shows of a block."""
+    """Return a block as a page shows it."""
     kind = block["type"]
     if kind == "text":
         return block["text"]
@@ -60,8 +72,6 @@ def body_text(block: Json) -> str:
 
 @dataclass
 class Prompt:
-    """A request taken apart."""
-
     core: dict[str, str] = field(default_factory=dict)  # block -> value, with the updates that came behind
     digest: list[tuple[int, int]] = field(default_factory=list)  # ranges of steps
     pinned: dict[str, str] = field(default_factory=dict)
@@ -82,17 +92,15 @@ class Witness:
         messages = [
             (message["role"], [_unmarked(block) for block in message["content"]]) for message in params["messages"]
         ]
-        if messages and self._own(messages[0][1][0]) in ("digest", "pinned", "request"):
+        if messages and element(messages[0][1][0])[0] in ("digest", "pinned", "request"):
             self._read_preamble(messages.pop(0)[1], prompt)
         for page, step in steps:
             assert messages, f"{page} is said to be resident, and the request has ended"
+            role, blocks = messages.pop(0)
+            assert role == step.kind, f"{page} is of the {step.kind}, and the request has {blocks}"
             if step.kind == "user":
-                role, blocks = messages.pop(0)
-                assert role == "user", f"{page} is the user's, and the request has {blocks}"
                 self._read_said(page, step.said, blocks, prompt)
                 continue
-            role, blocks = messages.pop(0)
-            assert role == "assistant", f"{page} is a reply, and the request has {blocks}"
             self._read_reply(page, step, blocks, prompt)
             if step.results:
                 role, blocks = messages.pop(0)
@@ -121,9 +129,9 @@ class Witness:
     def _read_preamble(self, blocks: list[Json], prompt: Prompt) -> None:
         request = ""
         for block in blocks:
-            own = self._own(block) if block["type"] == "text" else ""
+            own, given, _ = element(block)
             if own == "request":
-                request = self._attribute(block, "page_id")
+                request = given["page_id"]
                 prompt.requests[request] = []
             elif own:
                 assert not request, f"{own} behind the request"
@@ -132,34 +140,16 @@ class Witness:
                 assert request, f"in the preamble stands {block}"
                 prompt.requests[request].append(block)
 
-    def _own(self, block: Json) -> str:
-        """The name of our element, when a block is one and nothing else."""
-        whole = WHOLE.fullmatch(block.get("text", ""))
-        if not whole:
-            return ""
-        # A digest opens with a line of our own, which may name an element.
-        inner = whole[3].split("\n", 2)[-1] if whole[1] == "digest" else whole[3]
-        return "" if OWN.search(inner) else whole[1]
-
-    def _attribute(self, block: Json, name: str) -> str:
-        whole = WHOLE.fullmatch(block["text"])
-        assert whole
-        return attributes(whole[2])[name]
-
     def _read_aside(self, block: Json, prompt: Prompt) -> None:
-        own = self._own(block)
+        own, given, inner = element(block)
         assert own, f"this is nobody's: {block}"
-        text = block["text"]
-        whole = WHOLE.fullmatch(text)
-        assert whole
-        inner = whole[3].removeprefix("\n").removesuffix("\n")
         if own == "digest":
             for first, last in re.findall(r"^s(\d+)(?:-s(\d+))?(?:[ :]|$)", inner, re.MULTILINE):
                 prompt.digest.append((int(first), int(last or first)))
         elif own == "pinned":
-            prompt.pinned[self._attribute(block, "page_id")] = armed(inner)
+            prompt.pinned[given["page_id"]] = armed(inner)
         elif own == "core_update":
-            prompt.core[self._attribute(block, "name")] = armed(inner)
+            prompt.core[given["name"]] = armed(inner)
         elif own == "notice":
             prompt.notices += "The window is" in inner
 
@@ -219,7 +209,7 @@ class Witness:
                 spoken = [{"type": "text", "text": NO_TEXT}]
             content = list(block.get("content", []))
             if place == len(results) - 1:
-                while len(content) > 0 and content[-1]["type"] == "text" and self._own(content[-1]):
+                while content and element(content[-1])[0]:
                     self._read_aside(content.pop(), prompt)
             if len(content) == 1 and self._is_spilled(content[0]) and content != spoken:
                 self._carries_text(body_text(original), content[0]["text"], prompt, page)

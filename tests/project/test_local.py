@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.testing import ScriptedServer
-from tests.local.invariants import live
+from tests.local.live_model import live
 from tests.support.answers import keeps_and_finds
 from tests.support.stage import Stage
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,30 +10,17 @@ from typing import Any
 import anthropic
 import pytest
 
+from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
-from tests.bench.proof import (
-    cost_talk,
-    environments,
-    injected,
-    overhead,
-    short_table,
-    sides,
-    survival,
-    tables,
-    tears,
-    written,
-)
-from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide, SlideUnmarked, core_text
+from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables
+from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide
 from tests.standin import Standin
 from tests.standin.server import StandinProcess
 
-Json = dict[str, Any]
-FRAME = Frame(
-    tools=[], instructions={"type": "text", "text": "Be brief."},
-    core={"type": "text", "text": cost_talk.initial_core()}, max_tokens=100, usable_tokens=1_000,
-)  # fmt: skip
+CORE = cost_talk.initial_core()
+FRAME = Frame([], {"type": "text", "text": "Be brief."}, {"type": "text", "text": CORE}, 100, usable_tokens=1_000)
 
 
 def sized(params: Json) -> int:
@@ -41,9 +28,9 @@ def sized(params: Json) -> int:
     return 100 * len(params["messages"])
 
 
-def talk(kind: type[Rival], turns: int) -> list[Json]:
+def talk(kind: Rival, turns: int) -> list[Json]:
     """The request of each turn."""
-    rival, requests = kind.begin(FRAME), []
+    rival, requests = kind(FRAME), []
     for number in range(1, turns + 1):
         rival.says({"role": "user", "content": [{"type": "text", "text": cost_talk.asked(number)}]})
         rival.make_room(sized)
@@ -64,7 +51,7 @@ def marks(params: Json) -> int:
 
 
 @pytest.mark.parametrize("kind", RIVALS.values())
-def test_rivals_send_what_the_provider_takes(kind: type[Rival]) -> None:
+def test_rivals_send_what_the_provider_takes(kind: Rival) -> None:
     standin = Standin(limit_tokens=100_000)
     for params in talk(kind, 20):
         assert 2 <= marks(params) <= 4
@@ -79,35 +66,23 @@ def test_everything_only_grows() -> None:
 def test_sliding_drops_as_little_as_will_do_and_learns_of_edits_only_then() -> None:
     requests = talk(Slide, 12)
     assert [sized(params) for params in requests] == [100, 300, 500, 700, 900, 900, 900, 900, 900, 900, 900, 900]
-    cores = [params["system"][1]["text"] for params in requests]
-    assert cores[4] == cost_talk.initial_core()
-    assert cores[5] == "core of turn 3"
-
-
-def test_who_slides_without_marks_has_them_until_it_slides() -> None:
-    assert [marks(params) for params in talk(SlideUnmarked, 7)] == [3, 4, 4, 4, 4, 2, 2]
+    assert [params["system"][1]["text"] for params in requests][4:6] == [CORE, "core of turn 3"]
+    unmarked = talk(RIVALS["slide by a turn, messages unmarked"], 7)
+    assert [marks(params) for params in unmarked] == [3, 4, 4, 4, 4, 2, 2], "until it slides"
 
 
 def test_re_rendering_evicts_as_ours_does_and_shows_each_edit_at_once() -> None:
     requests = talk(ReRender, 8)
     assert [sized(params) for params in requests] == [100, 300, 500, 700, 500, 700, 500, 700]
-    assert [params["system"][1]["text"] for params in requests][2:4] == [cost_talk.initial_core(), "core of turn 3"]
+    assert [params["system"][1]["text"] for params in requests][2:4] == [CORE, "core of turn 3"]
 
 
-def test_core_reads_as_the_edit_left_it() -> None:
-    number = cost_talk.EDIT_EVERY
-    edit = cost_talk.edit(number)
-    assert edit["old_text"] in FRAME.core["text"]
-    assert core_text(FRAME, number)["text"] == FRAME.core["text"].replace(edit["old_text"], edit["new_text"])
-
-
-def test_whoever_edits_in_every_turn_is_billed_so() -> None:
-    for every, name in cost_talk.REPLIES.items():
-        calls = [
-            getattr(cost_talk, name)({"messages": [{"content": cost_talk.asked(number)}]}).blocks[0]["type"]
-            for number in range(1, 31)
-        ]
-        assert calls.count("tool_use") == 30 // every
+@pytest.mark.parametrize(("every", "name"), cost_talk.REPLIES.items())
+def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it(every: int, name: str) -> None:
+    replies = [getattr(cost_talk, name)({"messages": [{"content": cost_talk.asked(turn)}]}) for turn in range(1, 31)]
+    assert sum(reply.blocks[0]["type"] == "tool_use" for reply in replies) == 30 // every
+    edit = cost_talk.edit(every, every)
+    assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
 
 
 def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
@@ -126,21 +101,21 @@ def test_a_turn_is_missing_unless_its_text_came_back() -> None:
 
 def test_of_overhead_the_median_round_counts_without_the_servers_time() -> None:
     rounds = [overhead.Round(10, wall, cpu=0.05, server=server) for wall, server in ((0.2, 0.1), (0.5, 0.2), (9, 0.3))]
-    assert overhead.told(rounds) == pytest.approx(
+    assert overhead.per_turn(rounds) == pytest.approx(
         {"wall_ms": 30, "mean_wall_ms": 1000 * (9.7 - 0.6) / 30, "cpu_ms": 5, "server_ms": 20}
     )
 
 
-def test_a_side_that_does_not_begin_is_told_and_the_others_are_measured(
+def test_a_side_that_does_not_begin_is_named_and_the_others_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sides.COMMANDS, "broken", ["tests.bench.peers.no_such_module"])
+    monkeypatch.setitem(sides.COMMANDS, "broken", "peers.no_such_module")
     found = overhead.figures(tmp_path, tmp_path, ["broken", sides.BARE], points=(10,), turns=10, seconds=60)
     assert found["stopped"]["broken"].startswith("did not begin: broken ended with 1")
     assert list(found["points"]["10"]) == [sides.BARE]
 
 
-def test_whoever_dies_is_told_so_whenever_it_is_asked(tmp_path: Path) -> None:
+def test_a_side_that_died_says_so_whenever_it_is_asked(tmp_path: Path) -> None:
     with sides.Side.start(sides.BARE, "http://127.0.0.1:9", tmp_path / "side", tmp_path) as side:
         side.process.kill()
         for _ in range(2):
@@ -148,18 +123,14 @@ def test_whoever_dies_is_told_so_whenever_it_is_asked(tmp_path: Path) -> None:
                 side.ask("said")
 
 
-def test_a_file_is_torn_where_it_is_said() -> None:
-    held = b"x" * 3 * tears.PAGE
-    assert tears.cut(held, 0.5) == held[: len(held) // 2]
-    blanked = tears.blank(held, 0.5)
-    assert blanked == b"x" * tears.PAGE + bytes(tears.PAGE) + b"x" * tears.PAGE
-    assert tears.blank(b"xyz", 0.95) == bytes(3)
-
-
-def test_of_bad_ends_it_is_told_which_file_was_torn() -> None:
+def test_a_file_is_torn_at_its_place_and_named_where_that_ended_badly() -> None:
+    content = b"x" * 3 * survival.PAGE
+    assert survival.cut(content, 0.5) == content[: len(content) // 2]
+    assert survival.blank(content, 0.5) == b"x" * survival.PAGE + bytes(survival.PAGE) + b"x" * survival.PAGE
+    assert survival.blank(b"xyz", 0.95) == bytes(3)
     ends = [("lost nothing", "a"), ("lost some without a word", "log"), ("lost nothing", "b"), ("lost all", "log")]
-    told = tears.told(ends)
-    assert told == "4 tears of 3 files: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
+    summary = "4 tears of 3 files: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
+    assert survival.summed_up(ends) == summary
 
 
 @pytest.mark.parametrize("kind", [Bare, Runner])
@@ -173,74 +144,52 @@ def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: ty
         side.close()
 
 
-def test_newest_turns_keep_within_their_tokens() -> None:
+def test_newest_turns_keep_within_their_tokens_and_a_source_counts_only_when_it_is_whole() -> None:
     assert injected._newest(["a", "b", "c"], [5, 4, 3], 7) == ["c", "b"]
     assert injected._newest(["a", "b", "c"], [5, 4, 3], 6) == ["c"]
-
-
-def test_a_source_counts_only_when_it_is_whole() -> None:
     question = injected.Question("where?", ("I live in\nSeattle.",), frozenset({0}))
     assert injected._holds(["Well. I live in Seattle. So"], question)
     assert not injected._holds(["I live in", "a town. Seattle."], question)
 
 
-def test_an_environment_of_other_pins_is_none(tmp_path: Path) -> None:
+def test_an_environment_of_other_pins_is_none_and_one_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     place = tmp_path / "mem0"
     place.mkdir()
-    (place / "installed.txt").write_text(environments._pins("mem0"), encoding="utf-8")
+    installed = place / "installed.txt"
+    installed.write_text(environments.stamp("mem0"), encoding="utf-8")
     assert environments.python(tmp_path, "mem0") == place / "bin" / "python"
-    (place / "installed.txt").write_text("mem0ai==0.1", encoding="utf-8")
+    installed.write_text("mem0ai==0.1", encoding="utf-8")
     assert environments.python(tmp_path, "mem0") is None
-
-
-def test_a_cache_that_cannot_be_made_leaves_the_peer_out(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("", encoding="utf-8")
-    assert environments.install(file, "mem0") == f"{file / 'mem0'} cannot be made: Not a directory"
+    assert environments.install(installed, "mem0") == f"{installed / 'mem0'} cannot be made: Not a directory"
 
 
 @pytest.fixture(scope="module")
 def results() -> Json:
-    return written.read()
+    return tables.read()
 
 
-def test_every_benchmark_has_figures_and_the_machine_beside_them(results: Json) -> None:
-    assert set(results) == set(tables.SECTIONS) == set(short_table.LINES)
+def test_readme_and_the_page_say_what_was_measured_and_on_which_machine(results: Json) -> None:
+    assert set(results) == set(tables.SECTIONS)
     assert all("cores, load" in result["machine"] for result in results.values())
-
-
-def test_readme_and_the_page_say_what_was_measured(results: Json) -> None:
-    readme = written.README.read_text(encoding="utf-8")
-    assert short_table.short(results) in readme
-    assert written.with_table(readme, results) == readme
-    assert written.PAGE.read_text(encoding="utf-8") == written.page(results)
-
-
-def test_another_figure_makes_another_table(results: Json) -> None:
-    other = json.loads(json.dumps(results))
-    other["cost"]["figures"]["policies"]["ours"]["usd"] = 1234.5
-    assert "$1234.50" in short_table.short(other)
-    assert "1234.50" in tables.whole(other)
+    readme = tables.README.read_text(encoding="utf-8")
+    assert tables.short(results) in readme
+    assert tables.with_table(readme, results) == readme
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(results)
 
 
 def test_a_side_that_was_too_slow_is_shown_where_it_stood_and_then_left_out_ours_too(results: Json) -> None:
-    other = json.loads(json.dumps(results))
+    other = deepcopy(results)
     points = other["overhead"]["figures"]["points"]
     points["1000"]["ours"] |= {"at": 654, "wall_ms": 12.5}
     del points["10000"]["ours"]
     other["scale"]["figures"]["archives"]["ours"] = {}
-    lines = short_table.short(other).splitlines()
-    [short] = [line for line in lines if "at 1,000 turns" in line]
-    [missing] = [line for line in lines if "at 10,000 turns" in line]
-    assert short.split("|")[2].strip() == "12.5 (at 654)"
-    assert missing.split("|")[2].strip() == "-"
+    lines = tables.short(other).splitlines()
+    assert [line.split("|")[2].strip() for line in lines if "ms added to a turn" in line][2:] == ["12.5 (at 654)", "-"]
     assert not any("100,000 facts " in line for line in lines)
 
 
-def test_what_was_left_out_is_told(results: Json) -> None:
-    figures = json.loads(json.dumps(results["overhead"]["figures"]))
-    figures["stopped"] = {"mem0": "stopped at 5,000 turns: slow"}
-    figures["missing"] = {"langgraph": "no network"}
-    told = tables.overhead(figures)
-    assert "mem0: stopped at 5,000 turns: slow." in told
-    assert "langgraph is not here: no network." in told
+def test_what_was_left_out_is_named(results: Json) -> None:
+    absent = {"stopped": {"mem0": "stopped at 5,000 turns: slow"}, "missing": {"langgraph": "no network"}}
+    text = tables.section("overhead", results["overhead"]["figures"] | absent)
+    assert "mem0: stopped at 5,000 turns: slow." in text
+    assert "langgraph is not here: no network." in text

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.standin.cache import Position, PromptCache
 from tests.standin.errors import Rejected
-from tests.standin.facts import MessageFacts, digest, message_facts, reply_facts, size_of, thought_digest
+from tests.standin.facts import MessageFacts, block_facts, digest, message_facts, size_of, thought_digest
 from tests.standin.params import check_params
 from tests.standin.prompt import CALL_TOKENS, Prompt
 from tests.standin.reply import Block, Reply, cut
@@ -70,7 +70,6 @@ class Standin:
         return self._read(params, creates=False)[0].tokens
 
     def create(self, params: dict[str, Any], reply: Script | None = None) -> dict[str, Any]:
-        """Answer with the scripted reply, or raise `Rejected` and remember nothing."""
         prompt, messages, call_ids = self._read(params, creates=True)
         room = self._room(prompt.tokens, params["max_tokens"])
         if callable(reply):
@@ -111,7 +110,6 @@ class Standin:
         positions.append(Position(last.prefix, last.tokens, control.get("ttl", "5m")))
 
     def _room(self, tokens: int, max_tokens: int) -> int:
-        """How many tokens the reply may have."""
         if tokens > self.limit_tokens:
             raise Rejected(f"prompt is too long: {tokens} tokens > {self.limit_tokens} maximum")
         if self._max_tokens_count and tokens + max_tokens > self.limit_tokens:
@@ -190,5 +188,5 @@ class Standin:
                 field = "signature" if said["type"] == "thinking" else "data"
                 said[field] = prompt.sign(thought_digest(said), self._size(block))
             content.append(said)
-            prompt.add_reply(reply_facts(said))
+            prompt.add_reply(block_facts(said))
         return content

@@ -37,7 +37,6 @@ class PromptCache:
         self._entries: dict[bytes, tuple[float, str]] = {}  # prefix -> (expires at this minute, ttl)
 
     def pass_through(self, positions: list[Position], now: float) -> Cached:
-        """Account for a request, and remember its marks."""
         marks = [
             index for index, position in enumerate(positions) if position.mark and position.tokens >= self._min_tokens
         ]

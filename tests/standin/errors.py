@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class Rejected(Exception):
     """A request that the API refuses: HTTP `status`, error `type`, and a `message` that starts with the place."""
@@ -13,8 +11,3 @@ class Rejected(Exception):
         self.status = status
         self.type = error_type
         self.message = message
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The body of the HTTP answer."""
-        return {"type": "error", "error": {"type": self.type, "message": self.message}, "request_id": None}

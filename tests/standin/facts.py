@@ -18,7 +18,6 @@ from tests.standin.errors import Rejected
 from tests.standin.tokenizer import NOTHING, Counts, count_block, count_json, count_text
 
 T = TypeVar("T")
-_MESSAGE = shapes.Shape({"role": shapes.text, "content": shapes.content})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 KEEP_AT_MOST = 50_000
 
@@ -104,7 +103,6 @@ def _mark(block: dict[str, Any]) -> str | None:
 
 
 def tool_facts(tool: dict[str, Any]) -> BlockFacts:
-    """Of a tool whose shape has been checked."""
 
     def find_out() -> BlockFacts:
         plain = canonical(tool)
@@ -124,9 +122,9 @@ def system_facts(system: str | list[Any]) -> tuple[BlockFacts, ...]:
 
 
 def _system_block(block: Any, index: int) -> BlockFacts:
-    shapes.Union({"text": shapes.BLOCKS["text"]})(f"system.{index}", block)
+    shapes.IN_SYSTEM(f"system.{index}", block)
     check_text(f"system.{index}", "system", block)
-    return _block_facts(block)
+    return block_facts(block)
 
 
 def message_facts(message: Any, index: int) -> MessageFacts:
@@ -143,7 +141,7 @@ def check_text(at: str, outer: str, block: dict[str, Any]) -> None:
 
 
 def _find_out(message: Any, at: str) -> MessageFacts:
-    _MESSAGE(at, message)
+    shapes.MESSAGE(at, message)
     to_bytes(message)
     role, content = message["role"], message["content"]
     if role not in {"user", "assistant", "system"}:
@@ -158,7 +156,7 @@ def _find_out(message: Any, at: str) -> MessageFacts:
     leading = next((place for place, kind in enumerate(kinds) if kind != "tool_result"), len(kinds))
     return MessageFacts(
         role=role,
-        blocks=tuple(_block_facts(block) for block in content),
+        blocks=tuple(block_facts(block) for block in content),
         calls=tuple((place, each["id"]) for place, each in enumerate(content) if each["type"] == "tool_use"),
         results=tuple(
             (place, each["tool_use_id"]) for place, each in enumerate(content) if each["type"] == "tool_result"
@@ -212,14 +210,13 @@ def _check_result(at: str, block: dict[str, Any]) -> None:
             raise Rejected("messages: text content blocks must contain non-whitespace text")
         return
     for place, each in enumerate(inner):
-        shapes.IN_RESULT(f"{at}.content.{place}", each)
         if each.get("cache_control"):
             raise Rejected(f"{at}.content.{place}.cache_control: a mark belongs on the tool_result itself")
         if each["type"] == "text":
             check_text(f"{at}.content.{place}", "messages", each)
 
 
-def _block_facts(block: dict[str, Any]) -> BlockFacts:
+def block_facts(block: dict[str, Any]) -> BlockFacts:
     kind = block["type"]
     content = digest(to_bytes(canonical(block)))
     if kind in _THINKING:
@@ -232,11 +229,6 @@ def thought_digest(block: dict[str, Any]) -> bytes:
     return digest(block["type"].encode(), block.get("thinking", "").encode())
 
 
-def reply_facts(block: dict[str, Any]) -> BlockFacts:
-    """Of a block that the stand-in itself has made."""
-    return _block_facts(block)
-
-
 def size_of(block: dict[str, Any]) -> Counts:
-    """What a block of a reply counts, before it has a signature."""
+    """Count a block of a reply before it has a signature."""
     return count_text(block.get("thinking", "")) if block["type"] in _THINKING else count_block(block)

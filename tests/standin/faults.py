@@ -45,8 +45,6 @@ def read_profile(text: str) -> dict[str, float]:
 
 
 class Faults:
-    """Which fault the next request gets: the same ones for the same seed."""
-
     def __init__(self, seed: int, profile: str = "none") -> None:
         self._random = random.Random(f"faults {seed}")
         self.chances = read_profile(profile)
@@ -62,15 +60,12 @@ class Faults:
     def on_the_wire(self, kind: str) -> Fault | None:
         if kind in STATUSES:
             return http_error(int(kind), retry_after=RETRY_AFTER_SECONDS)
-        if kind == "disconnect":
-            return Fault(broken=Break("disconnect", self._random.random()))
-        if kind == "truncate":
-            return Fault(broken=Break("truncate", self._random.random()))
-        return Fault(broken=Break("stall", self._random.random())) if kind == "stall" else None
+        if kind == "disconnect" or kind == "truncate" or kind == "stall":  # noqa: PLR1714  narrows the type
+            return Fault(broken=Break(kind, self._random.random()))
+        return None
 
 
 def odd_reply(kind: str, replies: Replies, params: Json) -> Reply:
-    """A reply that ends for another reason than its words."""
     if kind == "refusal":
         return Reply.refusal()
     if kind == "pause_turn":

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def named(reference: str) -> Any:
-    """Return what `module:name` refers to."""
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -47,7 +46,6 @@ class ServerProcess:
             process.stdin.close()
 
     def control(self, command: str, **body: Any) -> Any:
-        """Send a command to the service."""
         request = urllib.request.Request(
             f"{self.base_url}/control/{command}", json.dumps(body).encode(), {"content-type": "application/json"}
         )

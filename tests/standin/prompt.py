@@ -64,7 +64,6 @@ class Prompt:
             overhead = 0
 
     def add_reply(self, block: BlockFacts) -> None:
-        """What the model says behind the request."""
         self.take_role("assistant")
         if block.signature is not None:
             signed = self._signer.read(block.signature)

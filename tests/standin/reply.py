@@ -2,29 +2,22 @@
 
     Reply("Hello.")
     Reply(thinking("which tool?"), call("archive", {"text": "likes windows"}))
-    Reply.empty(), Reply.blank(), Reply.only_thinking(), Reply.cut_call("archive", {"text": "like"}),
-    Reply.refusal(), Reply.pause("hats"), Reply.window_exceeded("I was about"), Reply.same_ids(...)
+    Reply.empty(), Reply.cut_call("archive", {"text": "like"}), Reply.pause("hats"), Reply.same_ids(...)
 
-A reply is a script: signatures and ids are given when the stand-in says it, and what is longer than the request
-allows is cut, as a model is.
+Signatures and ids are given when the stand-in says it. What is longer than the request allows is cut, as a model is.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
+
+from anthropic.types import StopReason
 
 Block = dict[str, Any]
-STOP_REASONS = (
-    "end_turn",
-    "tool_use",
-    "max_tokens",
-    "stop_sequence",
-    "pause_turn",
-    "refusal",
-    "model_context_window_exceeded",
-)
+STOP_REASONS: tuple[str, ...] = get_args(StopReason)
 
 
 def thinking(text: str = "", *, tokens: int | None = None) -> Block:
@@ -42,7 +35,7 @@ def call(name: str, arguments: dict[str, Any] | None = None, *, call_id: str | N
 
 
 def server_call(name: str, arguments: dict[str, Any] | None = None, *, call_id: str | None = None) -> Block:
-    return {"type": "server_tool_use", "id": call_id, "name": name, "input": arguments or {}}
+    return {**call(name, arguments, call_id=call_id), "type": "server_tool_use"}
 
 
 def search_result(call_id: str | None = None) -> Block:
@@ -50,26 +43,28 @@ def search_result(call_id: str | None = None) -> Block:
     return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
 
 
-@dataclass(frozen=True)
+@dataclass(init=False)
 class Reply:
     """Blocks in order (a string is a text block) and why the model stopped."""
 
     blocks: tuple[Block, ...]
     stop_reason: str
-    stop_sequence: str | None = None
-    output_tokens: int | None = None
-    repeats_ids: bool = False
+    stop_sequence: str | None
+    output_tokens: int | None
+    repeats_ids: bool
 
-    def __init__(self, *blocks: Block | str, stop_reason: str | None = None, output_tokens: int | None = None) -> None:
-        said = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in blocks)
-        calls = any(each["type"] == "tool_use" for each in said)
-        reason = stop_reason or ("tool_use" if calls else "end_turn")
-        if reason not in STOP_REASONS:
-            raise ValueError(f"no reply stops for {reason!r}; there are {', '.join(STOP_REASONS)}")
-        if reason == "pause_turn" and calls:
+    def __init__(
+        self, *blocks: Block | str, stop_reason: str | None = None, stop_sequence: str | None = None,
+        output_tokens: int | None = None, repeats_ids: bool = False,
+    ) -> None:  # fmt: skip
+        self.blocks = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in blocks)
+        calls = any(each["type"] == "tool_use" for each in self.blocks)
+        self.stop_reason = stop_reason or ("tool_use" if calls else "end_turn")
+        self.stop_sequence, self.output_tokens, self.repeats_ids = stop_sequence, output_tokens, repeats_ids
+        if self.stop_reason not in STOP_REASONS:
+            raise ValueError(f"no reply stops for {stop_reason!r}; there are {', '.join(STOP_REASONS)}")
+        if self.stop_reason == "pause_turn" and calls:
             raise ValueError("a reply that waits for a call of ours stops for tool_use, never for pause_turn")
-        for name, value in (("blocks", said), ("stop_reason", reason), ("output_tokens", output_tokens)):
-            object.__setattr__(self, name, value)
 
     @classmethod
     def empty(cls) -> Reply:
@@ -110,30 +105,21 @@ class Reply:
 
     @classmethod
     def stopped_by(cls, sequence: str, *blocks: Block | str) -> Reply:
-        return _with(cls(*blocks, stop_reason="stop_sequence"), stop_sequence=sequence)
+        return cls(*blocks, stop_reason="stop_sequence", stop_sequence=sequence)
 
     @classmethod
     def same_ids(cls, *calls: Block, call_id: str = "call_0") -> Reply:
         """Calls that all have one id, as some servers of local models send them. `Standin(duplicate_ids=True)`."""
-        return _with(cls(*({**each, "id": call_id} for each in calls)), repeats_ids=True)
-
-
-def _with(reply: Reply, **fields: Any) -> Reply:
-    """`dataclasses.replace` for a class whose constructor takes blocks."""
-    other = Reply(*reply.blocks, stop_reason=reply.stop_reason, output_tokens=reply.output_tokens)
-    for name, value in fields.items():
-        object.__setattr__(other, name, value)
-    return other
+        return cls(*({**each, "id": call_id} for each in calls), repeats_ids=True)
 
 
 def cut(blocks: tuple[Block, ...], room: int, size: Callable[[Block], int]) -> tuple[list[Block], bool]:
-    """What of `blocks` fits into `room` tokens, and whether that is less than all."""
+    """Return what of `blocks` fits into `room` tokens, and whether that is less than all."""
     kept: list[Block] = []
     for block in blocks:
         needed = size(block)
         if needed > room:
-            shorter = _shorten(block, room, size)
-            return [*kept, *shorter], True
+            return [*kept, *_shorten(block, room, size)], True
         kept.append(block)
         room -= needed
     return kept, False
@@ -146,27 +132,8 @@ def _shorten(block: Block, room: int, size: Callable[[Block], int]) -> list[Bloc
         return [partial] if size(partial) <= room else []
     if kind == "redacted_thinking" or (kind == "thinking" and block["tokens"] is not None):
         return [{**block, "tokens": room}] if room > 0 else []
-    field = {"text": "text", "thinking": "thinking"}.get(kind)
-    if field is None:
+    if kind not in ("text", "thinking"):
         return []
-    text = block[field]
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if size({**block, field: text[:middle]}) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return [{**block, field: text[:low]}] if low else []
-
-
-__all__ = [
-    "Block",
-    "Reply",
-    "call",
-    "cut",
-    "redacted_thinking",
-    "search_result",
-    "server_call",
-    "thinking",
-]
+    text = block[kind]
+    length = bisect_right(range(len(text) + 1), room, key=lambda end: size({**block, kind: text[:end]})) - 1
+    return [{**block, kind: text[:length]}] if length > 0 else []

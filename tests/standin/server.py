@@ -28,7 +28,6 @@ from tests.standin.reply import Reply, search_result
 
 
 def ok(_: Json) -> Reply:
-    """Answer anything with one word."""
     return Reply("ok")
 
 
@@ -161,11 +160,8 @@ def _read_line(raw: Json) -> Reply | Fault:
         broken = raw["broken"]
         error = ApiError(529, "Overloaded") if broken and broken["kind"] == "error" else None
         return Fault(**raw["fault"], broken=Break(**broken, error=error) if broken else None)
-    said = raw["reply"]
-    reply = Reply(*said["blocks"], stop_reason=said["stop_reason"], output_tokens=said["output_tokens"])
-    for name in ("stop_sequence", "repeats_ids"):
-        object.__setattr__(reply, name, said[name])
-    return reply
+    said = dict(raw["reply"])
+    return Reply(*said.pop("blocks"), **said)
 
 
 # a process of its own
@@ -182,7 +178,6 @@ class StandinProcess(ServerProcess):
         super().__init__(f"{__name__}:service_of", **given)
 
     def script(self, *lines: Reply | Fault | str) -> None:
-        """What the next requests are answered with, in order."""
         self.control("script", lines=[write_line(line) for line in lines])
 
     def faults(self, profile: str) -> None:
@@ -193,7 +188,6 @@ class StandinProcess(ServerProcess):
         self.control("limit", tokens=tokens, model=model)
 
     def wait(self, minutes: float) -> None:
-        """So much later for the prompt cache."""
         self.control("wait", minutes=minutes)
 
     def log(self) -> Json:
@@ -201,7 +195,6 @@ class StandinProcess(ServerProcess):
         return self.control("log")
 
     def requests(self, start: int = 0) -> list[Json]:
-        """The accepted requests, as they came."""
         return self.control("requests", start=start)["requests"]
 
     def replies(self, start: int = 0) -> list[Json]:

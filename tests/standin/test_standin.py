@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import anthropic.types as sdk
 import pytest
 
-from tests.standin import (
-    Rejected,
-    Reply,
-    call,
-    redacted_thinking,
-    search_result,
-    server_call,
-    thinking,
-)
+from tests.standin import Rejected, Reply, call, redacted_thinking, search_result, server_call, thinking
 from tests.support.params import (
     HOUR,
     MARK,
@@ -66,176 +59,115 @@ def test_a_conversation_with_everything_in_it_is_accepted() -> None:
     assert len(api.requests) == 4
 
 
-REFUSED: dict[str, tuple[Params, str]] = {
-    "no model": ({"max_tokens": 9, "messages": [user("x")]}, "model: Field required"),
-    "no max_tokens": ({"model": "m", "messages": [user("x")]}, "max_tokens: Field required"),
-    "max_tokens of zero": (request(user("x"), max_tokens=0), "max_tokens: must be greater than or equal to 1"),
-    "max_tokens as text": (request(user("x"), max_tokens="9"), "max_tokens: Input should be a valid integer"),
-    "unknown field": (request(user("x"), temperature=1.0), "temperature: Extra inputs are not permitted"),
-    "no messages": (request(), "messages: at least one message"),
-    "messages are no list": ({**request(), "messages": "x"}, "messages: Input should be a valid array"),
-    "message without content": (request({"role": "user"}), "messages.0.content: Field required"),
-    "message with a field": (request({**user("x"), "name": "Jo"}), "messages.0.name: Extra inputs"),
-    "other role": (request(user("x"), {"role": "tool", "content": "x"}), "messages.1.role"),
-    "system role": (request(user("x"), {"role": "system", "content": "x"}), 'Unexpected role "system"'),
-    "assistant first": (request(assistant("x"), user("x")), 'first message must use the "user" role'),
-    "assistant last": (request(user("x"), assistant("y")), "must end with a user message"),
-    "trailing space": (request(user("x"), assistant("y ")), "cannot end with trailing whitespace"),
-    "empty string": (request({"role": "user", "content": ""}), "must have non-empty content"),
-    "empty list": (request(user("x"), assistant(), user("y")), "messages.1: all messages must have non-empty content"),
-    "empty text": (request(user("")), "messages: text content blocks must be non-empty"),
-    "blank text": (request(user("x"), assistant("\n\n"), user("y")), "must contain non-whitespace text"),
-    "blank string": (request({"role": "user", "content": " \n"}), "must contain non-whitespace text"),
-    "empty system block": (request(user("x"), system=[text("")]), "system: text content blocks must be non-empty"),
-    "image in system": (request(user("x"), system=[{"type": "image"}]), "system.0: Input tag 'image'"),
-    "unknown block": (request(user({"type": "video"})), "messages.0.content.0: Input tag 'video'"),
-    "block without type": (request(user({"text": "x"})), "messages.0.content.0.type: Field required"),
-    "block with a field": (request(user(text(note="n"))), "messages.0.content.0.text.note: Extra inputs"),
-    "block without a field": (request(user({"type": "text"})), "messages.0.content.0.text.text: Field required"),
-    "call without input": (
-        request(user("x"), assistant({"type": "tool_use", "id": "a", "name": "look"}), user(result("a"))),
-        "tool_use.input: Field required",
-    ),
-    "call by the user": (request(user(use())), "`tool_use` blocks can only be in `assistant` messages"),
-    "result by the model": (request(user("x"), assistant(result()), user("y")), "only be in `user` messages"),
-    "thinking by the user": (
-        request(user({"type": "thinking", "thinking": "", "signature": "x"})),
-        "`thinking` blocks can only be in `assistant` messages",
-    ),
-    "bad call id": (request(user("x"), assistant(use("a b")), user(result("a b"))), "should match pattern"),
-    "bad tool name in a call": (request(user("x"), assistant(use(name="l k")), user(result())), "match pattern"),
-    "call at the end": (request(user("x"), assistant(use())), "without `tool_result` blocks immediately after"),
-    "call without result": (request(user("x"), assistant(use()), user("y")), "messages.1: `tool_use` ids were found"),
-    "call without one result": (
-        request(user("x"), assistant(use(), use("toolu_2")), user(result())),
-        "immediately after: toolu_2.",
-    ),
-    "text before result": (request(user("x"), assistant(use()), user("y", result())), "messages.1: `tool_use` ids"),
-    "text between results": (
-        request(user("x"), assistant(use(), use("toolu_2")), user(result(), "y", result("toolu_2"))),
-        "immediately after: toolu_2.",
-    ),
-    "results in two messages": (
-        request(user("x"), assistant(use(), use("toolu_2")), user(result()), user(result("toolu_2"))),
-        "immediately after: toolu_2.",
-    ),
-    "result before the next message": (
-        request(user("x"), assistant(use()), assistant("y"), user(result())),
-        "messages.1: `tool_use` ids",
-    ),
-    "result without call": (request(user(result())), "messages.0.content.0: unexpected `tool_use_id`"),
-    "result of an earlier call": (
-        request(user("x"), assistant(use()), user(result()), assistant("y"), user(result())),
-        "messages.4.content.0: unexpected `tool_use_id`",
-    ),
-    "two results": (request(user("x"), assistant(use()), user(result(), result())), "must have a single result"),
-    "repeated id": (
-        request(user("x"), assistant(use()), user(result()), assistant(use()), user(result())),
-        "messages.3.content.0: `tool_use` ids must be unique",
-    ),
-    "repeated id in a message": (request(user("x"), assistant(use(), use()), user(result())), "must be unique"),
-    "error without words": (
-        request(user("x"), assistant(use()), user(result(content="", is_error=True))),
-        "content cannot be empty if `is_error` is true",
-    ),
-    "empty text in a result": (request(user("x"), assistant(use()), user(result(content=[text("")]))), "non-empty"),
-    "blank result": (request(user("x"), assistant(use()), user(result(content="\n"))), "non-whitespace"),
-    "call in a result": (request(user("x"), assistant(use()), user(result(content=[use("b")]))), "Input tag"),
-    "calls without tools": (
-        request(user("x"), assistant(use()), user(result()), tools=[]),
-        "must define tools",
-    ),
-    "server call without result": (
-        request(user("x"), assistant({**use("srvtoolu_1", name="web_search"), "type": "server_tool_use"}), user("y")),
-        "`web_search` tool use with id `srvtoolu_1` was found without a corresponding `web_search_tool_result`",
-    ),
-    "server result without call": (
-        request(user("x"), assistant({**search_result("srvtoolu_1")}), user("y")),
-        "unexpected `tool_use_id` found in `web_search_tool_result` blocks",
-    ),
-    "bad server call id": (
-        request(user("x"), assistant({**use(name="web_search"), "type": "server_tool_use"}), user("y")),
-        "should match pattern '^srvtoolu_",
-    ),
-    "tool without schema": (request(user("x"), tools=[{"name": "a"}]), "tools.0.custom.input_schema: Field required"),
-    "tool with a bad name": (request(user("x"), tools=[{**TOOL, "name": "a.b"}]), "tools.0.custom.name: String"),
-    "tool with a long name": (request(user("x"), tools=[{**TOOL, "name": "a" * 129}]), "{1,128}"),
-    "two tools of one name": (request(user("x"), tools=[TOOL, TOOL]), "Tool names must be unique"),
-    "schema without type": (request(user("x"), tools=[{**TOOL, "input_schema": {}}]), "input_schema.type: Field"),
-    "schema of a list": (
-        request(user("x"), tools=[{**TOOL, "input_schema": {"type": "array"}}]),
-        "Input should be 'object'",
-    ),
-    "schema with a choice on top": (
-        request(user("x"), tools=[{**TOOL, "input_schema": {"type": "object", "anyOf": [{}]}}]),
-        "does not support oneOf, allOf, or anyOf at the top level",
-    ),
-    "schema with a bad key": (
-        request(user("x"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"a b": {}}}}]),
-        "Property keys should match pattern",
-    ),
-    "schema that is none": (
-        request(user("x"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"a": {"type": "str"}}}}]),
-        "JSON schema is invalid",
-    ),
-    "unknown kind of tool": (request(user("x"), tools=[{"type": "magic_1", "name": "a"}]), "tools.0: Input tag"),
-    "provider's tool, misnamed": (request(user("x"), tools=[{**SEARCH, "name": "find"}]), "should be 'web_search'"),
-    "choice of no tool": (request(user("x"), tools=[], tool_choice={"type": "any"}), "while providing tools"),
-    "choice of an unknown tool": (request(user("x"), tool_choice={"type": "tool", "name": "b"}), "'b' not found"),
-    "forced tool and thinking": (
-        request(user("x"), tool_choice={"type": "any"}, thinking={"type": "adaptive"}),
-        "Thinking may not be enabled",
-    ),
-    "unknown thinking": (request(user("x"), thinking={"type": "deep"}), "thinking: Input tag 'deep'"),
-    "small thinking budget": (
-        request(user("x"), thinking={"type": "enabled", "budget_tokens": 100}),
-        "thinking.enabled.budget_tokens: must be greater than or equal to 1024",
-    ),
-    "thinking budget over max_tokens": (
-        request(user("x"), thinking={"type": "enabled", "budget_tokens": 1_024}),
-        "must be greater than `thinking.budget_tokens`",
-    ),
-    "blank stop sequence": (request(user("x"), stop_sequences=[" "]), "stop_sequences.0: each stop sequence"),
-    "half a surrogate": (request(user("\ud800")), "not valid UTF-8"),
-    "mark with another ttl": (
-        request(user(text(cache_control={"type": "ephemeral", "ttl": "2h"}))),
-        "messages.0.content.0.text.cache_control.ttl: Input should be '5m' or '1h'",
-    ),
-    "mark on an empty block": (request(user(text("", cache_control=MARK))), "cannot be set for empty text blocks"),
-    "mark on thinking": (
-        request(
-            user("x"),
-            assistant({"type": "thinking", "thinking": "", "signature": "s", "cache_control": MARK}, "y"),
-            user("z"),
-        ),
-        "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
-    ),
-    "mark inside a result": (
-        request(user("x"), assistant(use()), user(result(content=[text(cache_control=MARK)]))),
-        "a mark belongs on the tool_result itself",
-    ),
-    "five marks": (
-        request(
-            user(*[text(cache_control=MARK)] * 3),
-            tools=[{**TOOL, "cache_control": MARK}],
-            system=[text(cache_control=MARK)],
-        ),
-        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
-    ),
-    "five marks, one by itself": (
-        request(user(*[text(cache_control=MARK)] * 4, "x"), cache_control=MARK),
-        "Found 5.",
-    ),
-    "an hour after five minutes": (
-        request(user(text(cache_control=HOUR)), system=[text(cache_control=MARK)]),
-        "messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m'",
-    ),
-}
+def called(*blocks: Any, calls: tuple[Any, ...] = (use(),)) -> Params:
+    return request(user("x"), assistant(*calls), user(*blocks))
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refuses(name: str) -> None:
-    params, message = REFUSED[name]
+def with_tool(**fields: Any) -> Params:
+    return request(user("x"), tools=[{**TOOL, **fields}])
+
+
+def with_property(name: str, kind: str) -> Params:
+    return with_tool(input_schema={"type": "object", "properties": {name: {"type": kind}}})
+
+
+TWO = (use(), use("toolu_2"))
+SERVER_CALL = {**use("srvtoolu_1", name="web_search"), "type": "server_tool_use"}
+THOUGHT = {"type": "thinking", "thinking": "", "signature": "s"}
+BUDGET = {"type": "enabled", "budget_tokens": 1_024}
+REFUSED: list[tuple[Params, str]] = [
+    # fields of the request and of messages
+    ({"max_tokens": 9, "messages": [user("x")]}, "model: Field required"),
+    ({"model": "m", "messages": [user("x")]}, "max_tokens: Field required"),
+    (request(user("x"), max_tokens=0), "max_tokens: must be greater than or equal to 1"),
+    (request(user("x"), max_tokens="9"), "max_tokens: Input should be a valid integer"),
+    (request(user("x"), temperature=1.0), "temperature: Extra inputs are not permitted"),
+    (request(user("x"), stop_sequences=[" "]), "stop_sequences.0: each stop sequence"),
+    (request(), "messages: at least one message"),
+    ({**request(), "messages": "x"}, "messages: Input should be a valid array"),
+    (request({"role": "user"}), "messages.0.content: Field required"),
+    (request({**user("x"), "name": "Jo"}), "messages.0.name: Extra inputs"),
+    (request(user("\ud800")), "not valid UTF-8"),
+    # roles and their order
+    (request(user("x"), {"role": "tool", "content": "x"}), "messages.1.role"),
+    (request(user("x"), {"role": "system", "content": "x"}), 'Unexpected role "system"'),
+    (request(assistant("x"), user("x")), 'first message must use the "user" role'),
+    (request(user("x"), assistant("y")), "must end with a user message"),
+    (request(user("x"), assistant("y ")), "cannot end with trailing whitespace"),
+    # what is empty
+    (request({"role": "user", "content": ""}), "must have non-empty content"),
+    (request(user("x"), assistant(), user("y")), "messages.1: all messages must have non-empty content"),
+    (request(user("")), "messages: text content blocks must be non-empty"),
+    (request(user("x"), assistant("\n\n"), user("y")), "must contain non-whitespace text"),
+    (request({"role": "user", "content": " \n"}), "must contain non-whitespace text"),
+    (request(user("x"), system=[text("")]), "system: text content blocks must be non-empty"),
+    (called(result(content="", is_error=True)), "content cannot be empty if `is_error` is true"),
+    (called(result(content=[text("")])), "non-empty"),
+    (called(result(content="\n")), "non-whitespace"),
+    # blocks
+    (request(user("x"), system=[{"type": "image"}]), "system.0: Input tag 'image'"),
+    (request(user({"type": "video"})), "messages.0.content.0: Input tag 'video'"),
+    (request(user({"text": "x"})), "messages.0.content.0.type: Field required"),
+    (request(user(text(note="n"))), "messages.0.content.0.text.note: Extra inputs"),
+    (request(user({"type": "text"})), "messages.0.content.0.text.text: Field required"),
+    (called(result("a"), calls=({"type": "tool_use", "id": "a", "name": "look"},)), "tool_use.input: Field required"),
+    (called(result(content=[use("b")])), "Input tag"),
+    (request(user(use())), "`tool_use` blocks can only be in `assistant` messages"),
+    (called("y", calls=(result(),)), "only be in `user` messages"),
+    (request(user(THOUGHT)), "`thinking` blocks can only be in `assistant` messages"),
+    # calls and results
+    (called(result("a b"), calls=(use("a b"),)), "should match pattern"),
+    (called(result(), calls=(use(name="l k"),)), "match pattern"),
+    (called("y", calls=({**SERVER_CALL, "id": "toolu_1"},)), "should match pattern '^srvtoolu_"),
+    (request(user("x"), assistant(use())), "without `tool_result` blocks immediately after"),
+    (called("y"), "messages.1: `tool_use` ids were found"),
+    (called(result(), calls=TWO), "immediately after: toolu_2."),
+    (called("y", result()), "messages.1: `tool_use` ids"),
+    (called(result(), "y", result("toolu_2"), calls=TWO), "immediately after: toolu_2."),
+    (request(user("x"), assistant(*TWO), user(result()), user(result("toolu_2"))), "immediately after: toolu_2."),
+    (request(user("x"), assistant(use()), assistant("y"), user(result())), "messages.1: `tool_use` ids"),
+    (request(user(result())), "messages.0.content.0: unexpected `tool_use_id`"),
+    (request(*called(result())["messages"], assistant("y"), user(result())), "messages.4.content.0: unexpected"),
+    (called(result(), result()), "must have a single result"),
+    (request(*called(result())["messages"], assistant(use()), user(result())), "messages.3.content.0: `tool_use` ids"),
+    (called(result(), calls=(use(), use())), "must be unique"),
+    ({**called(result()), "tools": []}, "must define tools"),
+    (called("y", calls=(SERVER_CALL,)), "`srvtoolu_1` was found without a corresponding `web_search_tool_result`"),
+    (called("y", calls=(search_result("srvtoolu_1"),)), "found in `web_search_tool_result` blocks"),
+    # tools
+    (request(user("x"), tools=[{"name": "a"}]), "tools.0.custom.input_schema: Field required"),
+    (with_tool(name="a.b"), "tools.0.custom.name: String"),
+    (with_tool(name="a" * 129), "{1,128}"),
+    (request(user("x"), tools=[TOOL, TOOL]), "Tool names must be unique"),
+    (with_tool(input_schema={}), "input_schema.type: Field"),
+    (with_tool(input_schema={"type": "array"}), "Input should be 'object'"),
+    (with_tool(input_schema={"type": "object", "anyOf": [{}]}), "does not support oneOf, allOf, or anyOf"),
+    (with_property("a b", "string"), "Property keys should match pattern"),
+    (with_property("a", "str"), "JSON schema is invalid"),
+    (request(user("x"), tools=[{"type": "magic_1", "name": "a"}]), "tools.0: Input tag"),
+    (request(user("x"), tools=[{**SEARCH, "name": "find"}]), "should be 'web_search'"),
+    (request(user("x"), tools=[], tool_choice={"type": "any"}), "while providing tools"),
+    (request(user("x"), tool_choice={"type": "tool", "name": "b"}), "'b' not found"),
+    (request(user("x"), tool_choice={"type": "any"}, thinking={"type": "adaptive"}), "Thinking may not be enabled"),
+    # thinking
+    (request(user("x"), thinking={"type": "deep"}), "thinking: Input tag 'deep'"),
+    (request(user("x"), thinking={**BUDGET, "budget_tokens": 100}), "budget_tokens: must be greater than or equal to"),
+    (request(user("x"), thinking=BUDGET), "must be greater than `thinking.budget_tokens`"),
+    # marks
+    (request(user(text(cache_control={**MARK, "ttl": "2h"}))), "text.cache_control.ttl: Input should be '5m' or '1h'"),
+    (request(user(text("", cache_control=MARK))), "cannot be set for empty text blocks"),
+    (called("z", calls=({**THOUGHT, "cache_control": MARK}, "y")), "content.0.thinking.cache_control: Extra inputs"),
+    (called(result(content=[text(cache_control=MARK)])), "a mark belongs on the tool_result itself"),
+    (request(user(*[text(cache_control=MARK)] * 4), system=[text(cache_control=MARK)]), "A maximum of 4 blocks"),
+    (request(user(*[text(cache_control=MARK)] * 4, "x"), cache_control=MARK), "Found 5."),
+    (request(user(text(cache_control=HOUR)), system=[text(cache_control=MARK)]), "must not come after a ttl='5m'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"), REFUSED, ids=[f"{at}: {message}" for at, (_, message) in enumerate(REFUSED)]
+)
+def test_refuses(params: Params, message: str) -> None:
     refused(params, message)
 
 

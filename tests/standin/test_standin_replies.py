@@ -1,35 +1,11 @@
-"""The stand-in: odd replies, prompts that only grow, and the tables behind it."""
+"""The stand-in: ids of calls, and prompts that only grow."""
 
 from __future__ import annotations
 
-from typing import Any, Required, get_origin, get_type_hints
-
-import anthropic.types as sdk
 import pytest
-from anthropic.types.message_count_tokens_params import MessageCountTokensParams
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from pydantic import TypeAdapter
 
-from tests.standin import (
-    GrowthWatch,
-    Reply,
-    call,
-)
-from tests.standin.params import COUNT, CREATE, CUSTOM_TOOL, MEMORY_TOOL
-from tests.standin.shapes import BLOCKS
-from tests.support.params import (
-    MARK,
-    TOOL,
-    Params,
-    assistant,
-    request,
-    result,
-    standin,
-    text,
-    thought,
-    use,
-    user,
-)
+from tests.standin import GrowthWatch, Reply, call
+from tests.support.params import MARK, TOOL, Params, assistant, request, result, standin, text, use, user
 
 
 def test_ids_are_unique_unless_asked_otherwise() -> None:
@@ -99,35 +75,3 @@ def test_a_refused_tail_may_go_once_and_epochs_do_not_come_back() -> None:
     watch.see(request(user("x")), 2)
     with pytest.raises(AssertionError, match="had ended and is back"):
         watch.see(request(user("x")), 1)
-
-
-# ---- the tables
-
-
-def fields(param: Any) -> dict[str, bool]:
-    """The fields of one of the SDK's types, and whether they are required."""
-    hints = get_type_hints(param, include_extras=True)
-    return {name: get_origin(hint) is Required for name, hint in hints.items()}
-
-
-def test_the_tables_are_the_sdks_own_types() -> None:
-    tables = {
-        "".join(word.capitalize() for word in name.split("_")) + "BlockParam": shape for name, shape in BLOCKS.items()
-    }
-    for name, shape in (*tables.items(), ("ToolParam", CUSTOM_TOOL), ("MemoryTool20250818Param", MEMORY_TOOL)):
-        assert {**dict.fromkeys(shape.needs, True), **dict.fromkeys(shape.may, False)} == fields(getattr(sdk, name)), (
-            name
-        )
-    for shape, param in ((CREATE, MessageCreateParamsNonStreaming), (COUNT, MessageCountTokensParams)):
-        expected = fields(param)
-        del expected["workspace_id"]  # sent as a header
-        assert {**dict.fromkeys(shape.needs, True), **dict.fromkeys(shape.may, False)} == expected
-
-
-def test_what_it_accepts_the_sdks_types_accept_too() -> None:
-    api = standin()
-    thought(api, thinking={"type": "adaptive"}, system=[text(cache_control=MARK)])
-    oracle = TypeAdapter(MessageCreateParamsNonStreaming)
-    for params in api.requests:
-        checked: Any = oracle.validate_python(params)
-        assert [len(list(message["content"])) for message in checked["messages"]]

@@ -6,29 +6,8 @@ import copy
 
 import pytest
 
-from tests.standin import (
-    Rejected,
-    Reply,
-    Standin,
-    call,
-    redacted_thinking,
-    thinking,
-)
-from tests.support.params import (
-    MARK,
-    SEARCH,
-    TOOL,
-    Params,
-    request,
-    result,
-    said,
-    standin,
-    text,
-    thought,
-    user,
-)
-
-# ---- thinking
+from tests.standin import Rejected, Reply, Standin, call, redacted_thinking, thinking
+from tests.support.params import MARK, SEARCH, TOOL, Params, request, result, said, standin, text, thought, user
 
 
 def bound(api: Standin, params: Params, at: str) -> None:
@@ -50,33 +29,25 @@ def test_thinking_may_come_back_with_what_was_before_it() -> None:
     api.create(request(*conversation, thinking={"type": "adaptive"}))  # not part of what is bound
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_thinking_is_bound_to_everything_before_it() -> None:
+    api = standin()
+    conversation = thought(api, system="Be kind.")
+    api.create(request(*conversation, system=[text("Be kind.")]))
+    for changed in (
         {"tools": [TOOL]},
         {"tools": [SEARCH, TOOL]},
         {"tools": [{**TOOL, "description": "Looks!"}, SEARCH]},
         {"system": "Be brief."},
-        {"system": [text("Be kind.")]},
-    ],
-)
-def test_thinking_is_bound_to_tools_and_system(change: Params) -> None:
-    api = standin()
-    conversation = thought(api, system="Be kind.") if "tools" in change else thought(api)
-    before = {"system": "Be kind."} if "tools" in change else {}
-    api.create(request(*conversation, **before))
-    bound(api, request(*conversation, **{**before, **change}), "messages.1.content.0")
-
-
-def test_thinking_is_bound_to_every_earlier_message() -> None:
-    api = standin()
-    conversation = thought(api)
+        {},
+    ):
+        params = request(*conversation, **({"system": "Be kind."} if "tools" in changed else {}), **changed)
+        bound(api, params, "messages.1.content.0")
     for index, at in ((0, "messages.1.content.0"), (2, "messages.3.content.0"), (1, "messages.3.content.0")):
-        changed = copy.deepcopy(conversation)
-        changed[index]["content"][-1]["text"] += "!"
-        bound(api, request(*changed), at)
-    bound(api, request(user("digest"), *conversation[2:]), "messages.2.content.0")
-    bound(api, request(conversation[0], user("more"), *conversation[1:]), "messages.2.content.0")
+        turned = copy.deepcopy(conversation)
+        turned[index]["content"][-1]["text"] += "!"
+        bound(api, request(*turned, system="Be kind."), at)
+    for first in ([user("digest")], [conversation[0], user("more"), conversation[1]]):
+        bound(api, request(*first, *conversation[2:], system="Be kind."), "messages.2.content.0")
 
 
 def test_thinking_is_bound_to_the_order_of_keys_in_an_input() -> None:

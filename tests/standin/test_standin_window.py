@@ -8,27 +8,9 @@ import struct
 
 import pytest
 
-from tests.standin import (
-    Rejected,
-    Reply,
-    Standin,
-    call,
-    thinking,
-)
+from tests.standin import Rejected, Reply, Standin, call, thinking
 from tests.standin.tokenizer import IMAGE_TOKENS, PAGE_TOKENS, Tokenizer, count_block
-from tests.support.params import (
-    HOUR,
-    MARK,
-    TOOL,
-    Params,
-    assistant,
-    refused,
-    request,
-    said,
-    standin,
-    text,
-    user,
-)
+from tests.support.params import HOUR, MARK, TOOL, Params, assistant, refused, request, said, standin, text, user
 
 # ---- the window
 
@@ -114,8 +96,7 @@ def test_a_request_can_be_marked_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"model": "n"}, {"tools": [TOOL]}, {"system": "s"}, {"thinking": {"type": "adaptive"}}],
+    "change", [{"model": "n"}, {"tools": [TOOL]}, {"system": "s"}, {"thinking": {"type": "adaptive"}}]
 )
 def test_another_prefix_is_not_found(change: Params) -> None:
     api = standin()

@@ -26,8 +26,6 @@ _BOUND = (
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a signature says about its block."""
-
     prefix: bytes  # digest of everything before the block but thinking
     before: bytes  # name of the thinking block before it
     thought: bytes  # digest of its own text

@@ -62,7 +62,7 @@ def count_json(value: object) -> Counts:
 
 
 def count_block(block: Mapping[str, Any]) -> Counts:
-    """What one content block holds. Thinking is not counted here: its size is known from its signature."""
+    """Count one content block. Thinking counts by its signature instead."""
     kind = block["type"]
     if kind == "text":
         return count_text(block["text"])

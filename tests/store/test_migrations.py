@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from pager import Memory, MemoryReader, NewerFormatError, StorageError
 from pager.store import database
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
-from tests.crash.children import Nursery
+from tests.crash.children import Life, run, say
+from tests.crash.commit_points import CommitPoints
+from tests.crash.load import write_pairs
 from tests.support import HandClock
 
 MOODS = "ALTER TABLE facts ADD COLUMN mood TEXT; UPDATE facts SET mood = 'of ' || text"
@@ -65,9 +68,6 @@ def files(directory: Path) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if name not in ("lock", "pager.db-shm") and content}
 
 
-# --- older
-
-
 @pytest.mark.parametrize("owner", [0, APPLICATION_ID])
 def test_a_file_without_a_table_becomes_a_memory(tmp_path: Path, owner: int) -> None:
     change(tmp_path, "PRAGMA user_version = 7", "PRAGMA user_version = 0", f"PRAGMA application_id = {owner}")
@@ -90,12 +90,8 @@ def test_an_older_file_is_brought_up_and_keeps_everything(tmp_path: Path, monkey
     with open_memory(tmp_path) as memory:
         memory.archive("no migration runs twice")
     assert ask(tmp_path, "SELECT n FROM counts") == [(2,)]
-
-
-def test_a_new_file_goes_through_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_migrations(monkeypatch, MOODS, COUNTS)
-    write_something(tmp_path)
-    assert ask(tmp_path, "SELECT n FROM counts") == [(0,)]
+    write_something(tmp_path / "new")
+    assert ask(tmp_path / "new", "SELECT n FROM counts") == [(0,)]
 
 
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,31 +116,34 @@ def test_a_reader_does_not_bring_it_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert files(tmp_path) == before
 
 
+def migrate_and_die(directory: Path, deadly: int, when: str) -> None:
+    """Open with one migration more, and die before or after that commit."""
+    database.MIGRATIONS = (*MIGRATIONS, MOODS)
+    database.VERSION = len(database.MIGRATIONS)
+    points = CommitPoints(deadly, after=when == "after")
+    open_memory(directory).close()
+    say(points.count)
+
+
 @pytest.mark.slow
 def test_killed_in_a_migration_it_is_done_or_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Nursery() as nursery:
-        write_something(tmp_path / "whole")
-        role = "tests.crash.roles:migrate_and_die"
-        count = nursery.run(role, tmp_path / "whole", MOODS, 0, "before").said[-1][1]
-        versions = []
-        for number in range(1, count + 1):
-            for when in ("before", "after"):
-                directory = tmp_path / f"{number}-{when}"
-                write_something(directory)
-                assert nursery.run(role, directory, MOODS, number, when).signal == 9
-                (version,) = ask(directory, "PRAGMA user_version")[0]
-                moods = ask(directory, "SELECT count(*) FROM pragma_table_info('facts') WHERE name = 'mood'")
-                assert moods == [(version - VERSION,)]
-                versions.append(version - VERSION)
+    write_something(tmp_path / "whole")
+    ((count,),) = run(migrate_and_die, tmp_path / "whole", 0, "before").said
+    versions = []
+    for number, when in product(range(1, count + 1), ("before", "after")):
+        directory = tmp_path / f"{number}-{when}"
+        write_something(directory)
+        assert run(migrate_and_die, directory, number, when).signal == 9
+        (version,) = ask(directory, "PRAGMA user_version")[0]
+        moods = ask(directory, "SELECT count(*) FROM pragma_table_info('facts') WHERE name = 'mood'")
+        assert moods == [(version - VERSION,)]
+        versions.append(version - VERSION)
     assert set(versions) == {0, 1}
     assert versions == sorted(versions)
     with_migrations(monkeypatch, MOODS)
     for directory in tmp_path.iterdir():
         with open_memory(directory) as memory:
             assert_all_there(memory)
-
-
-# --- newer
 
 
 def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
@@ -164,10 +163,9 @@ def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
 
 def test_what_a_killed_newer_owner_left_in_its_log_stays(tmp_path: Path) -> None:
     """Its last transactions are in the log only. To be refused costs none of them."""
-    with Nursery() as nursery:
-        life = nursery.begin("tests.crash.roles:write_pairs", tmp_path, 5)
-        life.until("page")
-        life.kill()
+    life = Life(write_pairs, tmp_path, 5)
+    life.until("page")
+    life.kill()
     log = (tmp_path / "pager.db-wal").stat().st_size
     assert log > 0
     with closing(sqlite3.connect(tmp_path / "pager.db", isolation_level=None)) as db:
@@ -178,9 +176,6 @@ def test_what_a_killed_newer_owner_left_in_its_log_stays(tmp_path: Path) -> None
     with pytest.raises(NewerFormatError):
         open_memory(tmp_path)
     assert ask(tmp_path, "SELECT count(*) FROM facts") == [(10,)]
-
-
-# --- foreign
 
 
 @pytest.mark.parametrize("version", [0, VERSION, 99])

@@ -58,41 +58,36 @@ def replies(params: Json) -> Reply:
     if random.random() < (0.7 if answered else 0.3):
         return Reply(*thought, *said)
     count = random.choice([1, 1, 2, 3, 5])
-    calls = [random.choice(CALLS)(random, f"{key:08x}.{place}", params) for place in range(count)]
+    calls = [random.choice(CALLS)(random, f"{key:08x}.{place}", params["system"][1]["text"]) for place in range(count)]
     return Reply(*thought, *(said if random.random() < 0.5 else []), *calls)
 
 
-def _tick(random: Random, mark: str, params: Json) -> Json:
-    return call("tick", {"mark": mark})
-
-
-def _read(random: Random, mark: str, params: Json) -> Json:
-    return call("read", {"kilobytes": random.choice([1, 1, 2, 5, 40])})
-
-
-def _archive(random: Random, mark: str, params: Json) -> Json:
+def _archive(random: Random, mark: str) -> Json:
     keyed = {"key": random.choice(["seat", "hotel", "train"])} if random.random() < 0.5 else {}
     return call("archive", {"text": f"{mark} {words(random, 10)}", "tags": ["travel"], **keyed})
 
 
-def _search(random: Random, mark: str, params: Json) -> Json:
-    return call(random.choice(["search_archive", "search_recall"]), {"query": words(random, 3)})
-
-
-def _page(random: Random, mark: str, params: Json) -> Json:
+def _page(random: Random, mark: str) -> Json:
     page = f"{random.choice('fsx')}{random.randint(1, 200)}"
     name = random.choice(["page_in", "page_in", "page_out", "forget"])
     more = {"pin": random.random() < 0.3} if name == "page_in" else {"reason": mark} if name == "forget" else {}
     return call(name, {"page_id": page, **more})
 
 
-def _core(random: Random, mark: str, params: Json) -> Json:
+def _core(random: Random, mark: str, core: str) -> Json:
     """A line more, or, when there are many, one less."""
-    found = _BLOCK.search(params["system"][1]["text"])
+    found = _BLOCK.search(core)
     lines = found[1].splitlines() if found else []
     if len(lines) > 5:
         return call("core_replace", {"block": "human", "old_text": f"{lines[0]}\n", "new_text": ""})
     return call("core_append", {"block": "human", "text": f"{mark} {words(random, 3)}"})
 
 
-CALLS: list[Callable[[Random, str, Json], Json]] = [_tick, _tick, _read, _archive, _search, _page, _core]
+CALLS: list[Callable[[Random, str, str], Json]] = [
+    *[lambda _, mark, __: call("tick", {"mark": mark})] * 2,
+    lambda random, _, __: call("read", {"kilobytes": random.choice([1, 1, 2, 5, 40])}),
+    lambda random, mark, _: _archive(random, mark),
+    lambda random, _, __: call(random.choice(["search_archive", "search_recall"]), {"query": words(random, 3)}),
+    lambda random, mark, _: _page(random, mark),
+    _core,
+]

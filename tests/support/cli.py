@@ -51,7 +51,6 @@ class Done:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Lines of JSON."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -121,7 +120,6 @@ class Running:
         raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
 
     def line(self) -> str:
-        """The next line of its standard output."""
         assert self._process.stdout
         return self._process.stdout.readline()
 
@@ -141,7 +139,7 @@ class Terminal:
         self._screen, keyboard = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-c", OWN_TERMINAL, *COMMAND, *map(str, arguments)], cwd=cwd, stdin=keyboard,
-            env=environment(TERM="dumb", **environ), stdout=keyboard, stderr=keyboard, start_new_session=True,
+            env=environment(**{"TERM": "dumb", **environ}), stdout=keyboard, stderr=keyboard, start_new_session=True,
         )  # fmt: skip
         os.close(keyboard)
         self._seen = ""
@@ -158,7 +156,7 @@ class Terminal:
         os.write(self._screen, text.encode())
 
     def until(self, text: str) -> str:
-        """What it has shown since the last time, up to and with `text`."""
+        """Return the output since the last call, up to and with `text`."""
         while text not in self._seen:
             assert self._read(), f"it ended without {text!r}: {self._seen}"
         shown, found, self._seen = self._seen.partition(text)

@@ -74,7 +74,6 @@ class Careless(Words):
 
 
 def vector(meaning: FactVectors, text: str) -> NDArray[np.float32]:
-    """What a text means, from an embedder that works."""
     found = meaning.embedding.embed(text)
     assert found is not None
     return found

@@ -15,10 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 CHOICE: dict[str, Any] = {
     "type": "object",
-    "oneOf": [
-        {"properties": {"number": {"type": "integer"}}, "required": ["number"]},
-        {"$ref": "#/$defs/named"},
-    ],
+    "oneOf": [{"properties": {"number": {"type": "integer"}}, "required": ["number"]}, {"$ref": "#/$defs/named"}],
     "$defs": {"named": {"properties": {"name": {"type": "string"}}, "required": ["name"], "type": "object"}},
 }
 ODATA: dict[str, Any] = {

@@ -92,7 +92,7 @@ class Stage:
         return self
 
     def follows(self, replies: Replies) -> Self:
-        """What is said to every request when nothing is scripted."""
+        """Answer every request with these when nothing is scripted."""
         self.service.replies = replies
         return self
 
@@ -129,15 +129,19 @@ def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
     raise AssertionError(f"the events ended without {kinds}: {seen}")
 
 
+def leave_at(events: Generator[Event], *kinds: type[Event]) -> None:
+    """Leave a turn at the first event of these kinds, as a process that ends there."""
+    until(events, *kinds)
+    events.close()
+
+
 def last(events: Iterable[Event]) -> Stopped:
-    """How it stopped."""
     *_, stopped = events
     assert isinstance(stopped, Stopped)
     return stopped
 
 
 def said_to(stage: Stage) -> list[str]:
-    """The texts of people in the last request."""
     messages = [message for message in stage.requests[-1]["messages"] if message["role"] == "user"]
     return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
 

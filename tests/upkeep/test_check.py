@@ -89,30 +89,25 @@ def test_every_audit_has_a_case_above() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("where", "sql"),
     [
-        "INSERT INTO said_words (said_words) VALUES ('delete-all')",
-        "INSERT INTO fact_words (fact_words) VALUES ('delete-all')",
-        "INSERT INTO said_words (rowid, text) VALUES (99999, 'nobody said this')",
-        "DELETE FROM said_words_data WHERE id > 10",
+        ("words", "INSERT INTO said_words (said_words) VALUES ('delete-all')"),
+        ("words", "INSERT INTO fact_words (fact_words) VALUES ('delete-all')"),
+        ("words", "INSERT INTO said_words (rowid, text) VALUES (99999, 'nobody said this')"),
+        ("words", "DELETE FROM said_words_data WHERE id > 10"),
+        ("vectors", "DELETE FROM vectors WHERE fact = 2"),
+        ("vectors", "UPDATE vectors SET vector = zeroblob(4)"),
     ],
 )
-def test_the_word_index_is_rebuilt(talk: Talk, sql: str) -> None:
+def test_words_and_vectors_are_rebuilt(talk: Talk, where: str, sql: str) -> None:
     damage(talk, sql)
-    assert [problem.where for problem in talk.memory.check()] == ["words"]
-    assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
-    assert not talk.memory.check()
-    assert talk.memory.search_recall("engine")[0].page_id == "s1"
-    assert "words" in talk.memory.search_archive("Faro")[0].parts
-
-
-@pytest.mark.parametrize("sql", ["DELETE FROM vectors WHERE fact = 2", "UPDATE vectors SET vector = zeroblob(4)"])
-def test_vectors_are_rebuilt(talk: Talk, sql: str) -> None:
-    damage(talk, sql)
-    assert {problem.where for problem in talk.memory.check()} == {"vectors"}
+    assert {problem.where for problem in talk.memory.check()} == {where}
     assert all(problem.fixed for problem in talk.memory.check(fix=True))
     assert not talk.memory.check()
-    assert talk.memory.search_archive("lives in Faro")[0].parts["meaning"] > 0.99
+    assert talk.memory.search_recall("engine")[0].page_id == "s1"
+    parts = talk.memory.search_archive("lives in Faro")[0].parts
+    assert "words" in parts
+    assert parts["meaning"] > 0.99
 
 
 def test_a_damaged_file_is_named_and_nothing_else_is_checked(talk: Talk) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -39,17 +40,20 @@ def opened(home: Path, **more: Any) -> Memory:
     return Memory.open(home / "guide", embedder=None, limits=LIMITS, clock=HandClock(), **more)
 
 
+def serving(home: Path, **options: Any) -> ViewServer:
+    return ViewServer(Readers(Home(home, clock=HandClock())), **options)
+
+
 @pytest.fixture
 def server(home: Path) -> Iterator[ViewServer]:
-    with ViewServer(Readers(Home(home, clock=HandClock()))) as server:
+    with serving(home) as server:
         yield server
 
 
 def ask(
     server: ViewServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
-    try:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.putrequest(method, path, skip_host=True)
         given = {"Host": f"127.0.0.1:{server.port}", **{name.replace("_", "-"): text for name, text in headers.items()}}
         if body is not None:
@@ -59,8 +63,6 @@ def ask(
         connection.endheaders(body)
         response = connection.getresponse()
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-    finally:
-        connection.close()
 
 
 def api(server: ViewServer, what: str) -> Any:
@@ -70,8 +72,8 @@ def api(server: ViewServer, what: str) -> Any:
 
 
 def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: str) -> tuple[int, Any]:
-    told = json.dumps({"kind": kind, "arguments": arguments}).encode()
-    status, _, body = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=told, **headers)
+    body = json.dumps({"kind": kind, "arguments": arguments}).encode()
+    status, _, body = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=body, **headers)
     return status, json.loads(body)
 
 
@@ -79,9 +81,9 @@ def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: st
 
 
 def test_a_body_is_not_read_before_the_token_is_checked(server: ViewServer) -> None:
-    told = f"POST /wrong/api/guide/edit HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 10\r\n\r\n"
+    request = f"POST /wrong/api/guide/edit HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 10\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
-        caller.sendall(told.encode())
+        caller.sendall(request.encode())
         assert caller.recv(100).startswith(b"HTTP/1.1 403")
 
 
@@ -91,7 +93,7 @@ def test_without_its_token_nothing_is_answered(server: ViewServer, home: Path) -
         status, _, body = ask(server, path)
         assert status == 403, path
         assert token.encode() not in body
-    with ViewServer(Readers(Home(home, clock=HandClock()))) as other:
+    with serving(home) as other:
         assert other.token != token
         assert len(token) >= 24
 
@@ -112,11 +114,8 @@ def test_another_page_can_change_nothing(server: ViewServer, home: Path) -> None
     assert edit(server, "core_append", arguments, Content_Type="text/plain")[0] == 400
     with MemoryReader.open(home / "guide") as reading:
         assert reading.core()[0].value == "name is Dana"
+    assert server.address.startswith("http://127.0.0.1:"), "it listens on this machine alone"
     assert edit(server, "core_append", arguments, Origin=f"http://127.0.0.1:{server.port}")[0] == 200
-
-
-def test_it_listens_on_this_machine_alone(server: ViewServer) -> None:
-    assert server._server.base_url.startswith("http://127.0.0.1:")
 
 
 def test_every_answer_tells_the_browser_to_trust_nothing_else(server: ViewServer) -> None:
@@ -188,10 +187,9 @@ def test_what_is_not_there_says_so(server: ViewServer) -> None:
         assert told in json.loads(body)["error"], path
 
 
-def test_odd_numbers_in_the_address_do_no_harm(server: ViewServer) -> None:
-    odd = "offset=-1&limit=x", "offset=99999999999999999999", "limit=1000000", "offset=%F0%9F%98%80&limit=%D9%A3"
-    for query in odd:
-        assert api(server, f"guide/facts?{query}")["total"] == 1
+@pytest.mark.parametrize("query", ["offset=-1&limit=x", f"offset={10**20}", "limit=1000000", "offset=%F0%9F%98%80"])
+def test_odd_numbers_in_the_address_do_no_harm(server: ViewServer, query: str) -> None:
+    assert api(server, f"guide/facts?{query}")["total"] == 1
 
 
 def test_a_revision_changes_when_something_was_committed(server: ViewServer, home: Path) -> None:
@@ -238,10 +236,10 @@ def test_pending_edits_are_applied_when_the_agent_has_ended_unless_the_view_is_r
     with opened(home):
         send_command(home / "guide", "archive", {"text": "likes boats"}, HandClock())
         send_command(home / "guide", "message", {"text": "hello"}, HandClock())
-    with ViewServer(Readers(Home(home, clock=HandClock())), read_only=True) as server:
+    with serving(home, read_only=True) as server:
         assert len(api(server, "guide/state")["waiting"]) == 2
         assert api(server, "guide/facts")["total"] == 1
-    with ViewServer(Readers(Home(home, clock=HandClock()))) as server:
+    with serving(home) as server:
         assert [command["kind"] for command in api(server, "guide/state")["waiting"]] == ["message"]
         assert api(server, "guide/facts")["rows"][0]["text"] == "likes boats"
 
@@ -255,17 +253,18 @@ def test_a_page_can_be_purged_while_somebody_looks(server: ViewServer, home: Pat
     assert b"likes trams" not in b"".join(file.read_bytes() for file in (home / "guide").iterdir() if file.is_file())
 
 
-def test_what_is_no_command_is_refused(server: ViewServer) -> None:
-    bodies = b"", b"{", b"[]", b'{"kind": "archive"}', b'{"kind": 1, "arguments": 2}', b'"x"', b"[" * 100_000
-    for body in bodies:
-        status, _, error = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=body)
-        assert (status, b"cannot be read" in error) == (400, True), body[:20]
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"kind": "archive"}', b'{"kind": 1, "arguments": 2}', b"[" * 100_000]
+)
+def test_what_is_no_command_is_refused(server: ViewServer, body: bytes) -> None:
+    status, _, error = ask(server, f"/{server.token}/api/guide/edit", method="POST", body=body)
+    assert (status, b"cannot be read" in error) == (400, True)
 
 
 def test_who_only_reads_changes_nothing(home: Path) -> None:
-    with ViewServer(Readers(Home(home, clock=HandClock())), read_only=True) as server:
-        status, told = edit(server, "core_append", {"block": "human", "text": "x"})
+    with serving(home, read_only=True) as server:
+        status, answer = edit(server, "core_append", {"block": "human", "text": "x"})
         assert status == 403
-        assert "read-only" in told["error"]
+        assert "read-only" in answer["error"]
         assert api(server, "agents")["read_only"] is True
     assert not (home / "guide" / "inbox").exists()

@@ -14,17 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-import anthropic
-
+from tests.bench.peers.bare_sdk import client_for, streamed
 from tests.bench.peers.giant_tool import read_everything
-from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MARK, MAX_TOKENS, MODEL, serve
+from tests.bench.peers.lines import INSTRUCTIONS, KEPT_TURNS, MARK, serve
 
 FOUND = 4
 FACTS = ("dana", "facts")
-TOOL: Any = {
-    "name": read_everything.__name__, "description": read_everything.__doc__,
-    "input_schema": {"type": "object", "properties": {}},
-}  # fmt: skip
+SCHEMA = {"type": "object", "properties": {}}
+TOOL: Any = {"name": read_everything.__name__, "description": read_everything.__doc__, "input_schema": SCHEMA}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
@@ -34,7 +31,7 @@ class Graph:
         from langgraph.graph import END, START, MessagesState, StateGraph
         from langgraph.store.sqlite import Store
 
-        self._client = anthropic.Anthropic(base_url=base_url, api_key="none", max_retries=0)
+        self._client = client_for(base_url)
         self._threads = sqlite3.connect(directory / "threads.db", check_same_thread=False)
         self._facts = sqlite3.connect(directory / "facts.db", check_same_thread=False, isolation_level=None)
         self._store = Store(self._facts)
@@ -56,21 +53,14 @@ class Graph:
         text = newest[-1].content if newest[-1].type == "human" else ""
         offered: Any = {"tools": self._tools} if self._tools else {}
         found = [str(item.value["text"]) for item in self._store.search(FACTS, limit=FOUND)]
-        with self._client.messages.stream(
-            model=MODEL, max_tokens=MAX_TOKENS, system="\n".join([INSTRUCTIONS, *found]),
-            messages=[_sent(each) for each in newest], **offered,
-        ) as stream:  # fmt: skip
-            for _ in stream:
-                pass
-            message: Any = stream.get_final_message()
+        system = "\n".join([INSTRUCTIONS, *found])
+        message = streamed(self._client, [_sent(each) for each in newest], system, **offered)
         if text.startswith(MARK):
             self._store.put(FACTS, f"{len(state['messages'])}", {"text": text})
-        said = "".join(block.text for block in message.content if block.type == "text")
-        calls = [
-            {"id": block.id, "name": block.name, "args": block.input}
-            for block in message.content if block.type == "tool_use"
-        ]  # fmt: skip
-        return {"messages": [AIMessage(content=said, tool_calls=calls)]}
+        answer = "".join(block.text for block in message.content if block.type == "text")
+        uses = [block for block in message.content if block.type == "tool_use"]
+        calls: Any = [{"id": block.id, "name": block.name, "args": block.input} for block in uses]
+        return {"messages": [AIMessage(content=answer, tool_calls=calls)]}
 
     def _run_tools(self, state: Any) -> Any:
         from langchain_core.messages import ToolMessage
@@ -81,20 +71,18 @@ class Graph:
     def grow(self, turns: Sequence[Sequence[str]]) -> None:
         from langchain_core.messages import AIMessage, HumanMessage
 
-        pairs = [(HumanMessage(content=asked), AIMessage(content=answer)) for asked, answer in turns]
+        pairs = [(HumanMessage(content=text), AIMessage(content=answer)) for text, answer in turns]
         self._graph.update_state(THREAD, {"messages": [each for pair in pairs for each in pair]}, as_node="answer")
-        for number, (asked, _) in enumerate(turns):
-            if asked.startswith(MARK):
-                self._store.put(FACTS, f"grown {number}", {"text": asked})
+        for number, (text, _) in enumerate(turns):
+            if text.startswith(MARK):
+                self._store.put(FACTS, f"grown {number}", {"text": text})
 
     def turn(self, text: str) -> str:
-        done = self._graph.invoke({"messages": [("user", text)]}, THREAD)
-        return done["messages"][-1].content
+        return self._graph.invoke({"messages": [("user", text)]}, THREAD)["messages"][-1].content
 
     def resume(self) -> str:
-        """What its documentation says after a failure: the same thread, with nothing new."""
-        done = self._graph.invoke(None, THREAD)
-        return done["messages"][-1].content
+        """Invoke the same thread with nothing new, as its documentation says for after a failure."""
+        return self._graph.invoke(None, THREAD)["messages"][-1].content
 
     def said(self) -> list[str]:
         messages = self._graph.get_state(THREAD).values.get("messages", [])
@@ -114,17 +102,13 @@ def _delta_state() -> Any:
 
 
 def _sent(message: Any) -> Any:
-    """As the Messages API has it."""
     if message.type == "human":
         return {"role": "user", "content": message.content}
     if message.type == "tool":
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
         return {"role": "user", "content": [result]}
-    calls = [
-        {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
-        for call in message.tool_calls
-    ]  # fmt: skip
-    return {"role": "assistant", "content": calls or message.content}
+    uses = [{"id": call["id"], "name": call["name"], "input": call["args"]} for call in message.tool_calls]
+    return {"role": "assistant", "content": [{"type": "tool_use", **use} for use in uses] or message.content}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,20 @@ from agents.events import Replied
 from agents.meter import Prices
 from agents.models.anthropic import make_client
 from pager import Usage
+from pager.types import Json
 from tests.bench.proof import cost_talk
-from tests.bench.proof.cost_rivals import RIVALS, Frame, Rival, core_text
+from tests.bench.proof.cost_rivals import RERENDER, RIVALS, Everything, Frame
 from tests.standin.server import StandinProcess
 
-Json = dict[str, Any]
 PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
-OURS, RERENDER = "ours", "re-render core on each edit, messages marked"
+OURS = "ours"
 ENDLESS = 100_000_000  # of a window that nobody has: what "everything" would cost in it
 MODEL = "m"
 
 
 @dataclass
 class Bill:
-    """Summed up from what the replies said that they cost."""
+    """The sum of what the replies said that they cost."""
 
     requests: int = 0
     input: int = 0
@@ -56,37 +56,32 @@ class Bill:
 
 
 def figures(work: Path, *, turns: int, window: int, fewer: int) -> Json:
-    """Every policy over so many turns; of `fewer` turns with more edits only ours and who pays for edits."""
+    """Bill every policy over so many turns; with more edits, over `fewer`, only ours and who pays for edits."""
     bills, frame = _bills(work, RIVALS, turns, window, cost_talk.EDIT_EVERY)
     with _provider(ENDLESS) as standin:
-        bills["everything, in a window without end"] = _rival(RIVALS["everything, until it overflows"].begin(frame),
-                                                              standin, turns)  # fmt: skip
-    oftener: Json = {}
-    for every in cost_talk.REPLIES:
-        if every != cost_talk.EDIT_EVERY:
-            told, _ = _bills(work, [RERENDER], fewer, window, every)
-            oftener[str(every)] = {"turns": fewer, "policies": _plain(told)}
-    return {
-        "turns": turns, "window": window, "usable": frame.usable_tokens, "edit_every": cost_talk.EDIT_EVERY,
-        "policies": _plain(bills), "oftener": oftener,
-    }  # fmt: skip
+        bills["everything, in a window without end"] = _rival(Everything(frame), standin, turns)
+    more_often = {
+        str(every): {"turns": fewer, "policies": _plain(_bills(work, [RERENDER], fewer, window, every)[0])}
+        for every in cost_talk.REPLIES
+        if every != cost_talk.EDIT_EVERY
+    }
+    setting = {"turns": turns, "window": window, "usable": frame.usable_tokens, "edit_every": cost_talk.EDIT_EVERY}
+    return {**setting, "policies": _plain(bills), "oftener": more_often}
 
 
-def _bills(
-    work: Path, rivals: Collection[str], turns: int, window: int, every: int
-) -> tuple[dict[str, Bill], Frame]:  # fmt: skip
+def _bills(work: Path, rivals: Collection[str], turns: int, window: int, every: int) -> tuple[dict[str, Bill], Frame]:
     bills: dict[str, Bill] = {}
     with _provider(window, every) as standin:
         bills[OURS], frame = _ours(work / f"every {every}", standin, turns, window)
         assert standin.log()["rejected"] == []
     for name in rivals:
         with _provider(window, every) as standin:
-            bills[name] = _rival(RIVALS[name].begin(frame), standin, turns)
+            bills[name] = _rival(RIVALS[name](frame), standin, turns)
     return bills, frame
 
 
 def _plain(bills: dict[str, Bill]) -> Json:
-    return {name: vars(bill) for name, bill in bills.items()}
+    return {name: asdict(bill) for name, bill in bills.items()}
 
 
 def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinProcess:
@@ -95,11 +90,19 @@ def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinProcess:
 
 def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple[Bill, Frame]:
     work.mkdir()
+    block = {"description": "What is going on.", "value": cost_talk.initial_core(), "limit_tokens": window // 32}
+    config = {
+        "name": "ours",
+        "model": {"id": MODEL, "base_url": standin.base_url},
+        "window": {"limit_tokens": window},
+        "core": {"blocks": {cost_talk.BLOCK: block}},
+        "archival": {"embedder": "none"},
+    }
     file = work / "ours.yaml"
-    file.write_text(json.dumps(_config(standin.base_url, window)), encoding="utf-8")
+    file.write_text(json.dumps(config), encoding="utf-8")
     bill = Bill()
     with Agent.load(file, home=work / "home", environ={}) as agent:
-        limits = agent.memory.limits
+        usable_tokens = agent.memory.limits.usable_tokens
         for number in range(1, turns + 1):
             for event in agent.stream(cost_talk.asked(number)):
                 if isinstance(event, Replied) and event.usage:
@@ -110,23 +113,18 @@ def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple
     first = standin.requests()[0]
     instructions, core = ({name: block[name] for name in ("type", "text")} for block in first["system"])
     assert cost_talk.state(0) in core["text"]
-    return bill, Frame(first["tools"], instructions, core, first["max_tokens"], limits.usable_tokens)
+    return bill, Frame(first["tools"], instructions, core, first["max_tokens"], usable_tokens)
 
 
-def _config(base_url: str, window: int) -> Json:
-    block = {"description": "What is going on.", "value": cost_talk.initial_core(), "limit_tokens": window // 32}
-    return {
-        "name": "ours", "model": {"id": MODEL, "base_url": base_url}, "window": {"limit_tokens": window},
-        "core": {"blocks": {cost_talk.BLOCK: block}}, "archival": {"embedder": "none"},
-    }  # fmt: skip
-
-
-def _rival(rival: Rival, standin: StandinProcess, turns: int) -> Bill:
+def _rival(rival: Everything, standin: StandinProcess, turns: int) -> Bill:
     bill = Bill()
-    client = make_client("anthropic", base_url=standin.base_url, api_key=None, read_seconds=None)
-    with client:
+    with make_client("anthropic", base_url=standin.base_url, api_key=None, read_seconds=None) as client:
         for number in range(1, turns + 1):
-            if not _turn(rival, client, bill, number):
+            try:
+                _turn(rival, client, bill, number)
+            except anthropic.BadRequestError as error:
+                if "exceed context limit" not in str(error) and "prompt is too long" not in str(error):
+                    raise
                 bill.overflows = turns - number + 1
                 break
             bill.turns += 1
@@ -134,35 +132,27 @@ def _rival(rival: Rival, standin: StandinProcess, turns: int) -> Bill:
     return bill
 
 
-def _turn(rival: Rival, client: anthropic.Anthropic, bill: Bill, number: int) -> bool:
-    """One turn, with the edit that the model may ask for; whether it was answered."""
-    rival.says(_user(number))
+def _turn(rival: Everything, client: anthropic.Anthropic, bill: Bill, number: int) -> None:
+    """Take one turn, with the edit that the model may ask for."""
+
+    def count(params: Json) -> int:
+        countable = {name: value for name, value in params.items() if name != "max_tokens"}
+        return client.messages.count_tokens(model=MODEL, **countable).input_tokens
+
+    rival.says({"role": "user", "content": [{"type": "text", "text": cost_talk.asked(number)}]})
     while True:
         before = len(rival.turns)
-        rival.make_room(lambda params: client.messages.count_tokens(model=MODEL, **_countable(params)).input_tokens)
+        rival.make_room(count)
         bill.evictions += len(rival.turns) < before
-        try:
-            message: Any = client.messages.create(model=MODEL, **rival.params())
-        except anthropic.BadRequestError as error:
-            if "exceed context limit" in str(error) or "prompt is too long" in str(error):
-                return False
-            raise
+        message: Any = client.messages.create(model=MODEL, **rival.params())
         usage = Usage.read(message.usage.to_dict())
         assert usage
         bill.add(usage)
         rival.says({"role": "assistant", "content": [block.to_dict() for block in message.content]})
         calls = [block for block in message.content if block.type == "tool_use"]
         if not calls:
-            return True
-        core = core_text(rival.frame, number)
+            return
+        core = rival.frame.core_after(number)
         result = {"type": "tool_result", "tool_use_id": calls[0].id, "content": core["text"]}
         rival.says({"role": "user", "content": [result]})
         rival.edited(core)
-
-
-def _countable(params: Json) -> Json:
-    return {name: value for name, value in params.items() if name != "max_tokens"}
-
-
-def _user(number: int) -> Json:
-    return {"role": "user", "content": [{"type": "text", "text": cost_talk.asked(number)}]}

@@ -2,8 +2,8 @@
 
 - everything: whatever was said stays, until the provider refuses.
 - slide: when the window is full the oldest turns leave, as few as will do. Every request then begins differently, so
-  nothing but tools and instructions can be read from the cache; `marks_while_sliding` says whether messages are marked
-  all the same (which costs a quarter more, and is read again within a turn of two requests).
+  nothing but tools and instructions can be read from the cache. Marked, messages are marked all the same (which costs a
+  quarter more, and is read again within a turn of two requests).
 - re-render: core stands in the system prompt as it is now, so an edit changes the prompt before all messages. Old turns
   leave in one move, from the same share of the window to the same share as ours. Unmarked, only tools and system have
   cache marks, so messages are paid in full at every request.
@@ -14,13 +14,13 @@ What is the same for all: tools, instructions, how core reads, the words, the mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
 
+from pager.types import Json
 from tests.bench.proof import cost_talk
 
-Json = dict[str, Any]
-MARK = {"type": "ephemeral"}
+EVICT_AT, EVICT_TO = 0.85, 0.50
 Count = Callable[[Json], int]
 
 
@@ -34,26 +34,23 @@ class Frame:
     max_tokens: int
     usable_tokens: int
 
+    def core_after(self, number: int) -> Json:
+        """The core block after the edit of turn `number`."""
+        before, now = cost_talk.state(0), cost_talk.state(number)
+        return {**self.core, "text": self.core["text"].replace(before, now)}
 
-@dataclass
-class Rival:
+
+class Everything:
     """A policy's conversation. `turns` are what is still in its prompt."""
 
-    frame: Frame
-    core: Json
-    turns: list[list[Json]] = field(default_factory=list)
-    sliding: bool = False
-
-    @classmethod
-    def begin(cls, frame: Frame) -> Rival:
-        return cls(frame, frame.core)
-
-    # what happens
+    def __init__(self, frame: Frame, *, is_marked: bool = True) -> None:
+        self.frame, self.core = frame, frame.core
+        self.marks_messages = self._is_marked = is_marked
+        self.turns: list[list[Json]] = []
 
     def says(self, message: Json) -> None:
-        """A message of the present turn; a user's words open one."""
-        opens = message["role"] == "user" and message["content"][0]["type"] == "text"
-        if opens:
+        """Add a message to the present turn; a user's words open one."""
+        if message["role"] == "user" and message["content"][0]["type"] == "text":
             self.turns.append([])
         self.turns[-1].append(message)
 
@@ -63,32 +60,29 @@ class Rival:
     def make_room(self, count: Count) -> None:
         """Before a request: let leave what must."""
 
-    # the request
-
     def params(self) -> Json:
         system = [_marked(self.frame.instructions), _marked(self.core)]
         messages = [message for turn in self.turns for message in turn]
-        if self.marks_messages():
-            places = [index for index, message in enumerate(messages) if message["role"] == "user"][-2:]
-            messages = [_marked_message(each) if index in places else each for index, each in enumerate(messages)]
+        if self.marks_messages:
+            for index in [index for index, message in enumerate(messages) if message["role"] == "user"][-2:]:
+                *others, last = messages[index]["content"]
+                messages[index] = {**messages[index], "content": [*others, _marked(last)]}
         return {
-            "max_tokens": self.frame.max_tokens, "tools": self.frame.tools, "system": system, "messages": messages,
-        }  # fmt: skip
-
-    def marks_messages(self) -> bool:
-        return True
-
-
-class Everything(Rival):
-    pass
+            "max_tokens": self.frame.max_tokens,
+            "tools": self.frame.tools,
+            "system": system,
+            "messages": messages,
+        }
 
 
-class Slide(Rival):
-    """It learns of edits when it slides: what came before is lost to the cache anyway, and before it stands in the
+class Slide(Everything):
+    """Learns of edits when it slides: what came before is lost to the cache anyway, and before it stands in the
     messages."""
 
-    marks_while_sliding = True
-    _latest: Json | None = None
+    def __init__(self, frame: Frame, *, is_marked: bool = True) -> None:
+        super().__init__(frame, is_marked=is_marked)
+        self.marks_messages = True  # until it slides
+        self._latest = frame.core
 
     def edited(self, core: Json) -> None:
         self._latest = core
@@ -96,56 +90,30 @@ class Slide(Rival):
     def make_room(self, count: Count) -> None:
         while count(self.params()) > self.frame.usable_tokens and len(self.turns) > 1:
             del self.turns[0]
-            self.sliding = True
-            self.core = self._latest or self.core
-
-    def marks_messages(self) -> bool:
-        return self.marks_while_sliding or not self.sliding
+            self.marks_messages = self._is_marked
+            self.core = self._latest
 
 
-class SlideUnmarked(Slide):
-    marks_while_sliding = False
-
-
-class ReRender(Rival):
-    evict_at, evict_to = 0.85, 0.50
-    marked = True
-
-    def marks_messages(self) -> bool:
-        return self.marked
-
+class ReRender(Everything):
     def edited(self, core: Json) -> None:
         self.core = core
 
     def make_room(self, count: Count) -> None:
-        if count(self.params()) <= self.evict_at * self.frame.usable_tokens:
-            return
-        while len(self.turns) > 1 and count(self.params()) > self.evict_to * self.frame.usable_tokens:
-            del self.turns[0]
+        if count(self.params()) > EVICT_AT * self.frame.usable_tokens:
+            while len(self.turns) > 1 and count(self.params()) > EVICT_TO * self.frame.usable_tokens:
+                del self.turns[0]
 
 
-class ReRenderUnmarked(ReRender):
-    marked = False
-
-
-RIVALS: dict[str, type[Rival]] = {
+Rival = Callable[[Frame], Everything]
+RERENDER = "re-render core on each edit, messages marked"
+RIVALS: dict[str, Rival] = {
     "everything, until it overflows": Everything,
     "slide by a turn, messages marked": Slide,
-    "slide by a turn, messages unmarked": SlideUnmarked,
-    "re-render core on each edit, messages marked": ReRender,
-    "re-render core on each edit, messages unmarked": ReRenderUnmarked,
+    "slide by a turn, messages unmarked": partial(Slide, is_marked=False),
+    RERENDER: ReRender,
+    "re-render core on each edit, messages unmarked": partial(ReRender, is_marked=False),
 }
 
 
-def core_text(frame: Frame, number: int) -> Json:
-    """The core block after the edit of turn `number`."""
-    before, now = cost_talk.state(0), cost_talk.state(number)
-    return {**frame.core, "text": frame.core["text"].replace(before, now)}
-
-
 def _marked(block: Json) -> Json:
-    return {**block, "cache_control": MARK}
-
-
-def _marked_message(message: Json) -> Json:
-    return {**message, "content": [*message["content"][:-1], _marked(message["content"][-1])]}
+    return {**block, "cache_control": {"type": "ephemeral"}}

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
 
+from pager.types import Json
 from tests.bench.texts import Texts
 from tests.standin import Reply, call
 
-Json = dict[str, Any]
 EDIT_EVERY, PAGE_EVERY, PAUSE_EVERY = 10, 12, 40
 TURN_MINUTES, PAUSE_MINUTES = 1.0, 60.0
 BLOCK = "now"
-_TURN = re.compile(r"turn (\d+):")
 
 
 def asked(number: int) -> str:
@@ -27,12 +25,12 @@ def asked(number: int) -> str:
 
 
 def pause(number: int) -> float:
-    """The minutes until the next turn."""
+    """Return the minutes until the next turn."""
     return PAUSE_MINUTES if number % PAUSE_EVERY == 0 else TURN_MINUTES
 
 
 def state(number: int) -> str:
-    """What core says from turn `number` on."""
+    """Return what core says from turn `number` on."""
     return f"state {number}: {Texts(number + 1_000_000).said(3)}"
 
 
@@ -41,9 +39,10 @@ def initial_core() -> str:
 
 
 def reply(params: Json, every: int = EDIT_EVERY) -> Reply:
-    """What the model says, whoever asks; how often it edits core."""
-    said = [block["text"] for block in _blocks(params["messages"][-1]) if block["type"] == "text"]
-    number = next((int(found[1]) for text in said if (found := _TURN.match(text))), 0)
+    """Say some sentences, whoever asks, and edit core in every so many turns."""
+    content = params["messages"][-1]["content"]
+    texts = [content] if isinstance(content, str) else [each["text"] for each in content if each["type"] == "text"]
+    number = next((int(found[1]) for text in texts if (found := re.match(r"turn (\d+):", text))), 0)
     if number and number % every == 0:
         return Reply(call("core_replace", {"block": BLOCK, **edit(number, every)}))
     return Reply(Texts(number + 2_000_000).said(3 + number % 9))
@@ -56,8 +55,3 @@ REPLIES = {EDIT_EVERY: "reply", 3: "reply_in_every_third", 1: "reply_in_every"} 
 
 def edit(number: int, every: int = EDIT_EVERY) -> dict[str, str]:
     return {"old_text": state(number - every), "new_text": state(number)}
-
-
-def _blocks(message: Json) -> list[Json]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -15,19 +15,22 @@ each a past with its own questions, where what answers one is a turn. Ways to br
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Any
 
-from pager import Memory, Prefetch, tokens
+from pager import Memory, tokens
+from pager.types import Json
 from tests.bench import question_sets
+from tests.bench.finders import archive_texts
+from tests.bench.prefetched import PREFETCH
+from tests.bench.question_sets import QuestionSet
 
-Json = dict[str, Any]
 EXCERPTS, PAGES = 10, 5
-PREFETCH = Prefetch(k=4, budget_tokens=400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +49,23 @@ class Past:
 
 
 def pasts(data: Path, length: int) -> list[Past]:
-    """Conversations of so many turns; a rest of less than half of that belongs to the one before."""
-    whole = _whole(data)
+    """Return conversations of so many turns; a rest of less than half of that belongs to the one before."""
+    [turns] = question_sets.together(question_sets.by_turn(data))
+    [sentences] = question_sets.together(question_sets.by_sentence(data))
+    sources = [_sources(sentences, question.gold) for question in sentences.questions]
+    whole = Past(turns.texts, turns.sessions, sentences.texts, [
+        Question(question.text, found, question.gold) for question, found in zip(turns.questions, sources, strict=True)
+    ])  # fmt: skip
     if length > len(whole.turns):
         return [_among_talks(whole, length)]
     starts = list(range(0, len(whole.turns), length))
     if len(whole.turns) - starts[-1] < length / 2:
         del starts[-1]
-    ends = [*starts[1:], len(whole.turns)]
-    return [_stretch(whole, range(start, end)) for start, end in zip(starts, ends, strict=True)]
+    return [_stretch(whole, range(start, end)) for start, end in pairwise([*starts, len(whole.turns)])]
 
 
-def _whole(data: Path) -> Past:
-    turns = question_sets.together(question_sets.by_turn(data))[0]
-    sentences = question_sets.together(question_sets.by_sentence(data))[0]
-    questions = [
-        Question(one.text, tuple(sentences.texts[place] for place in sorted(other.gold)), one.gold)
-        for one, other in zip(turns.questions, sentences.questions, strict=True)
-    ]
-    return Past(turns.texts, turns.sessions, sentences.texts, questions)
+def _sources(asked: QuestionSet, places: frozenset[int]) -> tuple[str, ...]:
+    return tuple(asked.texts[place] for place in sorted(places))
 
 
 def _stretch(whole: Past, places: range) -> Past:
@@ -81,52 +82,46 @@ def _stretch(whole: Past, places: range) -> Past:
 
 def _among_talks(whole: Past, length: int) -> Past:
     """Sessions of the talks, of so many turns, between the sessions of the people, in an order by chance."""
-    by_name: dict[str, list[str]] = {}
-    for name, text in zip(whole.sessions, whole.turns, strict=True):
-        by_name.setdefault(name, []).append(text)
-    others = [(f"talk {number} {name}", text) for number, talk in enumerate(question_sets.talks())
-              for name, text in zip(talk.sessions, talk.texts, strict=True)][: length - len(whole.turns)]  # fmt: skip
-    for name, text in others:
-        by_name.setdefault(name, []).append(text)
-    names = list(by_name)
+    others = [
+        (f"talk {number} {name}", text)
+        for number, talk in enumerate(question_sets.talks())
+        for name, text in zip(talk.sessions, talk.texts, strict=True)
+    ][: length - len(whole.turns)]
+    sessions: dict[str, list[str]] = {}
+    for name, text in [*zip(whole.sessions, whole.turns, strict=True), *others]:
+        sessions.setdefault(name, []).append(text)
+    names = list(sessions)
     Random(5).shuffle(names)
-    turns = [text for name in names for text in by_name[name]]
+    turns = [text for name in names for text in sessions[name]]
     place = {text: number for number, text in enumerate(turns)}
     questions = [
         replace(each, turns=frozenset(place[whole.turns[old]] for old in each.turns)) for each in whole.questions
     ]
     facts = whole.facts + [text for _, text in others]
-    return Past(turns, [name for name in names for _ in by_name[name]], facts, questions)
+    return Past(turns, [name for name in names for _ in sessions[name]], facts, questions)
 
 
 def talks() -> list[Past]:
     return [
         Past(talk.texts, talk.sessions, talk.texts, [
-            Question(asked.text, tuple(talk.texts[place] for place in sorted(asked.gold)), asked.gold)
-            for asked in talk.questions
+            Question(question.text, _sources(talk, question.gold), question.gold) for question in talk.questions
         ])
         for talk in question_sets.talks()
     ]  # fmt: skip
 
 
 def figures(work: Path, data: Path, *, lengths: Sequence[int], most_pasts: int | None = None) -> Json:
-    of_people = {str(length): pasts(data, length)[:most_pasts] for length in lengths}
-    return {
-        "people": {name: _figures(chosen, work / name) for name, chosen in of_people.items()},
-        "talks": _figures(talks()[:most_pasts], work / "talks"),
-    }
+    of_people = {str(length): _shares(pasts(data, length)[:most_pasts], work / str(length)) for length in lengths}
+    return {"people": of_people, "talks": _shares(talks()[:most_pasts], work / "talks")}
 
 
-def _figures(chosen: Sequence[Past], work: Path) -> Json:
+def _shares(chosen: Sequence[Past], work: Path) -> Json:
     rows = [row for number, past in enumerate(chosen) for row in _asked(past, work / str(number))]
-    return {
-        "turns": fmean(len(past.turns) for past in chosen),
-        "questions": len(rows),
-        "ways": {
-            way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
-            for way in rows[0]
-        },
+    ways = {
+        way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
+        for way in rows[0]
     }
+    return {"turns": fmean(len(past.turns) for past in chosen), "questions": len(rows), "ways": ways}
 
 
 def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
@@ -135,9 +130,7 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
     with Memory.open(place) as memory:
         turns = zip(past.turns, past.sessions, strict=True)
         memory.record_many({"role": "user", "text": text, "session": session} for text, session in turns)
-        with memory.transaction():
-            for fact in past.facts:
-                memory.archive(fact)
+        archive_texts(memory, past.facts)
         for question in past.questions:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
@@ -158,20 +151,11 @@ def _measured(texts: Sequence[str], question: Question) -> tuple[int, bool]:
 
 
 def _holds(texts: Sequence[str], question: Question) -> bool:
-    said = _plain("\n".join(texts))
-    return any(_plain(source) in said for source in question.sources)
-
-
-def _plain(text: str) -> str:
-    """An excerpt may break its lines elsewhere."""
-    return " ".join(text.split())
+    """Return True if a source is there, whole. An excerpt may break its lines elsewhere."""
+    text = " ".join("\n".join(texts).split())
+    return any(" ".join(source.split()) in text for source in question.sources)
 
 
 def _newest(turns: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
-    kept: list[str] = []
-    for text, size in zip(reversed(turns), reversed(sizes), strict=True):
-        budget -= size
-        if budget < 0:
-            break
-        kept.append(text)
-    return kept
+    fitting = bisect_right(list(accumulate(reversed(sizes))), budget)
+    return list(reversed(turns))[:fitting]

@@ -7,20 +7,22 @@ is the SDK alone with the last request that ours made.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agents import Agent
 from agents.loop import Patience
-from tests.bench.agent_turn_cost import ASSISTANT, Watched
-from tests.bench.grown import BATCH, size_usage
+from tests.bench.bench_agent import ASSISTANT, Repeating
+from tests.bench.grown import BATCH, Talk
 from tests.bench.peers.lines import MARK, serve
 
+WITHOUT_EMBEDDER = {"archival": {"embedder": "none"}}
 WAYS: dict[str, dict[str, Any]] = {
     "": {},
-    "again": {"archival": {"embedder": "none"}},
-    "words": {"archival": {"embedder": "none"}},
+    "again": WITHOUT_EMBEDDER,
+    "words": WITHOUT_EMBEDDER,
     "survives": {
         "window": {"limit_tokens": 20_000},
         "tools": [{"use": "tests.bench.peers.giant_tool:read_everything"}],
@@ -33,31 +35,28 @@ class Ours:
     def __init__(self, base_url: str, directory: Path, way: str = "") -> None:
         file = directory / "agent.yaml"
         file.write_text(json.dumps({"extends": str(ASSISTANT), "name": "ours", **WAYS[way]}), encoding="utf-8")
-        self._model = Watched("m", base_url=base_url) if way == "again" else None
-        self.agent = Agent.load(
-            file, home=directory, environ={"ANTHROPIC_BASE_URL": base_url}, patience=Patience(total_seconds=0),
-            model=self._model,
-        )  # fmt: skip
-        self._asked = False
+        self._repeating = Repeating("m", base_url=base_url) if way == "again" else None
+        environ, patience = {"ANTHROPIC_BASE_URL": base_url}, Patience(total_seconds=0)
+        self.agent = Agent.load(file, home=directory, environ=environ, patience=patience, model=self._repeating)
+        self._has_request = False
 
     def grow(self, turns: Sequence[Sequence[str]]) -> None:
-        memory = self.agent.memory
+        memory, talk = self.agent.memory, Talk(self.agent.memory)
         for start in range(0, len(turns), BATCH):
             with memory.transaction():
-                for asked, answer in turns[start : start + BATCH]:
-                    memory.append_user(asked)
-                    memory.append_assistant(answer, size_usage(memory.request(), answer))
-                    if asked.startswith(MARK):
-                        memory.archive(asked)
+                for text, answer in turns[start : start + BATCH]:
+                    talk.take(text, answer)
+                    if text.startswith(MARK):
+                        memory.archive(text)
         while memory.embed_pending():  # in life that happens between the turns
             pass
-        self._asked = False
+        self._has_request = False
 
     def turn(self, text: str) -> str:
-        if self._model and self._asked:
-            self._model.again()
+        if self._repeating and self._has_request:
+            self._repeating.again()
             return ""
-        self._asked = True
+        self._has_request = True
         return self.agent.turn(text).text
 
     def resume(self) -> str:
@@ -76,11 +75,8 @@ class Ours:
         return [hit.text for hit in reversed(hits) if hit.who == "user"]
 
     def moved(self) -> dict[str, int]:
-        """How often what was moved, by the ledger."""
-        counted: dict[str, int] = {}
-        for movement in self.agent.memory.ledger(limit=100_000):
-            counted[movement.event] = counted.get(movement.event, 0) + 1
-        return counted
+        """Count the events of the ledger."""
+        return Counter(movement.event for movement in self.agent.memory.ledger(limit=100_000))
 
     def close(self) -> None:
         self.agent.close()

@@ -1,16 +1,14 @@
 """Archives that grow, each in a process of its own, driven as any side: ours with vectors or with words only, and
 Chroma.
 
-Vectors cost nothing here and are the same for all: words hashed into 384 numbers. `Bare` is Chroma as it comes, which
+Vectors cost nothing here and are the same for all: words hashed into 384 numbers. `Chroma` is Chroma as it comes, which
 keeps texts and vectors and answers by vectors alone: no words, no history, no search for what was true when.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import resource
-import sys
 import time
 import zlib
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.bench.figures import timed
+from tests.bench.figures import ROOT, size_mb, timed, with_each
 from tests.bench.peers.lines import memory_mb, serve
 from tests.bench.texts import Texts
 
@@ -42,54 +40,49 @@ class HashedWords:
 
 
 class Archive:
-    """What each side does in its own way: keep many, keep one for good, find."""
+    """What is asked of every archive; each adds, searches and settles in its own way."""
 
     def __init__(self, base_url: str, directory: Path, seed: str = "2") -> None:
         self._directory = directory
         self._texts = Texts(int(seed))
-        self._sample: list[str] = []  # of what is kept
+        self._sample: list[str] = []  # of what it holds
         self.open()
 
     def open(self) -> None: ...
 
-    def keep(self, texts: list[str]) -> None: ...
+    def add(self, texts: list[str]) -> None: ...
 
-    def keep_one(self, text: str) -> None: ...
+    def add_one(self, text: str) -> None: ...
 
-    def find(self, text: str) -> Any: ...
+    def search(self, text: str) -> int:
+        raise NotImplementedError
 
     def settle(self) -> None: ...
 
     def close(self) -> None: ...
 
-    # what is asked from outside
-
     def grow(self, count: int, within: float) -> dict[str, float]:
-        """So many more, or as many as there is time for; how long it took until nothing was left to do for them."""
+        """Add so many, or as many as there is time for; return how long it took until nothing was left to do."""
         start, done = time.monotonic(), 0
         while done < count and time.monotonic() < start + within:
-            texts = self._texts.facts(min(PIECE, count - done))
-            self.keep(texts)
-            done += len(texts)
-            self._sample = texts
+            self._sample = self._texts.facts(min(PIECE, count - done))
+            self.add(self._sample)
+            done += len(self._sample)
         self.settle()
         return {"facts": done, "seconds": time.monotonic() - start}
 
     def figures(self) -> dict[str, float]:
         questions = self._texts.questions(self._sample)
-        self.find(next(questions))
-        finds = [timed(lambda: self.find(next(questions))) for _ in range(SEARCHES)]
-        ones = [timed(lambda: self.keep_one(self._texts.sentence())) for _ in range(SINGLE)]
-        return {
-            "archive_ms": 1000 * median(ones), "search_ms": 1000 * median(finds), "memory_mb": memory_mb(),
-            "child_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024,
-        }  # fmt: skip
-
-    def find_one(self) -> None:
-        self.find("what was it about the hotel?")
+        self.search(next(questions))
+        search = with_each(questions, self.search)
+        searches = [search() for _ in range(SEARCHES)]
+        singles = [timed(self.add_one, self._texts.sentence()) for _ in range(SINGLE)]
+        child_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024
+        times = {"archive_ms": 1000 * median(singles), "search_ms": 1000 * median(searches)}
+        return {**times, "memory_mb": memory_mb(), "child_mb": child_mb}
 
     def disk_mb(self) -> float:
-        return sum(path.stat().st_size for path in self._directory.rglob("*") if path.is_file()) / 1e6
+        return size_mb(self._directory)
 
 
 class Ours(Archive):
@@ -100,16 +93,13 @@ class Ours(Archive):
 
         self._memory = Memory.open(self._directory / "ours", embedder=self.embedder)
 
-    def keep(self, texts: list[str]) -> None:
+    def add(self, texts: list[str]) -> None:
         from tests.bench.grown import archive_all
 
         archive_all(self._memory, texts)
 
-    def keep_one(self, text: str) -> None:
+    def add_one(self, text: str) -> None:
         self._memory.archive(text)
-
-    def find(self, text: str) -> Any:
-        return self._memory.search_archive(text, limit=FOUND)
 
     def settle(self) -> None:
         self._memory.compact()
@@ -117,12 +107,15 @@ class Ours(Archive):
     def close(self) -> None:
         self._memory.close()
 
+    def search(self, text: str) -> int:
+        return len(self._memory.search_archive(text, limit=FOUND))
+
 
 class Words(Ours):
     embedder = None
 
 
-class Bare(Archive):
+class Chroma(Archive):
     def open(self) -> None:
         import chromadb
         from chromadb.config import Settings
@@ -132,53 +125,47 @@ class Bare(Archive):
         self._collection = self._client.get_or_create_collection("facts", embedding_function=None)
         self._count = self._collection.count()
 
-    def keep(self, texts: list[str]) -> None:
+    def add(self, texts: list[str]) -> None:
         ids = [str(self._count + place) for place in range(len(texts))]
         self._count += len(texts)
         self._collection.add(ids=ids, documents=texts, embeddings=HashedWords().embed(texts))
 
-    def keep_one(self, text: str) -> None:
-        self.keep([text])
-
-    def find(self, text: str) -> Any:
-        return self._collection.query(query_embeddings=HashedWords().embed([text]), n_results=FOUND)
+    def add_one(self, text: str) -> None:
+        self.add([text])
 
     def close(self) -> None:
         self._client.close()
+
+    def search(self, text: str) -> int:
+        return len(self._collection.query(query_embeddings=HashedWords().embed([text]), n_results=FOUND)["ids"])
 
 
 class Agents:
     """Many agents in one process, each with a memory of its own that has talked once."""
 
     def __init__(self, base_url: str, directory: Path) -> None:
-        self._base_url, self._directory = base_url, directory
+        self._environ, self._directory = {"ANTHROPIC_BASE_URL": base_url}, directory
         self._agents: list[Any] = []
 
     def open_more(self, count: int) -> dict[str, float]:
         from agents import Agent
-        from tests.bench.agent_turn_cost import ASSISTANT
 
+        file = ROOT / "configs" / "assistant.yaml"
         for _ in range(count):
             name = f"agent{len(self._agents)}"
-            environ = {"ANTHROPIC_BASE_URL": self._base_url}
-            agent = Agent.load(ASSISTANT, home=self._directory, as_name=name, environ=environ)
+            agent = Agent.load(file, home=self._directory, as_name=name, environ=self._environ)
             agent.memory.archive(f"the person of {name} likes hats")
             agent.turn("What do I like?")
             self._agents.append(agent)
-        files = len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
-        return {"agents": len(self._agents), "memory_mb": memory_mb(), "files": files, "threads": _threads()}
+        files, threads = (len(list(Path("/proc/self", name).glob("*"))) for name in ("fd", "task"))  # 0 but on Linux
+        return {"agents": len(self._agents), "memory_mb": memory_mb(), "files": files, "threads": threads}
 
     def close(self) -> None:
         for agent in self._agents:
             agent.close()
 
 
-def _threads() -> int:
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    return len(list(tasks.iterdir())) if tasks.is_dir() else 0
-
-
-SIDES = {"ours": Ours, "words": Words, "chroma": Bare, "agents": Agents}
+SIDES = {"ours": Ours, "words": Words, "chroma": Chroma, "agents": Agents}
 
 if __name__ == "__main__":
     serve(lambda base_url, directory, kind, *more: SIDES[kind](base_url, directory, *more))

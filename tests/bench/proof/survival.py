@@ -9,28 +9,46 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
-from typing import Any
 
+from pager.types import Json
+from tests.bench.peers.giant_tool import read_everything
 from tests.bench.peers.lines import MARK
-from tests.bench.proof import survival_talk, tears
-from tests.bench.proof.sides import LANGGRAPH, OURS, RUNNER, WRONG, Ended, Side
+from tests.bench.proof.sides import FAILURES, LANGGRAPH, OURS, RUNNER, Ended, Side
+from tests.standin import Reply, call
 from tests.standin.server import StandinProcess
 
-Json = dict[str, Any]
 WINDOW = 20_000
 KEPT = 30  # turns that every side has before its files are torn
 FACTS = 300  # so many that ours has a vector index, too
 SECONDS = 120.0
 WITH_TOOLS = (OURS, RUNNER, LANGGRAPH)
-_PLACE = re.compile(r"/\S*/")  # where a file happened to be
-REPLIES = "tests.bench.proof.survival_talk:reply"
+REPLIES = f"{__name__}:reply"
+WISH = "use your tool"
+PLACES = (0.05, 0.5)  # of a file's length. The middle alone would say little: a log begun anew is used at its beginning
+PAGE = 4_096
+WELL = "lost nothing"
+FEW = 3  # files that are named
+
+
+def reply(params: Json) -> Reply:
+    """Call the giant tool or store a fact where the message asks for it, else answer in a word."""
+    content = params["messages"][-1]["content"]
+    text = content if isinstance(content, str) else content[0].get("text", "")
+    offered = {tool["name"] for tool in params.get("tools") or []}
+    if text.startswith(WISH) and read_everything.__name__ in offered:
+        return Reply(call(read_everything.__name__))
+    if text.startswith(MARK) and "memory" in offered:
+        name = "".join(letter for letter in text if letter.isalnum())[:40]
+        return Reply(call("memory", {"command": "create", "path": f"/memories/{name}.md", "file_text": text}))
+    return Reply("Noted.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +99,28 @@ def missing(answered: Sequence[str], said: Sequence[str]) -> int:
 
 def killed(stage: Stage, kills: int) -> str:
     """Each time in a turn, somewhere: after a share of what the turn before took."""
-    random, numbers = Random(7), count(1)
+    random, texts = Random(7), map(mark, count(1))
     answered: list[str] = []
     cut_off: list[str] = []
     broken: list[str] = []
     for _ in range(kills):
         try:
             side = stage.start()
-        except WRONG as error:
+        except FAILURES as error:
             broken.append(str(error))
             break
         try:
             took = 0.0
-            for text in [mark(next(numbers)) for _ in range(2)]:
+            for text in (next(texts), next(texts)):
                 start = monotonic()
                 side.ask("turn", text=text, seconds=SECONDS)
                 took = monotonic() - start
                 answered.append(text)
-            side.say("turn", text=(last := mark(next(numbers))))
+            side.send("turn", text=(last := next(texts)))
             sleep(random.uniform(0, took))
             if not side.has_answered():
                 cut_off.append(last)
-        except WRONG as error:
+        except FAILURES as error:
             broken.append(str(error))
         side.kill()
     return _what_is_left(stage, answered, f"{kills} kills", broken, cut_off)
@@ -110,12 +128,12 @@ def killed(stage: Stage, kills: int) -> str:
 
 def _what_is_left(
     stage: Stage, answered: Sequence[str], after: str, broken: Sequence[str] = (), cut_off: Sequence[str] = ()
-) -> str:  # fmt: skip
+) -> str:
     try:
         with stage.start() as side:
             said = side.ask("said", seconds=SECONDS)
-    except WRONG as error:
-        return f"{after}: does not open any more ({_short(str(error))})"
+    except FAILURES as error:
+        return f"{after}: does not open any more ({_short(error)})"
     lost, also = missing(answered, said), f"; {len(broken)} times: {_short(broken[0])}" if broken else ""
     if cut_off:
         also += f"; of {len(cut_off)} turns cut off {len(cut_off) - missing(cut_off, said)} are on disk"
@@ -142,12 +160,33 @@ def torn(stage: Stage, most: int) -> str:
     files = [path for path in files if path.suffix != ".yaml"]
     if not files:
         return "it has no files"
-    files = sorted(Random(7).sample(files, min(most, len(files))))
     ends = [
         (_after_a_tear(stage, file, tear(file.read_bytes(), place), answered, facts), file.name)
-        for file in files for tear in tears.KINDS for place in tears.PLACES
-    ]  # fmt: skip
-    return tears.told(ends)
+        for file in sorted(Random(7).sample(files, min(most, len(files))))
+        for tear in (cut, blank)
+        for place in PLACES
+    ]
+    return summed_up(ends)
+
+
+def cut(content: bytes, place: float) -> bytes:
+    return content[: int(len(content) * place)]
+
+
+def blank(content: bytes, place: float) -> bytes:
+    """Replace a page by noughts."""
+    start = int(len(content) * place) // PAGE * PAGE
+    page = content[start : start + PAGE]
+    return content[:start] + bytes(len(page)) + content[start + len(page) :]
+
+
+def summed_up(ends: Sequence[tuple[str, str]]) -> str:
+    """Say how often it ended how; of bad ends, which files it was, if they are few."""
+    parts: list[str] = []
+    for end, times in Counter(end for end, _ in ends).items():
+        names = {name for each, name in ends if each == end}
+        parts.append(f"{times} {end}" + (f" ({', '.join(sorted(names))})" if end != WELL and len(names) <= FEW else ""))
+    return f"{len(ends)} tears of {len({name for _, name in ends})} files: {', '.join(parts)}"
 
 
 def _after_a_tear(stage: Stage, file: Path, torn: bytes, answered: Sequence[str], facts: Sequence[str]) -> str:
@@ -159,7 +198,7 @@ def _after_a_tear(stage: Stage, file: Path, torn: bytes, answered: Sequence[str]
         side = stage.start(copy)
     except Ended:
         return "crashed at opening"
-    except WRONG:
+    except FAILURES:
         return "refused to open"
     with side:
         try:
@@ -169,9 +208,9 @@ def _after_a_tear(stage: Stage, file: Path, torn: bytes, answered: Sequence[str]
             side.ask("turn", text=mark(99_999), seconds=SECONDS)
         except Ended:
             return "crashed later"
-        except WRONG:
+        except FAILURES:
             return "failed later"
-    return tears.WELL if not lost else "lost all" if lost == len(answered) + len(facts) else "lost some without a word"
+    return WELL if not lost else "lost all" if lost == len(answered) + len(facts) else "lost some without a word"
 
 
 # giants
@@ -184,40 +223,34 @@ def giant_message(stage: Stage) -> str:
 def giant_result(stage: Stage) -> str:
     if stage.name not in WITH_TOOLS:
         return "not put through: it runs no tools here"
-    return _giant(stage, survival_talk.WISH)
+    return _giant(stage, WISH)
 
 
 def _giant(stage: Stage, text: str) -> str:
     with stage.start() as side:
         side.ask("turn", text="hello", seconds=SECONDS)
-        ends = [_try(side, each) for each in (text, "and now something short", "and again")]
-    first = f"refused ({_short(ends[0])})" if ends[0] else "answered"
-    after = {0: "later turns answered", 1: "one of two later turns fails"}.get(sum(map(bool, ends[1:])))
-    return f"{first}; {after or 'every later turn fails, too'}"
+        first, *later = [_failure(side, each) for each in (text, "and now something short", "and again")]
+    begun = f"refused ({_short(first)})" if first else "answered"
+    after = ("later turns answered", "one of two later turns fails", "every later turn fails, too")
+    return f"{begun}; {after[sum(map(bool, later))]}"
 
 
-def _try(side: Side, text: str) -> str:
-    """Why a turn failed, or nothing."""
+def _failure(side: Side, text: str) -> str:
+    """Return why a turn failed, or nothing."""
     try:
         side.ask("turn", text=text, seconds=SECONDS)
-    except WRONG as error:
+    except FAILURES as error:
         return str(error)
     return ""
 
 
-def _failed(side: Side) -> bool:
-    try:
-        side.answer(SECONDS)
-    except WRONG:
-        return True
-    return False
-
-
-def _short(text: str) -> str:
-    for known in ("prompt is too long", "request_too_large", "Overloaded"):
-        if known in text:
-            return known
-    return _PLACE.sub("", text).partition(" (")[0].partition(". ")[0][:100]
+def _short(error: object) -> str:
+    text = str(error)
+    for reason in ("prompt is too long", "request_too_large", "Overloaded"):
+        if reason in text:
+            return reason
+    without_places = re.sub(r"/\S*/", "", text)
+    return without_places.partition(" (")[0].partition(". ")[0][:100]
 
 
 # models that are away
@@ -225,33 +258,24 @@ def _short(text: str) -> str:
 
 def provider_down(stage: Stage) -> str:
     """Something is said while the provider is down, and the process dies."""
-    with _away(stage) as (side, text):
-        failed = _try(side, text)
+    side, text = stage.start(), mark(2)
+    try:
+        side.ask("turn", text=mark(1), seconds=SECONDS)
+        stage.standin.faults("529=1.0")
+        assert _failure(side, text), "the stand-in was down"
+    finally:
+        stage.standin.faults("none")
         side.kill()
-    assert failed, "the stand-in was down"
     with stage.start() as side:
-        kept = not missing([text], side.ask("said", seconds=SECONDS))
-        if not kept:
+        if missing([text], side.ask("said", seconds=SECONDS)):
             return "what was said is lost"
         if stage.name not in (OURS, LANGGRAPH):
             return "what was said is kept, without an answer"
         try:
             side.ask("resume", seconds=SECONDS)
-        except WRONG as error:
-            return f"what was said is kept; to resume fails ({_short(str(error))})"
+        except FAILURES as error:
+            return f"what was said is kept; to resume fails ({_short(error)})"
     return "what was said is kept, and answered by resume"
-
-
-@contextmanager
-def _away(stage: Stage) -> Iterator[tuple[Side, str]]:
-    side = stage.start()
-    try:
-        side.ask("turn", text=mark(1), seconds=SECONDS)
-        stage.standin.faults("529=1.0")
-        yield side, mark(2)
-    finally:
-        stage.standin.faults("none")
-        side.close()
 
 
 def summariser_down(stage: Stage) -> str:
@@ -259,14 +283,11 @@ def summariser_down(stage: Stage) -> str:
         return "it has no summariser here"
     words = "some words that fill a window " * 60
     with stage.start() as side:
-        failed = [end for number in range(80) if (end := _try(side, f"{mark(number)} {words}"))]
+        failed = [why for number in range(80) if (why := _failure(side, f"{mark(number)} {words}"))]
         moved = side.ask("moved")
     if failed:
         return f"{len(failed)} of 80 turns failed ({_short(failed[0])})"
     return f"80 of 80 turns answered, {moved['epoch'] - 1} evictions with the digest that needs no model"
-
-
-# two writers
 
 
 def two_writers(stage: Stage) -> str:
@@ -274,13 +295,16 @@ def two_writers(stage: Stage) -> str:
         first.ask("turn", text=mark(0), seconds=SECONDS)
         try:
             second = stage.start()
-        except WRONG as error:
+        except FAILURES as error:
             return f"the second is refused: {_short(str(error).partition(': ')[2])}"
         answered = [mark(0)]
         with second:
             for number in range(1, 11, 2):
-                said = {first: mark(number), second: mark(number + 1)}
-                for side, text in said.items():
-                    side.say("turn", text=text)
-                answered += [text for side, text in said.items() if not _failed(side)]
+                texts = {first: mark(number), second: mark(number + 1)}
+                for side, text in texts.items():
+                    side.send("turn", text=text)
+                for side, text in texts.items():
+                    with suppress(*FAILURES):
+                        side.answer(SECONDS)
+                        answered.append(text)
     return _what_is_left(stage, answered, "both write")

@@ -1,180 +1,33 @@
-"""How the figures read: markdown tables, from the plain values that a run has written. Pure; nothing is measured here.
+"""How the figures read: markdown tables, from the plain values that a run has written. Nothing is measured here.
 
-What is worse than at a peer has its reason beside it. README's short table is made in `short_table`.
+Each benchmark has a section, with the reasons where a peer is better (`reasons.yaml`), and the line or two of it that
+say most, for README.
+
+    python -m tests.bench.proof.tables      # renders the page and README's table anew from figures.json
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from tests.bench.figures import grid
+import yaml
 
+from tests.bench.figures import ROOT, grid
+from tests.bench.proof.cost_rivals import RERENDER
+from tests.bench.proof.sides import OURS, SAME
+
+RESULTS = ROOT / "tests" / "bench" / "results"
+FIGURES, PAGE, README = RESULTS / "figures.json", RESULTS / "figures.md", ROOT / "README.md"
+HEAD = "# Figures\n\nMade by `make bench` from figures.json beside it; not written by hand.\n\n"
 Json = Mapping[str, Any]
-OURS, RERENDER = "ours", "re-render core on each edit, messages marked"
+Rows = list[list[str]]
+REASONS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("reasons.yaml").read_text(encoding="utf-8"))
+CELLS = "{facts:,}|{grow_s:.1f}|{archive_ms:.2f}|{search_ms:.2f}|{start_ms:.0f}|{disk_mb:.0f}|{memory_mb:.0f}"
 EVERY = {"1": "", "3": "third "}
-LETTA = (
-    "Given, not measured here: the archived Letta server took 402 ms of wall time and 106 ms of the processor for a "
-    "turn at 10 turns on such a machine, 1,845 ms and 694 ms at 1,000."
-)
-WHY_MORE_THAN_BARE = (
-    "Wall time is of the median round of ten turns, two of which keep a fact. Why ours takes longer than the bare SDK, "
-    "which keeps nothing: a turn is two durable commits, four with a fact; each message is embedded by MiniLM and "
-    "looked up (that costs the difference to ours without an embedder; mem0 has the same embedder, langgraph has none: "
-    "its store's vectors need an extension of SQLite, for which many a Python is not built); a request carries tools, "
-    "core, and blocks instead of strings, which the SDK copies one by one (`bare SDK, our requests` is that alone); "
-    "and what has left is embedded in the background, which is processor time that no turn waits for."
-)
-WHY_FACTS_COST = (
-    "Why ours takes more than bare Chroma, which has vectors alone: a search compares every vector (a graph loses what "
-    "lies apart from many that are alike), ranks words, looks at what is true now, and writes into the ledger what it "
-    "found and what it just missed; texts, versions, words and vectors are in SQLite as well, from which the index can "
-    "be made again. What is kept is in SQLite, and found, at once; the index follows when nobody waits, and `to grow` "
-    "has that in it. Its writer is a process of its own, whose memory stands behind the plus. 75 MB of ours are the "
-    "tokenizer's table, which says how full a prompt is."
-)
-WHY_STARTS = (
-    "The first answer is that of a fresh process. Ours does not open the index for it (that is left to the background, "
-    "with a digest of every file, since a torn one can end the process): it reads every vector out of SQLite."
-)
-WHOSE_QUESTIONS = (
-    "The people are those of bfcl_memory, on which the weights of searching turns and the thresholds of prefetch were "
-    "chosen, and each sentence of theirs is a fact here, as an agent would keep it at best: take these shares as the "
-    "better end. A past of 1,000 turns has talks of others between theirs. The talks of the last column judge: nothing "
-    "was chosen on them, their questions avoid the words of the answer, and each turn is a fact, which no agent would "
-    "keep: take those shares as the worse end."
-)
-WHY_RERENDER = (
-    "What an edit costs the others is the window written anew. Without it, and with everything else as it is (replies, "
-    "the window read at each request, new text, the window written after pauses), re-rendering would still cost "
-    "{floor:.0%} of its price, so no memory that keeps as much in its window costs less while edits are as rare as "
-    "here. Even if nothing but the window cost anything, eleven requests that read it are 49% of ten that do and one "
-    "that writes it anew. With more edits ours is {oftener} of its price."
-)
-WHY_TORN = (
-    "A torn file is more than kill -9 leaves. Of ours two files hold what cannot be made again, pager.db and its log; "
-    "the others are the vector index, which is. A torn log of SQLite (pager.db-wal) loses the newest turns without a "
-    "word: it ends where its checksums do."
-)
-
-
-def whole(results: Json) -> str:
-    """Every section that there is, as a page."""
-    parts = [
-        f"## {title}\n\n{made(results[name]['figures'])}\n\n{_machine(results[name])}\n"
-        for name, (title, made) in SECTIONS.items()
-        if name in results
-    ]
-    return "\n".join(parts)
-
-
-def section(name: str, figures: Json) -> str:
-    title, made = SECTIONS[name]
-    return f"{title}\n\n{made(figures)}"
-
-
-def _machine(result: Json) -> str:
-    return f"Machine: {result['machine']}."
-
-
-# one section each
-
-
-def cost(figures: Json) -> str:
-    policies = figures["policies"]
-    ours = policies[OURS]
-    rows = [["policy", "dollars", "of that, ours", "read from cache", "largest prompt", "turns not answered"]]
-    for name, bill in policies.items():
-        share = f"{ours['usd'] / bill['usd']:.0%}" if bill["turns"] == ours["turns"] and name != OURS else ""
-        rows.append(
-            [name, f"{bill['usd']:.2f}", share, f"{bill['read'] / bill['input']:.1%}", f"{bill['largest']:,}",
-             f"{bill['overflows']:,}"]
-        )  # fmt: skip
-    told = (
-        f"{figures['turns']:,} turns, core edited in every {figures['edit_every']}th, a window of "
-        f"{figures['window']:,} tokens ({figures['usable']:,} for the prompt), $3 / $15 / $0.30 / $3.75 per million of "
-        f"tokens of input, output, read from and written to the cache."
-    )
-    why = WHY_RERENDER.format(floor=floor(policies), oftener=oftener(figures))
-    return f"{grid(rows)}\n\n{told} {why}"
-
-
-def floor(policies: Json) -> float:
-    """The share of re-rendering's price that is not of edits: as if it wrote as little to the cache as ours does, and
-    read the rest."""
-    rival, ours = policies[RERENDER], policies[OURS]
-    more = max(0, rival["written"] - ours["written"])
-    return 1 - more * (3.75e-6 - 0.3e-6) / rival["usd"]
-
-
-def oftener(figures: Json) -> str:
-    """Ours against re-rendering, where core is edited more often."""
-    told: list[str] = []
-    for every, run in figures["oftener"].items():
-        share = run["policies"][OURS]["usd"] / run["policies"][RERENDER]["usd"]
-        told.append(f"{share:.0%} (edited in every {EVERY.get(every, every)}turn, {run['turns']:,} turns)")
-    return " and ".join(told)
-
-
-def overhead(figures: Json) -> str:
-    points = figures["points"]
-    names = list(dict.fromkeys(name for row in points.values() for name in row))
-    rows = [["wall, processor (ms per turn)", *(f"at {int(point):,} turns" for point in points)]]
-    rows += [[name, *(_pair(row.get(name), int(point)) for point, row in points.items())] for name in names]
-    return f"{grid(rows)}\n\n{WHY_MORE_THAN_BARE}\n\n{LETTA}{_left_out(figures)}"
-
-
-def _left_out(figures: Json) -> str:
-    stopped = [f" {name}: {why}." for name, why in figures.get("stopped", {}).items()]
-    missing = [f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items()]
-    return "".join(stopped + missing)
-
-
-def _pair(told: Json | None, point: int) -> str:
-    if told is None:
-        return "-"
-    at = "" if told["at"] >= point else f" (at {told['at']:,})"
-    return f"{told['wall_ms']:.1f}, {told['cpu_ms']:.1f}{at}"
-
-
-def scale(figures: Json) -> str:
-    rows = [
-        ["archive of", "facts", "to grow (s)", "keep one (ms)", "search (ms)", "start to first answer (ms)",
-         "disk (MB)", "memory (MB)"]
-    ]  # fmt: skip
-    rows += [_archive(name, told) for name, sizes in figures["archives"].items() for told in sizes.values()]
-    first, last = figures["agents"][0], figures["agents"][-1]
-    each = (last["memory_mb"] - first["memory_mb"]) / max(1, last["agents"] - first["agents"])
-    agents = (
-        f"{last['agents']} agents in one process, each having talked: {last['memory_mb']:.0f} MB, {each:.2f} MB for "
-        f"each further one, {last['files']} open files, {last['threads']} threads."
-    )
-    return f"{grid(rows)}\n\n{WHY_FACTS_COST} {WHY_STARTS}\n\n{agents}{_left_out(figures)}"
-
-
-def _archive(name: str, told: Json) -> list[str]:
-    times = [f"{told['archive_ms']:.2f}", f"{told['search_ms']:.2f}", f"{told['start_ms']:.0f}"]
-    child = f" + {told['child_mb']:.0f}" if told["child_mb"] else ""
-    memory = f"{told['memory_mb']:.0f}{child}"
-    return [name, f"{told['facts']:,}", f"{told['grow_s']:.1f}", *times, f"{told['disk_mb']:.0f}", memory]
-
-
-def survival(figures: Json) -> str:
-    ordeals = figures["ordeals"]
-    names = list(next(iter(ordeals.values())))
-    rows = [["", *names]]
-    rows += [[title, *(one_line(told[name]) for name in names)] for title, told in ordeals.items()]
-    return (
-        f"{grid(rows)}\n\nIn the first two and the last every turn asks to remember a fact, so that a side which keeps "
-        f"only facts has every chance. {WHY_TORN}{_left_out(figures)}"
-    )
-
-
-def one_line(text: str) -> str:
-    """As a cell of a table."""
-    return " ".join(text.replace("|", "/").split())
-
-
 WAYS = {
     "everything": "everything",
     "newest": "newest turns, as many tokens as the 5 pages",
@@ -184,26 +37,199 @@ WAYS = {
 }
 
 
-def injected(figures: Json) -> str:
-    people, talks = figures["people"], figures["talks"]
-    columns = {**{f"{int(length):,} turns": told for length, told in people.items()}, _talk(talks): talks}
+def read() -> dict[str, Any]:
+    return json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
+
+
+def write(results: Json) -> None:
+    rounded = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
+    render(rounded)  # first: what cannot be shown is not stored
+    FIGURES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+def render(results: Json) -> None:
+    PAGE.write_text(page(results), encoding="utf-8")
+    if set(SECTIONS) <= set(results):
+        README.write_text(with_table(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+def with_table(text: str, results: Json) -> str:
+    """Return README with the table as these results give it."""
+    table = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+    return table.sub(lambda found: f"{found[1]}\n{short(results)}\n\n{found[3]}", text)
+
+
+def page(results: Json) -> str:
+    """Return every section that there is."""
+    parts = [
+        f"## {section(name, results[name]['figures'])}\n\nMachine: {results[name]['machine']}.\n"
+        for name in SECTIONS
+        if name in results
+    ]
+    return HEAD + "\n".join(parts)
+
+
+def section(name: str, figures: Json) -> str:
+    title, made, _ = SECTIONS[name]
+    rows, values = made(figures)
+    absent = [f" {name}: {why}." for name, why in figures.get("stopped", {}).items()]
+    absent += [f" {name} is not here: {why}." for name, why in figures.get("missing", {}).items()]
+    return f"{title}\n\n{grid(rows)}\n\n{REASONS[name].format(**values)}{''.join(absent)}"
+
+
+def short(results: Json) -> str:
+    """Return README's table."""
+    rows = [["measured", OURS, "beside it"]]
+    missing: dict[str, str] = {}
+    for name, (_, _, lines) in SECTIONS.items():
+        rows += lines(results[name]["figures"])
+        missing |= results[name]["figures"].get("missing", {})
+    absent = "; ".join(f"{peer} ({one_line(why)})" for peer, why in missing.items())
+    return f"{grid(rows)}\n\nLeft out of this run: {absent}." if absent else grid(rows)
+
+
+def one_line(text: str) -> str:
+    """Return it as a cell of a table."""
+    return " ".join(text.replace("|", "/").split())
+
+
+def cost(figures: Json) -> tuple[Rows, Json]:
+    policies = figures["policies"]
+    ours, rival = policies[OURS], policies[RERENDER]
+    rows = [["policy", "dollars", "of that, ours", "read from cache", "largest prompt", "turns not answered"]]
+    for name, bill in policies.items():
+        share = f"{ours['usd'] / bill['usd']:.0%}" if bill["turns"] == ours["turns"] and name != OURS else ""
+        read, largest = f"{bill['read'] / bill['input']:.1%}", f"{bill['largest']:,}"
+        rows.append([name, f"{bill['usd']:.2f}", share, read, largest, f"{bill['overflows']:,}"])
+    # The share of re-rendering's price that is not of edits: as if it wrote as little to the cache as ours does.
+    more_written = max(0, rival["written"] - ours["written"])
+    floor = 1 - more_written * (3.75e-6 - 0.3e-6) / rival["usd"]
+    return rows, {**figures, "floor": floor, "more_often": _more_often(figures)}
+
+
+def _more_often(figures: Json) -> str:
+    """Compare ours with re-rendering, where core is edited more often."""
+    parts: list[str] = []
+    for every, run in figures["oftener"].items():
+        share = run["policies"][OURS]["usd"] / run["policies"][RERENDER]["usd"]
+        parts.append(f"{share:.0%} (edited in every {EVERY.get(every, every)}turn, {run['turns']:,} turns)")
+    return " and ".join(parts)
+
+
+def cost_lines(figures: Json) -> Rows:
+    usd = {name: bill["usd"] for name, bill in figures["policies"].items()}
+    slides = min(price for name, price in usd.items() if name.startswith("slide by a turn"))
+    what = f"price of {figures['turns']:,} turns, core edited in every {figures['edit_every']}th"
+    beside = (
+        f"${usd[RERENDER]:.2f} re-rendering core (${usd[RERENDER.replace('marked', 'unmarked')]:.2f} without cache "
+        f"marks on messages), ${slides:.2f} sliding by a turn. Of re-rendering ours is "
+        f"{usd[OURS] / usd[RERENDER]:.0%}, as little as such rare edits allow; with more of them {_more_often(figures)}"
+    )
+    return [[what, f"${usd[OURS]:.2f}", beside]]
+
+
+def overhead(figures: Json) -> tuple[Rows, Json]:
+    points = figures["points"]
+    rows = [["wall, processor (ms per turn)", *(f"at {int(point):,} turns" for point in points)]]
+    for name in dict.fromkeys(name for sides in points.values() for name in sides):
+        cells = [_times(sides.get(name), point, "wall_ms", "cpu_ms") for point, sides in points.items()]
+        rows.append([name, *cells])
+    return rows, {}
+
+
+def overhead_lines(figures: Json) -> Rows:
+    rows: Rows = []
+    for point, sides in figures["points"].items():
+        # `SAME` says why ours costs what it costs; nobody would choose it.
+        others = {name: each for name, each in sides.items() if not name.startswith(OURS) and name != SAME}
+        beside = ", ".join(f"{name} {_times(each, point, 'wall_ms')}" for name, each in others.items())
+        rows.append([f"ms added to a turn, at {int(point):,} turns", _times(sides.get(OURS), point, "wall_ms"), beside])
+    return rows
+
+
+def _times(side: Json | None, point: str, *names: str) -> str:
+    if side is None:
+        return "-"
+    at = "" if side["at"] >= int(point) else f" (at {side['at']:,})"
+    return ", ".join(f"{side[name]:.1f}" for name in names) + at
+
+
+def scale(figures: Json) -> tuple[Rows, Json]:
+    times = ["to grow (s)", "keep one (ms)", "search (ms)", "start to first answer (ms)"]
+    rows = [["archive of", "facts", *times, "disk (MB)", "memory (MB)"]]
+    for name, sizes in figures["archives"].items():
+        for each in sizes.values():
+            child = f" + {each['child_mb']:.0f}" if each["child_mb"] else ""
+            rows.append([name, *(CELLS.format_map(each) + child).split("|")])
+    first, last = figures["agents"][0], figures["agents"][-1]
+    each_mb = (last["memory_mb"] - first["memory_mb"]) / max(1, last["agents"] - first["agents"])
+    return rows, {**last, "each_mb": each_mb}
+
+
+def scale_lines(figures: Json) -> Rows:
+    rows: Rows = []
+    for name in (OURS, f"{OURS}, words only"):
+        if sizes := figures["archives"][name]:
+            largest = list(sizes.values())[-1]
+            bare = figures["archives"]["bare Chroma"].get(str(largest["facts"]))
+            what = f"ms to search, to keep one, at {largest['facts']:,} facts{name.removeprefix(OURS)}"
+            rows.append([what, _both(largest), f"bare Chroma {_both(bare)}" if bare else ""])
+    return rows
+
+
+def _both(archive: Json) -> str:
+    return f"{archive['search_ms']:.1f}, {archive['archive_ms']:.1f}"
+
+
+def survival(figures: Json) -> tuple[Rows, Json]:
+    ordeals = figures["ordeals"]
+    names = list(next(iter(ordeals.values())))
+    return [["", *names], *([title, *(one_line(ends[name]) for name in names)] for title, ends in ordeals.items())], {}
+
+
+def survival_lines(figures: Json) -> Rows:
+    ends = {name: one_line(text).partition(": ")[2] for name, text in figures["ordeals"]["kill -9"].items()}
+    ours = ends.pop(OURS)
+    others = "; ".join(f"{name}: {end}" for name, end in ends.items())
+    return [[f"{figures['kills']} times kill -9 in the middle of a turn", ours, others]]
+
+
+def injected(figures: Json) -> tuple[Rows, Json]:
+    talks = figures["talks"]
+    columns = {f"{int(length):,} turns": past for length, past in figures["people"].items()}
+    columns[f"talks of {talks['turns']:,.0f} turns, asked in other words"] = talks
     rows = [["tokens of the past, answer in them", *columns]]
     for way, name in WAYS.items():
-        cells = [told["ways"][way] for told in columns.values()]
+        cells = [past["ways"][way] for past in columns.values()]
         rows.append([name, *(f"{cell['tokens']:,.0f}, {cell['found']:.0%}" for cell in cells)])
-    asked = ", ".join(f"{told['questions']} at {column}" for column, told in columns.items())
-    what = f"Questions: {asked}. The answer counts as there when a sentence that holds it is, whole. {WHOSE_QUESTIONS}"
-    return f"{grid(rows)}\n\n{what}"
+    return rows, {"asked": ", ".join(f"{past['questions']} at {column}" for column, past in columns.items())}
 
 
-def _talk(told: Json) -> str:
-    return f"talks of {told['turns']:,.0f} turns, asked in other words"
+def injected_lines(figures: Json) -> Rows:
+    length, people = list(figures["people"].items())[-1]
+    talks = figures["talks"]
+    of_talks = f"{talks['turns']:,.0f} past turns for a question in other words"
+    return [
+        _injected_line(f"{int(length):,} past turns for a question", people["ways"], "search_recall, 5 pages"),
+        _injected_line(of_talks, talks["ways"], "search_recall"),
+    ]
 
 
-SECTIONS: dict[str, tuple[str, Callable[[Json], str]]] = {
-    "cost": ("Cost of memory", cost),
-    "overhead": ("Overhead per turn", overhead),
-    "scale": ("Scale", scale),
-    "survival": ("Survival", survival),
-    "injected": ("Injected tokens", injected),
+def _injected_line(what: str, ways: Json, search: str) -> list[str]:
+    found, unasked, everything = (
+        f"{ways[way]['tokens']:,.0f} (answer in it: {ways[way]['found']:.0%})"
+        for way in (search, "prefetch", "everything")
+    )
+    return [f"tokens of {what}", f"{found} searched, {unasked} unasked", f"{everything} everything"]
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Json], tuple[Rows, Json]], Callable[[Json], Rows]]] = {
+    "cost": ("Cost of memory", cost, cost_lines),
+    "overhead": ("Overhead per turn", overhead, overhead_lines),
+    "scale": ("Scale", scale, scale_lines),
+    "survival": ("Survival", survival, survival_lines),
+    "injected": ("Injected tokens", injected, injected_lines),
 }
+
+if __name__ == "__main__":
+    render(read())
