@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from pager.errors import RejectedError
-from pager.vectors.embedder import EmbedderUnavailableError, without_surrogates
+from pager.vectors.embedder import EmbedderUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,8 +110,9 @@ class ChromaEmbedder:
 
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
-        # Some services refuse an empty text.
-        rest, pieces = [without_surrogates(text) or " " for text in texts], list["NDArray[np.float32]"]()
+        # No encoder takes lone surrogates, and some services refuse an empty text.
+        rest = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " " for text in texts]
+        pieces: list[NDArray[np.float32]] = []
         try:
             while rest:
                 piece, rest = rest[: self._at_once], rest[self._at_once :]

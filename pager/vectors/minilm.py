@@ -25,7 +25,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
-from pager.vectors.embedder import EmbedderUnavailableError, without_surrogates
+from pager.vectors.embedder import EmbedderUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,9 +99,8 @@ class MiniLM:
 
 
 def _readable(text: str) -> str:
-    """Return the part of a text that can count, as the tokenizer takes it."""
-    text = text[:MAX_CHARACTERS]
-    return text if text.isascii() else without_surrogates(text)
+    """Return the part of a text that can count, without lone surrogates, which the tokenizer refuses."""
+    return text[:MAX_CHARACTERS].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _equally_long(pieces: list[list[int]]) -> list[list[int]]:

@@ -23,7 +23,7 @@ def examples(module: Any) -> list[doctest.DocTest]:
 
 def test_there_are_examples() -> None:
     found = {name for name in MODULES if examples(importlib.import_module(name))}
-    rooms = {"memory", "clock", "limits", "tokens.counter", "upkeep.inbox"}
+    rooms = {"memory", "clock", "limits", "tokens.text", "tokens.counter", "upkeep.inbox"}
     assert {f"pager.{name}" for name in rooms} <= found
 
 
