@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     )
     from agents.loop import Approve, Patience
     from agents.meter import Meter, Prices, RunLimits
-    from agents.models import (
-        AnthropicModel,
+    from agents.models.anthropic import AnthropicModel
+    from agents.models.model import (
         FinishedReply,
         Model,
         ModelError,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         UnreadableReplyError,
     )
     from agents.tasks import Task, TaskRunner
-    from agents.tools import Tool, ToolCallError, ToolConfigError
+    from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError", "Event",
@@ -55,7 +55,10 @@ __all__ = [
     "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
     "UnreadableReplyError",
 ]  # fmt: skip
-_MODULES = ("config.errors", "events", "meter", "models", "tools", "config.agent_config", "loop", "tasks", "agent")
+_MODULES = (
+    *("config.errors", "events", "meter", "models.model", "models.anthropic", "tools.functions"),
+    *("config.agent_config", "loop", "tasks", "agent"),
+)
 
 
 def __getattr__(name: str) -> Any:

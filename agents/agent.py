@@ -57,7 +57,7 @@ class Agent:
         self.remarks: list[str] = parts.remarks  # for its person to read once, such as a window that was assumed
         self.background = BackgroundWork(parts.memory)
         self._parts = parts
-        self._loop = Loop(parts.memory, parts.model, parts.tools, meter=parts.meter, approve=approve, patience=patience)
+        self._loop = Loop(parts.memory, parts.model, parts.tools, parts.meter, approve, patience)
         self._one_at_a_time = Lock()
         self._in_thread: int | None = None
         self._running: Flag | None = None  # the present turn, by the flag that cancels it
@@ -230,7 +230,7 @@ def _collect(events: Generator[Event]) -> Turn:
                     steps.append(step)
                     answer = "".join(pieces) or answer
                     pieces.clear()
-                    total = _add(total, usage) if usage else total
+                    total = total + usage if usage else total
                 case Paged(movement):
                     paging.append(movement)
                 case Stopped():
@@ -238,12 +238,3 @@ def _collect(events: Generator[Event]) -> Turn:
                 case _:
                     pass
     return Turn(answer, tuple(steps), total, tuple(paging), stopped)
-
-
-def _add(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_read_input_tokens + other.cache_read_input_tokens,
-        one.cache_creation_input_tokens + other.cache_creation_input_tokens,
-    )

@@ -6,7 +6,7 @@ come the definitions, then the memory, then the tools that move it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,24 +18,22 @@ from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, Place, Problem
 from agents.config.sections import FunctionTool, ServerTools
-from agents.events import Text, Thinking
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
 from agents.models.anthropic import AnthropicModel
-from agents.models.model import FinishedReply, Json, Model, ModelError
-from agents.models.scripted import ScriptedModel
+from agents.models.model import Json, Model
+from agents.models.scripted import Entries, ScriptedModel
 from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_file_tool import memory_file_tool
-from agents.tools.memory_tools import MemoryTools
+from agents.tools.memory_tools import MemoryTools, memory_file_tool
 from pager import BlockSpec, Clock, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
-MEMORY_TOOLS: dict[str, Callable[[], list[Json]]] = {
+MEMORY_TOOL_DEFINITIONS: dict[str, Callable[[], list[Json]]] = {
     "pager": MemoryTools.definitions,
     "anthropic": lambda: [DEFINITION],
     "none": list,
@@ -73,10 +71,18 @@ def assemble(
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
-        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices(config))
+        prices = Prices(**config.prices.model_dump()) if config.prices else None
+        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices)
+        blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
+        if task:
+            blocks.setdefault("plan", tasks.PLAN_BLOCK)
+        summarize = None
+        if config.recall.summarizes:  # with a client of its own, which tries once and does not wait long
+            other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
+            summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
         own = own_tools(config, opened)
         definitions = [
-            *MEMORY_TOOLS[config.memory.tools](),
+            *MEMORY_TOOL_DEFINITIONS[config.memory.tools](),
             *(tool.definition for tool in own),
             *(TaskTools.definitions() if task else ()),
         ]
@@ -89,22 +95,26 @@ def assemble(
                 limits=limits,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
                 tools=definitions,
-                core=_blocks(config, task=task),
+                core=blocks,
                 model=config.model.id,
                 thinking=config.model.thinking,
                 cache_ttl=config.model.cache_ttl,
                 embedder=embedders.from_config(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
-                summarize=summarizer(config, limits, meter, opened) if config.recall.summarizes else None,
+                summarize=summarize,
                 clock=clock,
             )
         except WindowTooSmallError as error:
             raise ConfigError([Problem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         embedders.store(memory, config)
-        costs.save_prices(memory, prices(config))
-        all_tools = [*_memory_tools(config, memory, clock), *own, *(TaskTools(memory).tools() if task else ())]
+        costs.save_prices(memory, prices)
+        all_tools = [
+            *_memory_tools(config, memory, clock),
+            *own,
+            *(TaskTools(memory).tools() if task else ()),
+        ]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
@@ -118,30 +128,12 @@ def _memory_tools(config: AgentConfig, memory: Memory, clock: Clock) -> list[Too
             return []
 
 
-class _NoModel:
-    """Stands for a model in an agent that is only opened."""
-
-    name = ""
-
-    def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
-        raise ModelError("there is no model here.")
-        yield
-
-    def count_tokens(self, params: Json) -> int | None:
-        return None
-
-    def max_input_tokens(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-
 def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
     """Open the agent in a temporary directory. Raise ConfigError if its file describes what can never be opened."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
-            model = None if config.model.provider == "scripted" else _NoModel()  # a script has no server to ask
+            # A script has no server to ask; another model is not asked either.
+            model = None if config.model.provider == "scripted" else ScriptedModel("", Entries("", []))
             assemble(config, Path(place) / config.name, clock, task=task, model=model).close()
         except RejectedError as error:
             raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
@@ -154,7 +146,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     until `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used.
     """
     found = dict[str, Tool]()
-    taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools]())}
+    taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
     problems: list[Problem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
@@ -182,13 +174,6 @@ def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack 
 
     where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
     return opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
-
-
-def summarizer(config: AgentConfig, limits: Limits, meter: Meter, opened: ExitStack) -> Summarizer:
-    """Return what writes summaries. It has a client of its own, which tries once and does not wait long."""
-    model = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
-    opened.enter_context(closing(model))
-    return Summarizer(model, meter, limits.usable_tokens)
 
 
 def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds: float | None = None) -> Model:
@@ -229,15 +214,3 @@ def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limi
         evict_at=window.evict_at,
         evict_to=window.evict_to,
     )
-
-
-def prices(config: AgentConfig) -> Prices | None:
-    """Return the prices of the file, if it has them."""
-    return Prices(**config.prices.model_dump()) if config.prices else None
-
-
-def _blocks(config: AgentConfig, *, task: bool) -> dict[str, BlockSpec]:
-    blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
-    if task:
-        blocks.setdefault("plan", tasks.PLAN_BLOCK)
-    return blocks

@@ -13,16 +13,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
-from agents.events import (
-    ApprovalNeeded,
-    Event,
-    Paged,
-    Replied,
-    Stopped,
-    StreamLost,
-    ToolFinished,
-    ToolStarted,
-)
+from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, ToolFinished, ToolStarted
 from agents.logs import log
 from agents.meter import Meter
 from agents.models.model import (
@@ -57,14 +48,10 @@ STOPPED_BY = {
     WINDOW_FULL: Stopped("cut", "the reply was cut at the end of the window."),
 }
 # The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
-PAGED_EVENTS = frozenset({"archive", "supersede", "forget", "core", "evict", "page_in", "page_out", "pin", "unpin"}) | {
-    "recall",
-    "spill",
-    "notice",
-    "epoch",
-    "index",
-    "embedder",
-}
+_PAGES = frozenset(
+    {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
+)
+PAGED_EVENTS = _PAGES | {"core", "notice", "epoch", "index", "embedder"}
 Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 
@@ -90,7 +77,7 @@ class Loop:
     """The turns of one agent, over its memory, its model and its tools."""
 
     def __init__(
-        self, memory: Memory, model: Model, tools: Sequence[Tool], *, meter: Meter, approve: Approve, patience: Patience
+        self, memory: Memory, model: Model, tools: Sequence[Tool], meter: Meter, approve: Approve, patience: Patience
     ) -> None:
         self._memory = memory
         self._model = model

@@ -68,27 +68,22 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     server: _Listener  # pyright: ignore[reportIncompatibleVariableOverride]  the standard library's own way
 
     def setup(self) -> None:
-        """Register the connection, so that `close` can end it."""
         super().setup()
         self.server.connections.add(self.connection)
 
     def finish(self) -> None:
-        """Forget the connection."""
         self.server.connections.discard(self.connection)
         super().finish()
 
     def handle(self) -> None:
-        """Answer until the client has left."""
         with contextlib.suppress(ConnectionError):
             super().handle()
 
     def do_GET(self) -> None:
-        """Answer a GET."""
-        self.answer("GET")
+        self.answer(self.command)
 
     def do_POST(self) -> None:
-        """Answer a POST."""
-        self.answer("POST")
+        self.answer(self.command)
 
     def answer(self, method: str) -> None:
         """Answer the request in `path` and `headers`. Subclasses decide how."""

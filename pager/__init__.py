@@ -59,7 +59,7 @@ from pager.types import (
 from pager.upkeep.inbox import pending_commands, send_command
 from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
-from pager.vectors.index import IndexUnavailableError, Stop, VectorIndex
+from pager.vectors.index import IndexUnavailableError, Stop
 
 __all__ = [
     "INTERRUPTED",
@@ -111,7 +111,6 @@ __all__ = [
     "SummaryRequest",
     "SystemClock",
     "Usage",
-    "VectorIndex",
     "WindowTooSmallError",
     "count_tokens",
     "pending_commands",

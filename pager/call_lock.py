@@ -20,6 +20,7 @@ from pager.errors import RejectedError, StorageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 
 class CallLock:
@@ -61,6 +62,14 @@ def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
             return method(self, *args, **kwargs)
 
     return locked_method
+
+
+def locked_class(facade: type[C]) -> type[C]:
+    """Make every public method of a class `locked`."""
+    for name, method in list(vars(facade).items()):
+        if not name.startswith("_"):
+            setattr(facade, name, locked(method))
+    return facade
 
 
 def explain(error: Exception) -> None:

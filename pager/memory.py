@@ -58,7 +58,7 @@ from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
-from pager.vectors.index import Stop, VectorIndex, never
+from pager.vectors.index import Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
@@ -107,7 +107,6 @@ class Memory:
         thinking: str = "",
         cache_ttl: str | None = None,
         embedder: EmbedderChoice = "default",
-        index: VectorIndex | None = None,
         count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None,
         summarize: Summarize | None = None,
@@ -120,8 +119,7 @@ class Memory:
         """
         _check_options(
             locals(), limits=(Limits, "Limits"), prefetch=(Prefetch, "a Prefetch"), clock=(Clock, "a Clock"),
-            index=(VectorIndex, "a VectorIndex"), count_tokens=(callable, "a function"),
-            summarize=(callable, "a function"),
+            count_tokens=(callable, "a function"), summarize=(callable, "a function"),
         )  # fmt: skip
         clock = clock or SystemClock()
         files = AgentFiles(require_path(directory, "the directory"))
@@ -131,7 +129,7 @@ class Memory:
             counter = Counter(store.prompt.tokenizer(model))
             fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
             window = Window((limits or Limits.for_window()).fitted(fixed), counter)
-            tiers = Tiers.open(store, clock, window, embedder, index=index, index_directory=files.index)
+            tiers = Tiers.open(store, clock, window, embedder, index_directory=files.index)
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
@@ -454,11 +452,11 @@ class Memory:
     @property
     @locked
     def index_is_behind(self) -> bool:
-        """True if the vector index should be opened, built, extended or compacted, which `embed_pending` does."""
+        """True if the vector index should be opened or built, which `embed_pending` does."""
         return self._backlog.index_is_behind()
 
     def compact(self) -> None:
-        """Put every vector into the index, and make its next opening fast."""
+        """Put every vector into the index."""
         with self._calls.lock:
             is_open = self._store.in_transaction
         if is_open:

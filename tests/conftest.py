@@ -18,8 +18,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from pager import Memory
     from tests.support.hands import Hands
     from tests.support.stage import Stage
+    from tests.support.talk import Talk
 
 # Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
 TESTS = Path(__file__).parent
@@ -98,3 +100,23 @@ def hands() -> Hands:
     from tests.support.hands import Hands
 
     return Hands()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """Yield an open memory without an embedder."""
+    from pager import Memory
+    from tests.support.clock import HandClock
+
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    """Yield a memory that talks to the strict stand-in."""
+    from tests.support.talk import Talk
+
+    talk = Talk(tmp_path)
+    yield talk
+    talk.memory.close()

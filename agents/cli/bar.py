@@ -38,20 +38,14 @@ def marks(window: Window, width: int) -> list[str]:
         line[place] = MARK
     rows = [""]
     for place, label in places:
-        start = _start(rows[-1], place, label, width)
-        if start is None:
+        wanted, last = max(0, place - len(label) // 2), width - len(label)
+        first = len(rows[-1]) + 1 if rows[-1] else 0
+        start = min(max(first, wanted), last)
+        if not first <= start <= place:  # the row is taken where the label would touch its mark
             rows.append("")
-            start = _start("", place, label, width) or 0
+            start = max(0, min(wanted, last))
         rows[-1] = rows[-1].ljust(start) + label
     return ["".join(line).rstrip(), *rows]
-
-
-def _start(row: str, place: int, label: str, width: int) -> int | None:
-    """Where a label can stand so that it touches its mark; None when the row is taken there."""
-    first = len(row) + 1 if row else 0
-    centred = place - len(label) // 2
-    start = min(max(first, centred), width - len(label))
-    return start if first <= start <= place else None
 
 
 def _whole(window: Window) -> int:

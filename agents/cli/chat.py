@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 
 from agents.agent import Agent
-from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, common
-from agents.cli.completion import AgentFile
+from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, common, history_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.events import Event
 from pager.errors import PagerError
@@ -22,21 +21,13 @@ END = frozenset({"/quit", "/exit"})
 
 
 @click.command("chat")
-@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option(
-    "--history", "history_file", type=click.Path(path_type=Path), help="A file with earlier conversations to remember."
-)
+@agent_file
+@history_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Print only the answers.")
 @common
 @click.pass_obj
-def chat_command(
-    shared: Shared,
-    file: Path,
-    history_file: Path | None,
-    json_lines: bool,
-    quiet: bool,
-) -> int:
+def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
     Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message. The
@@ -44,23 +35,15 @@ def chat_command(
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
-        begin(agent, printer, history_file)
+        begin(agent, printer, history)
         code = DONE
         if agent.memory.turn_is_open:
             printer.note("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        return _talk(agent, printer, code, debug=shared.debug)
-
-
-def _talk(agent: Agent, printer: Printer, code: int, *, debug: bool) -> int:
-    """Read and answer messages until the input ends. Return the exit code of the last turn."""
-    while (line := _read()) is not None:
-        if line.strip() in END:
-            break
-        if not line.strip():
-            continue
-        code = _turn(agent, printer, agent.stream(line), debug=debug)
-    return code
+        while (line := _read()) is not None and line.strip() not in END:
+            if line.strip():
+                code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
+        return code
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:

@@ -1,4 +1,4 @@
-"""Shared by all commands: exit codes, and the options `--home`, `--as` and `--debug`."""
+"""Shared by all commands: exit codes, arguments, and the options `--home`, `--as` and `--debug`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agents.cli.completion import AgentName
 from agents.logs import log
+from pager.errors import RejectedError
 from pager.home import Home
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT,
@@ -39,47 +42,58 @@ class Shared:
         return name, self.home.existing(name).directory
 
 
+class AgentName(click.types.StringParamType):
+    """The name of an agent, which the Tab key completes. The command finds out if it exists."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            Home(".").files(value)
+        except RejectedError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        home = Home.locate(ctx.obj.home_path if ctx.obj else None)
+        return [CompletionItem(name) for name in home.names() if name.startswith(incomplete)]
+
+
+PATH = click.Path(path_type=Path)
+agent_name = click.argument("name", type=AgentName())
+agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
+history_option = click.option("--history", type=PATH, help="A file with earlier conversations to remember.")
+
+
+def json_option(help_text: str) -> Callable[[Function], Function]:
+    """Return the option `--json`, which the command gets as `as_line`."""
+    return click.option("--json", "as_line", is_flag=True, help=help_text)
+
+
 def common(function: Function) -> Function:
     """Add the options that every command has, and `selfpager` itself."""
-    home = click.option(
-        "--home",
-        type=click.Path(path_type=Path),
-        expose_value=False,
-        callback=_set_home,
-        help="The directory of all agents. Default: $SELFPAGER_HOME, or your data directory.",
-    )
-    instance = click.option(
-        "--as",
-        type=AgentName(),
-        metavar="NAME",
-        expose_value=False,
-        callback=_set_as,
-        help="Another instance of the same agent, with a memory of its own.",
-    )
-    debug = click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        callback=_set_debug,
-        help="Show the traceback of an error, and the log.",
-    )
-    return home(instance(debug(function)))
+    home_help = "The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."
+    as_help = "Another instance of the same agent, with a memory of its own."
+    debug_help = "Show the traceback of an error, and the log."
+    options = (
+        click.option("--debug", is_flag=True, expose_value=False, callback=_set, help=debug_help),
+        click.option("--as", "as_name", type=AgentName(), metavar="NAME", expose_value=False, callback=_set,
+                     help=as_help),
+        click.option("--home", "home_path", type=PATH, expose_value=False, callback=_set, help=home_help),
+    )  # fmt: skip
+    for option in options:
+        function = option(function)
+    return function
 
 
-def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
-    if value is not None:
-        ctx.ensure_object(Shared).home_path = value
-
-
-def _set_as(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.ensure_object(Shared).as_name = value
-
-
-def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    """Set a field of `Shared`, unless the option was not given."""
     if value:
-        ctx.ensure_object(Shared).debug = True
-        log.addHandler(DEBUG_LOG)
+        setattr(ctx.ensure_object(Shared), option.name or "", value)
+        if option.name == "debug":
+            log.addHandler(DEBUG_LOG)
 
 
 class _OnStderr(logging.Handler):

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, common
-from agents.cli.completion import AgentFile
+from agents.cli.common import DONE, agent_file, common, json_option
 from agents.cli.terminal import as_json
 
 
 @click.command("validate")
-@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
+@agent_file
+@json_option("Print the result as JSON.")
 @common
 def validate_command(file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, including tools. Errors give file, line and column."""
@@ -31,19 +30,19 @@ def validate_command(file: Path, as_line: bool) -> int:
         try_out(config, SystemClock(), task=True)
     except ConfigError as error:
         remarks.append(f"valid for `chat`, but not for `run`, which adds a plan and a tool: {error}")
-    summary = f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}" + (
-        f", own tools {', '.join(tools)}" if tools else ""
-    )
-    result = {"valid": True, "name": config.name, "tools": tools, "remarks": remarks}
-    click.echo(as_json(result) if as_line else summary)
-    for remark in () if as_line else remarks:
+    if as_line:
+        click.echo(as_json({"valid": True, "name": config.name, "tools": tools, "remarks": remarks}))
+        return DONE
+    own = f", own tools {', '.join(tools)}" if tools else ""
+    click.echo(f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}{own}")
+    for remark in remarks:
         click.echo(remark, err=True)
     return DONE
 
 
 @click.command("render")
-@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
-@click.option("--json", "as_line", is_flag=True, help="Print it as JSON.")
+@agent_file
+@json_option("Print it as JSON.")
 @common
 def render_command(file: Path, as_line: bool) -> int:
     """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are masked."""

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple
 from pathlib import Path
 
 import click
@@ -60,10 +59,10 @@ def demo_command(shared: Shared) -> int:
     whole_agent = textwrap.indent(text_of("guide.yaml"), "  ")
     click.echo(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
     trip = text_of("trip.txt").splitlines()
-    with ThreadPoolExecutor(1) as beside, stage.chat("everything") as another:
+    with ThreadPoolExecutor(1) as beside, stage.start("chat", "everything") as another:
         whole = beside.submit(list, map(another.say, (OPENING, ASKED, CORRECTION, *trip, EXACTLY)))
         turns = facts(stage)
-        with stage.chat("guide") as talk:
+        with stage.start("chat", "guide") as talk:
             turns += window(stage, talk, trip)
         kill(stage)
         savings(stage, turns, whole.result())
@@ -74,13 +73,13 @@ def demo_command(shared: Shared) -> int:
 def facts(stage: Stage) -> list[Turn]:
     """Chapter 1: a fact outlives its process, and is superseded."""
     heading("1  Facts outlive the process")
-    with stage.chat("guide") as talk:
+    with stage.start("chat", "guide") as talk:
         command("selfpager chat guide.yaml", f"process {talk.pid}")
         turns = [show(talk.say(OPENING))]
     with stage.memory("guide") as memory:
         (fact,) = memory.inspect.newest_facts()
         check(fact.actor == "agent", f"{fact.id} “{fact.text}” is on disk, archived by the agent with its tool")
-    with stage.chat("guide") as talk:
+    with stage.start("chat", "guide") as talk:
         command("selfpager chat guide.yaml", f"process {talk.pid}, which knows only what is on disk")
         turns += [show(talk.say(ASKED)), show(talk.say(CORRECTION))]
     with stage.memory("guide") as memory:
@@ -132,7 +131,7 @@ def kill(stage: Stage) -> None:
     """Chapter 3: kill -9 while a tool is at work, and the resumed task."""
     heading("3  kill -9 in the middle of a call")
     (stage.home / "slow").touch()
-    with stage.start("run", str(stage.home / "errand.yaml"), TASK, "--json") as run:
+    with stage.start("run", "errand", TASK) as run:
         command(f'selfpager run errand.yaml "{TASK}"', f"process {run.pid}")
         wait_for(stage.home / "asked.log")
         prose("The agent has archived a fact and waits for the railway's slow server.")
@@ -143,7 +142,7 @@ def kill(stage: Stage) -> None:
         (unfinished,) = memory.open_calls
         check(unfinished.name == "timetable" and unfinished.begun, "on disk: timetable has begun and has no result")
     (stage.home / "slow").unlink()
-    with stage.start("run", str(stage.home / "errand.yaml"), "--resume", "--json") as run:
+    with stage.start("run", "errand", "--resume") as run:
         command("selfpager run errand.yaml --resume", f"process {run.pid}")
         ended = [event["reason"] for event in run.events() if event["event"] == "stopped"]
         check(ended == ["done"], "the task is done")
@@ -174,19 +173,19 @@ def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) ->
     click.echo(f"\n{'':>5}{'everything in the prompt':>36}{'paging':>36}")
     click.echo(f"{'turn':>5}" + f"{'request':>12}{'sent':>12}{'cached':>12}" * 2)
     for until in (10, len(paging) // 2, len(paging)):
-        sums = [total(turns[:until]) for turns in (everything, paging)]
-        cells = [
-            f"{last:>12,}{all_.whole_input:>12,}{all_.cache_read_input_tokens / all_.whole_input:>12.0%}"
-            for last, all_ in sums
-        ]
-        click.echo(f"{until:>5}" + "".join(cells))
+        line = f"{until:>5}"
+        for turns in (everything, paging):
+            all_, (_, last) = total(turns[:until]), turns[until - 1].usages[-1]
+            cached = all_.cache_read_input_tokens / all_.whole_input
+            line += f"{last.whole_input:>12,}{all_.whole_input:>12,}{cached:>12.0%}"
+        click.echo(line)
     click.echo()
     for name, turns in (("everything", everything), ("guide", paging)):
         with stage.memory(name) as memory:
             steps = [each for turn in turns for each in turn.usages]
             stored = [(step, answered.usage) for step, _ in steps if (answered := memory.history.prompt(step).answered)]
             check(stored == steps, f"{name}: {len(steps)} requests are on disk with these numbers")
-    (_, whole), (_, paged) = total(everything), total(paging)
+    whole, paged = total(everything), total(paging)
     less = round(100 * (1 - paged.whole_input / whole.whole_input))
     price = round(100 * (1 - CACHE_PRICES.usd(paged) / CACHE_PRICES.usd(whole)))
     check(less > 0, f"paging has sent {less} % less; with reads from the cache at a tenth the price is {price} % less")
@@ -203,7 +202,7 @@ def look_further(stage: Stage) -> None:
     prose("Talk to it. Its script looks up whatever ends with a question mark:")
     chat = f"chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}"
     command(f"{program} {chat}")
-    with stage.chat("guide") as talk:
+    with stage.start("chat", "guide") as talk:
         check("3,300" in talk.say(ASKED).answer, f"it works: asked “{ASKED}” it found 3,300 euros")
     command(
         f"ANTHROPIC_API_KEY=... GUIDE_PROVIDER=anthropic GUIDE_MODEL=claude-sonnet-5-5 {program} {chat}", "a real model"
@@ -224,10 +223,9 @@ def steps_of(memory: MemoryReader) -> list[list[Json]]:
     return [memory.history.blocks_of(f"s{number}") for number in range(1, len(memory.history.prompt().steps) + 1)]
 
 
-def total(turns: Sequence[Turn]) -> tuple[int, Usage]:
-    """Return the size of the last request, and the usage of all."""
-    usages = [usage for turn in turns for _, usage in turn.usages]
-    return usages[-1].whole_input, Usage(*map(sum, zip(*map(astuple, usages), strict=True)))
+def total(turns: Sequence[Turn]) -> Usage:
+    """Return the usage of all requests."""
+    return sum((usage for turn in turns for _, usage in turn.usages), Usage())
 
 
 def program_name() -> str:

@@ -23,20 +23,19 @@ COMMANDS = {  # command -> (module, what it does)
     "demo": ("agents.cli.demo", "Watch everything at work, offline and without a key."),
     "chat": ("agents.cli.chat", "Talk to an agent that remembers, across restarts."),
     "run": ("agents.cli.run", "Work on a long task; --resume continues after any stop."),
-    "tell": ("agents.cli.tell", "Send a message to a running agent."),
+    "tell": ("agents.cli.upkeep", "Send a message to a running agent."),
     "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
-    "view": ("agents.cli.view", "Show it in a browser, live."),
-    "trace": ("agents.cli.trace", "Follow a text: written, moved, evicted, searched for."),
+    "view": ("agents.cli.show", "Show it in a browser, live."),
+    "trace": ("agents.cli.show", "Follow a text: written, moved, evicted, searched for."),
     "check": ("agents.cli.upkeep", "Check an agent's files; --fix repairs them."),
     "validate": ("agents.cli.configs", "Check the YAML file of an agent."),
     "render": ("agents.cli.configs", "Show the YAML of an agent with everything resolved."),
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
     "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
     "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
-    "mcp": ("agents.cli.mcp", "Serve an agent's memory to any MCP client."),
+    "mcp": ("agents.cli.show", "Serve an agent's memory to any MCP client."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
-LONE_SURROGATES = "surrogateescape"  # what bytes that are no UTF-8 become; the memory replaces them
 COMPLETION = """\b
 The Tab key completes commands, agents and files. Add this line to your shell's configuration:
   bash  eval "$(_SELFPAGER_COMPLETE=bash_source selfpager)"
@@ -74,9 +73,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=COMPLETION,
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=COMPLETION
 )
 @common
 @click.version_option(package_name="selfpager")
@@ -95,13 +92,9 @@ def cli() -> None:
 
 def main() -> None:
     """The console script."""
-    for stream, errors in (
-        (sys.stdout, "backslashreplace"),
-        (sys.stderr, "backslashreplace"),
-        (sys.stdin, LONE_SURROGATES),
-    ):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)  # bytes that are no text end no conversation
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # bytes that are no text end no conversation
+            stream.reconfigure(errors="surrogateescape" if stream is sys.stdin else "backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
@@ -119,15 +112,11 @@ def run(arguments: list[str]) -> int:
         click.echo("interrupted; everything done so far is saved, and the work resumes.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
-        return _failed(error, debug=shared.debug)
+        if shared.debug:
+            traceback.print_exception(error)
+        text = str(error) if isinstance(error, PagerError) else f"{type(error).__name__}: {error} (--debug shows where)"
+        click.echo(harmless(f"selfpager: {text}"), err=True)
+        return USAGE if isinstance(error, ConfigError) else FAILED
     finally:
         log.removeHandler(DEBUG_LOG)
     return code if isinstance(code, int) else DONE
-
-
-def _failed(error: Exception, *, debug: bool) -> int:
-    if debug:
-        traceback.print_exception(error)
-    text = str(error) if isinstance(error, PagerError) else f"{type(error).__name__}: {error} (--debug shows where)"
-    click.echo(harmless(f"selfpager: {text}"), err=True)
-    return USAGE if isinstance(error, ConfigError) else FAILED

@@ -9,9 +9,8 @@ import click
 
 from agents import tasks
 from agents.agent import Agent
-from agents.cli.common import FAILED, STOPPED, Shared, common
-from agents.cli.completion import AgentFile
-from agents.cli.terminal import Printer, begin, progress, stopped_gently
+from agents.cli.common import FAILED, STOPPED, Shared, agent_file, common, history_option
+from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
 from agents.loop import Patience
@@ -22,27 +21,19 @@ OUTAGE_SECONDS = 12 * 3600.0
 
 
 @click.command("run")
-@click.argument("file", metavar="AGENT.yaml", type=AgentFile())
+@agent_file
 @click.argument("task", required=False)
 @click.option("--resume", is_flag=True, help="Continue the open task, however it stopped.")
 @click.option("--new", is_flag=True, help="Drop the open task and start another one.")
 @click.option("--approve/--deny", "approval", default=None, help="Answer the tool call that waits for approval.")
-@click.option(
-    "--history", "history_file", type=click.Path(path_type=Path), help="A file with earlier conversations to remember."
-)
+@history_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @common
 @click.pass_obj
 def run_command(
-    shared: Shared,
-    file: Path,
-    task: str | None,
-    resume: bool,
-    new: bool,
-    approval: bool | None,
-    history_file: Path | None,
-    json_lines: bool,
-) -> int:
+    shared: Shared, file: Path, task: str | None, resume: bool, new: bool, approval: bool | None,
+    history: Path | None, json_lines: bool,
+) -> int:  # fmt: skip
     """Work on TASK until it is done or a limit is reached.
 
     The first Ctrl-C stops at the next step, the second at once. `--resume` continues, even after a crash. A running
@@ -57,39 +48,29 @@ def run_command(
     if approval is not None and not resume:
         raise click.UsageError("--approve and --deny answer a call that waits; give them with --resume.")
     printer = Printer(json_lines=json_lines)
-    answers = Answers(approval, printer)
+    waiting: list[str] = []  # the call that --approve or --deny answers; a person is asked about any other
+
+    def approve(call: Call) -> bool | None:
+        return approval if call.id in waiting else printer.ask(call)
+
     with Agent.load(
-        file, home=shared.home_path, as_name=shared.as_name, approve=answers,
+        file, home=shared.home_path, as_name=shared.as_name, approve=approve,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
-        begin(agent, printer, history_file)
-        answers.expect([call.id for call in agent.memory.open_calls if call.waiting])
+        begin(agent, printer, history)
+        waiting += [call.id for call in agent.memory.open_calls if call.waiting][:1]
+        if approval is not None and not waiting:
+            raise RejectedError("no call waits for approval; resume without --approve and --deny.")
         runner = agent.tasks()
         if new:
             runner.drop()
+        events = runner.resume() if resume else runner.start(task or "")
         with stopped_gently(agent):
-            stopped = printer.show(
-                _with_progress(agent, printer, runner.resume() if resume else runner.start(task or ""))
-            )
-        return _report(stopped, agent, printer)
-
-
-class Answers:
-    """Answers the call that waits for approval with `--approve` or `--deny`, and asks a person about any other."""
-
-    def __init__(self, approval: bool | None, printer: Printer) -> None:
-        self._approval = approval
-        self._printer = printer
-        self._waiting: list[str] = []
-
-    def expect(self, waiting: list[str]) -> None:
-        """Set the calls that wait. Raises RejectedError if there is none to answer."""
-        if self._approval is not None and not waiting:
-            raise RejectedError("no call waits for approval; resume without --approve and --deny.")
-        self._waiting = waiting[:1]
-
-    def __call__(self, call: Call) -> bool | None:
-        return self._approval if call.id in self._waiting else self._printer.ask(call)
+            stopped = printer.show(_with_progress(agent, printer, events))
+        if not printer.json_lines:
+            _report(stopped, agent)
+    # A task that stopped without being done has not failed, but it is not done either.
+    return FAILED if stopped.reason == "answered" else STOPPED[stopped.reason]
 
 
 def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> Generator[Event]:
@@ -99,20 +80,19 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
             doing = event.name
         yield event
         if isinstance(event, Replied) and not printer.json_lines:
-            meter = agent.meter
-            printer.note(progress(event, steps=meter.steps, tokens=meter.tokens, usd=meter.usd, doing=doing))
+            fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
+            money = f" · ${agent.meter.usd:.4f}" if event.usd is not None else ""
+            spent = f"step {agent.meter.steps} · {agent.meter.tokens:,} tokens{money}"
+            printer.note(f"{spent} · window {fill} % · {doing}")
             printer.embedding(agent.background)
             doing = "thinking"
 
 
-def _report(stopped: Stopped, agent: Agent, printer: Printer) -> int:
-    if not printer.json_lines:
-        task = tasks.current(agent.memory)
-        if stopped.reason == "done" and task:
-            click.echo(harmless(f"done after {task.steps} steps: {task.summary}"))
-        elif stopped.reason == "approval":
-            click.echo(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
-        else:
-            click.echo(harmless(f"stopped ({stopped.reason}): {stopped.text}"), err=True)
-    # A task that stopped without being done has not failed, but it is not done either.
-    return FAILED if stopped.reason == "answered" else STOPPED[stopped.reason]
+def _report(stopped: Stopped, agent: Agent) -> None:
+    task = tasks.current(agent.memory)
+    if stopped.reason == "done" and task:
+        click.echo(harmless(f"done after {task.steps} steps: {task.summary}"))
+    elif stopped.reason == "approval":
+        click.echo(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
+    else:
+        click.echo(harmless(f"stopped ({stopped.reason}): {stopped.text}"), err=True)

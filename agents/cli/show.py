@@ -1,33 +1,31 @@
-"""`selfpager show NAME`: the window, the tiers and the last movements of an agent, now, then, or live."""
+"""`show`, `trace`, `view`, `mcp`: what an agent remembers, in the terminal, in a browser, or for other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from threading import Event
 
 import click
 
-from agents.cli.common import DONE, Shared, common
-from agents.cli.completion import AgentName
+from agents.cli.common import DONE, AgentName, Shared, agent_name, common, json_option
 from agents.cli.terminal import as_json
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
+from pager.clock import SystemClock
+from pager.errors import RejectedError
+from pager.memory import Memory
 from pager.reader import MemoryReader
 
 POLL_SECONDS = 0.5
+AT_HELP = "Show the request that this step answered, such as s45, or the next one that was answered after it."
 
 
 @click.command("show", short_help="The tiers of an agent in the terminal.")
-@click.argument("name", type=AgentName())
-@click.option(
-    "--at",
-    "step",
-    metavar="STEP",
-    help="Show the request that this step answered, such as s45, or the next one that was answered after it.",
-)
+@agent_name
+@click.option("--at", "step", metavar="STEP", help=AT_HELP)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
-@click.option("--json", "as_line", is_flag=True, help="Print a line of JSON; with --watch a line for each change.")
+@json_option("Print a line of JSON; with --watch a line for each change.")
 @common
 @click.pass_obj
 def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> int:
@@ -81,3 +79,105 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
     else:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             follow(reader, lambda: live.update(draw(), refresh=True))
+
+
+@click.command("trace", short_help="Where a text has been: written, moved, evicted, searched.")
+@agent_name
+@click.argument("text")
+@click.option("--at", "step", metavar="STEP", help="Answer for the request that this step answered, such as s45.")
+@json_option("Print it as a line of JSON.")
+@common
+@click.pass_obj
+def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> int:
+    """Tell whether the agent NAME sees TEXT, and if not, why.
+
+    TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3. The agent may be
+    running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
+    """
+    from agents.explain.trace import trace
+
+    name, directory = shared.existing(name)
+    with MemoryReader.open(directory) as reader:
+        found = trace(reader, text, step)
+    if as_line:
+        click.echo(as_json({"agent": name, **to_json(found)}))
+    else:
+        from rich.console import Console
+
+        from agents.cli.drawing import drawn_trace
+
+        Console().print(drawn_trace(found))
+    return DONE
+
+
+@click.command("view", short_help="The debug view in a browser.")
+@click.argument("name", type=AgentName(), required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on. Default: any free one.")
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@json_option("Print the address as a line of JSON.")
+@common
+@click.pass_obj
+def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> int:
+    """Show what the agents of this home remember, and why they forgot: live, in a browser.
+
+    It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
+    whoever has its address can read and change memories: keep it secret. Ctrl-C ends it.
+    """
+    from agents.view.readers import Readers
+    from agents.view.serving import ViewServer
+
+    name = shared.as_name or name
+    if name:
+        shared.existing(name)
+    try:
+        server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
+    except OSError as error:
+        raise click.UsageError(
+            f"port {port} cannot be used ({error.strerror}); give another one, or none for any free port."
+        ) from None
+    with server, suppress(KeyboardInterrupt):
+        address = server.address + (f"#{name}" if name else "")
+        click.echo(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        Event().wait()
+    return DONE
+
+
+@click.command("mcp")
+@agent_name
+@click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
+@click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
+@common
+@click.pass_obj
+def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
+    """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
+
+    A client starts `selfpager mcp NAME` itself and talks to it over stdio. The agent may be running; with --write,
+    which offers everything that the agent itself can do, it must not be.
+    """
+    from agents.config import embedders
+    from agents.mcp import client
+
+    try:
+        from agents.mcp import server
+    except ImportError:
+        raise RejectedError(client.MISSING) from None
+    name, directory = shared.existing(name)
+    embedder, clock = embedders.stored(directory), SystemClock()
+    with ExitStack() as stack:
+        if write:
+            memory = stack.enter_context(Memory.open(directory, embedder=embedder, clock=clock))
+            tools = server.writing_tools(memory, clock)
+        else:
+            reader = stack.enter_context(MemoryReader.open(directory, embedder=embedder, clock=clock))
+            tools = server.reading_tools(reader, clock)
+        if port is None:
+            server.serve_stdio(name, tools)
+        else:
+            on_ready = f"{name} is served at {{}} until Ctrl-C."
+            server.serve_http(name, tools, port, lambda address: click.echo(on_ready.format(address), err=True))
+    return DONE

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import is_dataclass
-from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,26 +16,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from agents.cli.visible import escaped, harmless
-from agents.events import (
-    ApprovalNeeded,
-    Event,
-    Paged,
-    Replied,
-    Stopped,
-    StreamLost,
-    Text,
-    ToolFinished,
-    ToolStarted,
-)
+from agents.events import ApprovalNeeded, Event, Paged, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
-from pager.types import Call, Movement
+from pager.types import Call
 
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork, Progress
 
-MOVEMENTS = {  # ledger event -> how it is printed
-    "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed", "evict": "evicted",
+MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
+    "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed",
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
     "notice": "notified that the window fills", "epoch": "new epoch",
 }  # fmt: skip
@@ -50,11 +39,7 @@ def as_json(value: Any) -> str:
     data = to_json(value)
     if is_dataclass(value):
         data = {"event": type(value).__name__.lower(), **data}
-    return escaped(json.dumps(data, ensure_ascii=False, default=_in_json))
-
-
-def _in_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return escaped(json.dumps(data, ensure_ascii=False, default=str))
 
 
 @contextmanager
@@ -114,16 +99,12 @@ class Printer:
             case ToolFinished(_, name, text, True):
                 self.error(f"{name}: {text[:NOTE_CHARS]}")
             case Paged(movement):
-                self._paged(movement)
+                if text := MOVEMENTS.get(movement.event):
+                    self.note(f"{text} {movement.page_id or movement.reason}".strip())
             case ApprovalNeeded(_, name, _):
                 self.note(f"{name} waits for approval")
             case _:
                 pass
-
-    def _paged(self, movement: Movement) -> None:
-        text = MOVEMENTS.get(movement.event)
-        if text and movement.event != "evict":
-            self.note(f"{text} {movement.page_id or movement.reason}".strip())
 
     def note(self, text: str) -> None:
         """Print a dimmed line to standard error, cut to `NOTE_CHARS`; nothing with `--quiet`."""
@@ -193,10 +174,3 @@ def embedding_bar(state: Progress) -> str:
     full = BAR_CELLS * state.done // state.total
     bar = "█" * full + "░" * (BAR_CELLS - full)
     return f"embedding {bar} {state.done:,} of {state.total:,} texts; the rest is found by words meanwhile"
-
-
-def progress(event: Replied, *, steps: int, tokens: int, usd: float, doing: str) -> str:
-    """Return the progress line of a long task."""
-    fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
-    money = f" · ${usd:.4f}" if event.usd is not None else ""
-    return f"step {steps} · {tokens:,} tokens{money} · window {fill} % · {doing}"

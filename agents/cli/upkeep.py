@@ -1,4 +1,4 @@
-"""`check`, `export`, `import`, `purge`: looking after an agent's files."""
+"""`tell`, `check`, `export`, `import`, `purge`: send an agent a message, and look after its files."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, FAILED, INTERRUPTED, Shared, common
-from agents.cli.completion import AgentName
+from agents.cli.common import DONE, FAILED, INTERRUPTED, PATH, Shared, agent_name, common, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless
 from agents.importing import are_notes, import_conversations, import_notes
 from pager.errors import RejectedError
 
 
+@click.command("tell")
+@agent_name
+@click.argument("text")
+@click.option("--from", "speaker", metavar="WHO", help="The name of the speaker.")
+@json_option("Print the id of the message as JSON.")
+@common
+@click.pass_obj
+def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
+    """Send TEXT to the agent NAME. It reads the message at its next step, or when it runs again."""
+    if not text.strip():
+        raise click.UsageError("the message is empty; write something.")
+    name, _ = shared.existing(name)
+    command = shared.home.send(name, "message", {"text": text, **({"name": speaker} if speaker else {})}).command
+    done = f"sent to {name}; it reads the message at its next step, or when it runs again."
+    _print({"command": command}, done, as_line=as_line)
+    return DONE
+
+
 @click.command("check")
-@click.argument("name", type=AgentName())
+@agent_name
 @click.option("--fix", is_flag=True, help="Repair what can be rebuilt: word index, vectors, vector index.")
-@click.option("--json", "as_line", is_flag=True, help="Print the problems as JSON.")
+@json_option("Print the problems as JSON.")
 @common
 @click.pass_obj
 def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
@@ -48,9 +65,9 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
 
 
 @click.command("export")
-@click.argument("name", type=AgentName())
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
+@agent_name
+@click.argument("file", type=PATH)
+@json_option("Print the result as JSON.")
 @common
 @click.pass_obj
 def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
@@ -63,8 +80,8 @@ def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON.")
+@click.argument("file", type=PATH)
+@json_option("Print the result as JSON.")
 @common
 @click.pass_obj
 def import_command(shared: Shared, file: Path, as_line: bool) -> int:
@@ -103,10 +120,10 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
 
 
 @click.command("purge")
-@click.argument("name", type=AgentName())
+@agent_name
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_line", is_flag=True, help="Print the result as JSON; needs --yes.")
+@json_option("Print the result as JSON; needs --yes.")
 @common
 @click.pass_obj
 def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int:

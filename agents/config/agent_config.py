@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
@@ -35,15 +35,12 @@ from pager import ChromaEmbedder, EmbedderConfigError, Limits, RejectedError
 
 # Without window.limit_tokens the model's own window counts, at most this. What fits no such window fits none.
 LARGEST_WINDOW = 200_000
-# The arguments of Limits.for_window: where each stands in the file, and its value when it is left out.
-_WINDOW_ARGUMENTS: dict[str, tuple[tuple[str, str], Any]] = {
-    "max_part_tokens": (("window", "max_part_tokens"), None),
-    "notify_at": (("window", "notify_at"), 0.70),
-    "evict_at": (("window", "evict_at"), 0.85),
-    "evict_to": (("window", "evict_to"), 0.50),
-    "max_output_tokens": (("model", "max_output_tokens"), None),
-    "limit_tokens": (("window", "limit_tokens"), LARGEST_WINDOW),
-}
+# The arguments of Limits.for_window, by their places in the file. The first that does not fit is blamed.
+_WINDOW_ARGUMENTS = (
+    *(("window", key) for key in ("max_part_tokens", "notify_at", "evict_at", "evict_to")),
+    ("model", "max_output_tokens"),
+    ("window", "limit_tokens"),
+)
 
 
 class AgentConfig(Section):
@@ -56,23 +53,16 @@ class AgentConfig(Section):
     extends: str | None = Field(default=None, exclude=True)
     """A YAML file that this one is laid over: mappings are joined, lists replaced."""
     model: ModelConfig = ModelConfig()
-    """Which model answers, and where."""
     instructions: str = ""
     """What the agent is to do and how: the beginning of every request."""
     window: WindowConfig = Field(default=WindowConfig(), validate_default=True)
-    """How large a request may become."""
     core: CoreConfig = CoreConfig()
-    """Texts that are in every request."""
     recall: RecallConfig = RecallConfig()
-    """The conversation's steps."""
     archival: ArchivalConfig = ArchivalConfig()
-    """Facts on disk."""
     memory: MemoryConfig = MemoryConfig()
-    """How the agent reaches its memory."""
     tools: Annotated[tuple[Tool, ...], Field(strict=False)] = ()
     """What else the agent can do."""
     limits: LimitsConfig = LimitsConfig()
-    """Where a turn or a run stops."""
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""
 
@@ -96,12 +86,12 @@ class AgentConfig(Section):
         if "model" not in info.data:
             return window
         sections: dict[str, Section] = {"window": window, "model": info.data["model"]}
-        given = {name: getattr(sections[section], key) for name, ((section, key), _) in _WINDOW_ARGUMENTS.items()}
-        given["limit_tokens"] = given["limit_tokens"] or LARGEST_WINDOW
+        given = {key: getattr(sections[section], key) for section, key in _WINDOW_ARGUMENTS}
         if reason := _reason_not_to_fit(given):
-            for name, (path, default) in _WINDOW_ARGUMENTS.items():
-                if given[name] != default and _reason_not_to_fit({**given, name: default}) is None:
-                    raise rule_error(path, f"does not fit: {reason}")
+            for section, key in _WINDOW_ARGUMENTS:
+                default = type(sections[section]).model_fields[key].default
+                if given[key] != default and not _reason_not_to_fit({**given, key: default}):
+                    raise rule_error((section, key), f"does not fit: {reason}")
             raise rule_error(("window",), f"does not fit: {reason}")
         return window
 
@@ -116,12 +106,12 @@ class AgentConfig(Section):
         return prices
 
 
-def _reason_not_to_fit(window_arguments: dict[str, Any]) -> str | None:
+def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
     try:
-        Limits.for_window(**window_arguments)
+        Limits.for_window(**{**arguments, "limit_tokens": arguments["limit_tokens"] or LARGEST_WINDOW})
     except RejectedError as error:
         return str(error)
-    return None
+    return ""
 
 
 def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
@@ -134,37 +124,28 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
         reported = {problem.place for problem in problems}  # a variable that is not set is wrong in one way only
         more = [problem for problem in explain(error, document) if problem.place not in reported]
         raise ConfigError([*problems, *more]) from None
-    if problems := [*problems, *_embedder_problems(config, document)]:
+    if chosen := config.archival.of_chroma:
+        try:  # Chroma alone knows the names and arguments of its embedding functions
+            ChromaEmbedder.check(chosen.name, chosen.config)
+        except EmbedderConfigError as error:
+            written = document.at(
+                "archival", "embedder", *(("config", error.argument) if error.argument else ("name",))
+            )
+            problems.append(Problem(written.key if error.argument else written.value, f"archival.embedder: {error}"))
+    if problems:
         raise ConfigError(problems)
     return config
 
 
-def _resolve_block_files(document: Document) -> list[Problem]:
+def _resolve_block_files(document: Document) -> Iterator[Problem]:
     """Make the files of core blocks absolute: each is relative to the YAML file in which it is written."""
-    problems: list[Problem] = []
     for path, written in document.written.items():
         if len(path) != 4 or path[:2] != ("core", "blocks") or path[3] != "file":
             continue
-        block = cast("dict[str, Any]", document.data["core"]["blocks"][path[2]])
+        block = document.data["core"]["blocks"][path[2]]
         if isinstance(block["file"], str) and block["file"]:
             file = (written.value.file.parent / block["file"]).absolute()
             block["file"] = str(file)
             if not file.is_file():
-                name = f"core.blocks.{path[2]}.file"
-                problems.append(
-                    Problem(written.value, f"{name}: there is no file {file}. Create it, or correct the path.")
-                )
-    return problems
-
-
-def _embedder_problems(config: AgentConfig, document: Document) -> list[Problem]:
-    """Ask Chroma, which alone knows the names and arguments of its embedding functions."""
-    chosen = config.archival.of_chroma
-    try:
-        if chosen:
-            ChromaEmbedder.check(chosen.name, chosen.config)
-    except EmbedderConfigError as error:
-        path = ("config", error.argument) if error.argument else ("name",)
-        written = document.at("archival", "embedder", *path)
-        return [Problem(written.key if error.argument else written.value, f"archival.embedder: {error}")]
-    return []
+                missing = f"core.blocks.{path[2]}.file: there is no file {file}. Create it, or correct the path."
+                yield Problem(written.value, missing)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -19,17 +19,24 @@ from agents.config.yaml_file import Document, KeyPath
 
 SECRET = frozenset({"api_key", "env", "headers"})
 SHOWN_CHARACTERS = 60
-_TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a finite number",
-    "bool": "true or false",
-    "string": "text",
-    "model": "a mapping (lines of 'key: value' below it)",
-    "dict": "a mapping (lines of 'key: value' below it)",
-    "tuple": "a list (lines of '- ...' below it)",
+_MAPPING = "needs a mapping (lines of 'key: value' below it), not {shown}."
+# By pydantic's name of the error, or the beginning of that name.
+_MESSAGES = {
+    "value_error": "{error}",
+    "literal_error": "has to be {expected}, not {shown}{guess}",
+    "greater_than": "has to be more than {gt:g}, not {shown}.",
+    "greater_than_equal": "has to be at least {ge:g}, not {shown}.",
+    "less_than_equal": "has to be at most {le:g}, not {shown}.",
+    "string_too_short": "must not be empty.",
+    "int": "needs a whole number, not {shown}.",
+    "float": "needs a number, not {shown}.",
+    "finite": "needs a finite number, not {shown}.",
+    "bool": "needs true or false, not {shown}.",
+    "string": "needs text, not {shown}.{quote}",
+    "model": _MAPPING,
+    "dict": _MAPPING,
+    "tuple": "needs a list (lines of '- ...' below it), not {shown}.",
 }
-_BOUNDS = {"greater_than": "more than", "greater_than_equal": "at least", "less_than_equal": "at most"}
 
 
 class UnknownKey(NamedTuple):
@@ -52,80 +59,59 @@ def alternative(name: str) -> str:
 def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
     """Yield a problem for each of pydantic's errors."""
     for details in error.errors(include_url=False):
-        if details["type"] != "default_factory_not_called":  # only says that another error was found before
+        if details["type"] == "rule":
+            yield Problem(document.at(*details["ctx"]["path"]).key, details["msg"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        elif details["type"] != "default_factory_not_called":  # only says that another error was found before
             yield _problem(details, document)
 
 
 def _problem(details: ErrorDetails, document: Document) -> Problem:
-    kind, value, context = details["type"], details["input"], details.get("ctx", {})
-    path, is_about_key = _path(details["loc"], document)
-    if kind == "rule":
-        return Problem(document.at(*context["path"]).key, details["msg"])
-    written, dotted = document.at(*path), _dotted(path)
-    parent = _dotted(path[:-1])
-    if kind == "missing":
+    location, value = details["loc"], details["input"]
+    keys: list[str | int] = []
+    for item in location:  # pydantic also names alternatives
+        if (*keys, item) in document.written or not str(item).startswith(("<", "[key]")):
+            keys.append(item)
+    path = tuple(keys)
+    written, parent = document.at(*path), _dotted(path[:-1])
+    if details["type"] == "missing":
         needs = f"{parent} needs it" if parent else "every agent needs one, such as 'name: assistant'"
         return Problem(written.key, f"{path[-1]!r} is missing; {needs}.")
     if isinstance(value, UnknownKey):
         guess = _did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
         return Problem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
-    is_section = is_about_key or isinstance(value, dict | list)
-    message = details["msg"] if kind == "one_of" else _message(kind, value, context, secret=not SECRET.isdisjoint(path))
-    return Problem(written.key if is_section else written.value, f"{dotted} {message}")
-
-
-def _path(location: KeyPath, document: Document) -> tuple[KeyPath, bool]:
-    """Return the path in the file, and whether the key itself is wrong: pydantic's paths also name alternatives."""
-    path: KeyPath = ()
-    for item in location:
-        longer = (*path, item)
-        if longer in document.written or not str(item).startswith(("<", "[key]")):
-            path = longer
-    return path, location[-1:] == ("[key]",) and path != location
+    is_about_key = isinstance(value, dict | list) or (location[-1:] == ("[key]",) and path != location)
+    message = _message(details, secret=not SECRET.isdisjoint(path))
+    return Problem(written.key if is_about_key else written.value, f"{_dotted(path)} {message}")
 
 
 def _dotted(path: KeyPath) -> str:
     return "".join(f"[{item}]" if isinstance(item, int) else f".{item}" for item in path).removeprefix(".")
 
 
-def _message(kind: str, value: Any, context: Mapping[str, Any], *, secret: bool) -> str:
-    shown = _type_of(value) if secret else _describe(value)
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "literal_error":
-        allowed = [part.strip("' ") for part in context["expected"].replace(" or ", ",").split(",")]
-        return f"has to be {context['expected']}, not {shown}{_did_you_mean(str(value), allowed, '.')}"
-    if kind in _BOUNDS:
-        return f"has to be {_BOUNDS[kind]} {next(iter(context.values())):g}, not {shown}."
-    if kind == "string_too_short":
-        return "must not be empty."
-    expected = kind.partition("_")[0]
-    source = f" (from {value.source})" if isinstance(value, Expanded) else ""
-    advice = ""
-    if expected == "string" and isinstance(value, bool | int | float):
-        advice = " Put it in quotes." if secret else f' Put it in quotes: "{str(value).lower()}".'
-    return f"needs {_TYPES.get(expected, 'another value')}, not {shown}{source}.{advice}"
+def _message(details: ErrorDetails, *, secret: bool) -> str:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    if kind == "one_of":
+        return details["msg"]
+    allowed = [part.strip("' ") for part in str(context.get("expected", "")).replace(" or ", ",").split(",")]
+    quote = ""
+    if isinstance(value, bool | int | float):
+        quote = " Put it in quotes." if secret else f' Put it in quotes: "{str(value).lower()}".'
+    shown = _describe(value, secret=secret) + (f" (from {value.source})" if isinstance(value, Expanded) else "")
+    message = _MESSAGES.get(kind) or _MESSAGES.get(kind.partition("_")[0], "needs another value, not {shown}.")
+    return message.format(**context, shown=shown, quote=quote, guess=_did_you_mean(str(value), allowed, "."))
 
 
-def _describe(value: Any) -> str:
-    if isinstance(value, str):
-        text = str(value)
-        return f"the text {text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + '...'!r}"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"the number {value}" if isinstance(value, int | float) else _type_of(value)
-
-
-def _type_of(value: Any) -> str:
+def _describe(value: Any, *, secret: bool) -> str:
     match value:
         case None:
             return "nothing"
         case bool():
-            return "true or false"
+            return "true or false" if secret else str(value).lower()
         case int() | float():
-            return "a number"
+            return "a number" if secret else f"the number {value}"
         case str():
-            return "a text"
+            text = value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}..."
+            return "a text" if secret else f"the text {str(text)!r}"
         case _:
             return "a mapping" if isinstance(value, dict) else "a list"
 

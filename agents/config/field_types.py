@@ -45,13 +45,10 @@ def _matching(pattern: str, advice: str) -> AfterValidator:
 
 def _from_variable(kind: type) -> BeforeValidator:
     """Let a variable stand where a number or a truth value is wanted."""
-    adapter = TypeAdapter[Any](kind)
 
     def read(value: Any) -> Any:
-        if not isinstance(value, Expanded):
-            return value
         try:
-            return adapter.validate_python(str(value))
+            return TypeAdapter[Any](kind).validate_python(str(value)) if isinstance(value, Expanded) else value
         except ValidationError:
             return value  # the strict field says what is wrong
 
@@ -64,8 +61,7 @@ def _pattern(pattern: str) -> Any:
 
 Name = Annotated[str, AfterValidator(_check_name), _pattern(NAME_PATTERN)]
 BlockName = Annotated[
-    str,
-    _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64."),
+    str, _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64.")
 ]
 Function = Annotated[
     str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)

@@ -15,7 +15,7 @@ HIDDEN = "(hidden)"
 
 def render(config: AgentConfig) -> str:
     """Return the configuration as YAML; a `${` in a text is escaped, so that reading expands nothing."""
-    return dump(_escape(_without_secrets(config)))
+    return escape(dump(_without_secrets(config)))
 
 
 def render_json(config: AgentConfig) -> str:
@@ -34,11 +34,3 @@ def _without_secrets(config: AgentConfig) -> dict[str, Any]:
         arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
         arguments.update({name: HIDDEN for name in arguments if ChromaEmbedder.is_secret(name)})
     return data
-
-
-def _escape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _escape(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_escape(item) for item in cast("list[Any]", value)]
-    return escape(value) if isinstance(value, str) else value

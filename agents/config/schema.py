@@ -3,15 +3,12 @@
     >>> json_schema()["properties"]["name"]["description"]
     "The agent's name, and that of the directory with its memory."
 
-It is made from the models that `load` validates with, and is written to configs/agent.schema.json:
-
-    python -m agents.config.schema > configs/agent.schema.json
+It is made from the models that `load` validates with. `selfpager schema` writes it: > configs/agent.schema.json.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from agents.config.agent_config import AgentConfig
@@ -48,35 +45,26 @@ def rendered() -> str:
 
 
 def _section(section: Schema, definitions: dict[str, Schema]) -> Schema:
+    """Return a section without pydantic's titles, which only repeat the keys."""
     required = section.get("required", [])
     properties = {
         key: _property(schema, definitions, optional=key not in required)
         for key, schema in section["properties"].items()
     }
-    return {**_untitled(section), "properties": properties}
+    return {word: value for word, value in section.items() if word != "title"} | {"properties": properties}
 
 
 def _property(schema: Schema, definitions: dict[str, Schema], *, optional: bool) -> Schema:
     """Return a key's meaning and default, then everything that may be its value: a value, a `${VAR}`, nothing."""
-    rest = _untitled(schema)
-    about = {word: rest.pop(word) for word in ("description", "default") if word in rest}
-    if isinstance(about.get("default"), dict | list | None):  # a section's keys have defaults of their own
-        about.pop("default", None)
-    if "description" not in about:  # pydantic leaves out what the section's own description repeats
-        about = {"description": definitions[rest["$ref"].rpartition("/")[2]]["description"], **about}
-    about["description"] = " ".join(about["description"].split())  # written in several lines
+    rest = {word: value for word, value in schema.items() if word not in ("title", "description", "default")}
+    meaning = schema.get("description") or definitions[rest["$ref"].rpartition("/")[2]]["description"]
+    about = {"description": " ".join(meaning.split())}  # written in several lines
+    default = schema.get("default")
+    if not isinstance(default, dict | list | None):  # a section's keys have defaults of their own
+        about["default"] = default
     choices: list[Schema] = rest.pop("anyOf", None) or rest.pop("oneOf", None) or [rest]
     if any(choice.get("type") in _NARROW_TYPES or _NARROW_WORDS & choice.keys() for choice in choices):
         choices = [*choices, {"$ref": "#/$defs/Expansion"}]
     if optional and {"type": "null"} not in choices:
         choices = [*choices, {"type": "null"}]
     return {**about, "anyOf" if len(choices) > 1 else "allOf": choices}
-
-
-def _untitled(schema: Schema) -> Schema:
-    """Return the schema without pydantic's title, which only repeats the key."""
-    return {word: value for word, value in schema.items() if word != "title"}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(rendered())

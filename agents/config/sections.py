@@ -43,22 +43,17 @@ class Section(BaseModel):
         """Leave out keys without a value, and let an unknown key say which ones are known."""
         if not isinstance(data, dict):
             return data
-        members, known = cast("dict[str, Any]", data), tuple(cls.model_fields)
-        return {
-            key: value if key in known else UnknownKey(value, known)
-            for key, value in members.items()
-            if key not in known or not (value is None or (value == "" and cls.model_fields[key].default is None))
-        }
-
-
-def _word_or_mapping(value: Any) -> str:
-    return alternative("mapping" if isinstance(value, dict | Section) else "word")
+        prepared: dict[str, Any] = {}
+        for key, value in cast("dict[str, Any]", data).items():
+            if key not in cls.model_fields:
+                prepared[key] = UnknownKey(value, tuple(cls.model_fields))
+            elif value is not None and (value != "" or cls.model_fields[key].default is not None):
+                prepared[key] = value
+        return prepared
 
 
 _WORD, _MAPPING = Tag(alternative("word")), Tag(alternative("mapping"))
-_WORD_OR_MAPPING = Discriminator(_word_or_mapping)
-
-
+_WORD_OR_MAPPING = Discriminator(lambda value: (_MAPPING if isinstance(value, dict | Section) else _WORD).tag)
 DEFAULT_MODEL = "claude-sonnet-5-5"
 
 
@@ -149,7 +144,7 @@ class SummarizeConfig(Section):
     """A digest that a model writes."""
 
     summarize: SummaryConfig
-    """A digest that a model writes, here with the model that does it."""
+    """The model that writes it."""
 
 
 Digest = Annotated[
@@ -213,7 +208,6 @@ class ArchivalConfig(Section):
     words only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}. After a change
     all is embedded anew in the background."""
     prefetch: PrefetchConfig = PrefetchConfig()
-    """Facts that are put behind a message before the agent asks for them."""
 
     @property
     def of_chroma(self) -> EmbedderConfig | None:
@@ -281,17 +275,18 @@ class ServerTools(ToolConfig):
     """The names of those of its tools that the agent gets. Default: all."""
 
 
+_USE, _MCP = Tag(alternative("use")), Tag(alternative("mcp"))
+
+
 def _tool_kind(value: Any) -> str | None:
-    if isinstance(value, ServerTools):
-        return alternative("mcp")
     if not isinstance(value, dict):
-        return alternative("use")
-    kinds = [kind for kind in ("use", "mcp") if kind in value]
-    return alternative(kinds[0]) if len(kinds) == 1 else None
+        return (_MCP if isinstance(value, ServerTools) else _USE).tag
+    kinds = [alternative(kind) for kind in ("use", "mcp") if kind in value]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 Tool = Annotated[
-    Annotated[FunctionTool, Tag(alternative("use"))] | Annotated[ServerTools, Tag(alternative("mcp"))],
+    Annotated[FunctionTool, _USE] | Annotated[ServerTools, _MCP],
     Discriminator(
         _tool_kind,
         custom_error_type="one_of",

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 # A `${` that begins neither form is a mistake; the last alternative finds it.
 _PIECE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{")
@@ -27,34 +27,29 @@ class Expanded(str):
 
 def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """Return the text with its variables replaced, and what is wrong with it. A text with mistakes stays as written."""
-    mistakes = list(dict.fromkeys(_mistakes(text, environ)))
-    if mistakes or "${" not in text:
-        return text, mistakes
+    mistakes: list[str] = []
 
     def value(piece: re.Match[str]) -> str:
-        name, default = piece["name"], piece["default"]
-        if name is None:
-            return "${"
-        return environ[name] if default is None else environ.get(name) or default  # `:-` as in the shell
-
-    expanded = _PIECE.sub(value, text)
-    only = _PIECE.fullmatch(text)
-    return (Expanded(expanded, text) if only and only["name"] else expanded), []
-
-
-def _mistakes(text: str, environ: Mapping[str, str]) -> Iterator[str]:
-    for piece in _PIECE.finditer(text):
-        name = piece["name"]
+        name: str | None = piece["name"]
+        default: str | None = piece["default"]
         if piece[0] == "${":
             shown = text[piece.start() : piece.start() + 30].split("\n", maxsplit=1)[0]
-            yield (
-                f"{shown!r} is not a variable. Write ${{VAR}} or ${{VAR:-default}} (without braces in the default), or "
-                "$${ for a plain ${."
-            )
-        elif name and piece["default"] is None and name not in environ:
-            yield f"the environment variable {name} is not set. Set it, or give a default: ${{{name}:-...}}."
-        elif name and SURROGATE.search(environ.get(name, "")):
-            yield f"the environment variable {name} is not valid UTF-8. Set it again."
+            forms = "Write ${VAR} or ${VAR:-default} (without braces in the default), or $${ for a plain ${."
+            mistakes.append(f"{shown!r} is not a variable. {forms}")
+        if name is None:
+            return "${"
+        found = environ.get(name, default)
+        if found is None:
+            mistakes.append(f"the environment variable {name} is not set. Set it, or give a default: ${{{name}:-...}}.")
+        elif SURROGATE.search(found):
+            mistakes.append(f"the environment variable {name} is not valid UTF-8. Set it again.")
+        return found or default or ""  # `:-` as in the shell
+
+    expanded = _PIECE.sub(value, text) if "${" in text else text
+    only = _PIECE.fullmatch(text)
+    if mistakes:
+        return text, list(dict.fromkeys(mistakes))
+    return (Expanded(expanded, text) if only and only["name"] else expanded), []
 
 
 def escape(text: str) -> str:

@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -34,6 +33,7 @@ _SCALARS = {
         r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
         r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
+    "merge": re.compile(r"<<\Z"),
 }
 _RESOLVERS = {None: [(_TAG + kind, pattern) for kind, pattern in _SCALARS.items()]}
 _ADVICE = (
@@ -83,16 +83,16 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
     """Return the mapping in `path`, laid over the files that it extends. Raise ConfigError if a file is not readable
     YAML; variables that could not be replaced are left in the document as its `variable_problems`."""
     problems: list[Problem] = []
-    document = base = _read_file(path, None, environ, problems)
+    document = base = _read_mapping(path, None, environ, problems)
     chain = [path]
-    while (extended := _take_extends(base, problems)) is not None:
-        file, place = extended
-        chain.append(file)
-        if any(file.resolve() == other.resolve() for other in chain[:-1]):
+    while named := _take_extends(base, problems):
+        path, place = named
+        chain.append(path)
+        if any(path.resolve() == other.resolve() for other in chain[:-1]):
             circle = " -> ".join(map(str, chain))
             problems.append(Problem(place, f"extends goes in a circle: {circle}. Take one of them out."))
             break
-        base = _read_file(file, place, environ, problems)
+        base = _read_mapping(path, place, environ, problems)
         document = _lay_over(base, document)
     if problems:
         raise ConfigError(problems)
@@ -103,28 +103,36 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
 def read_list(path: Path, named_at: Place) -> Document:
     """Return the list in `path`; its variables are not replaced. Raise ConfigError, at `named_at` if there is no such
     file."""
-    if not path.is_file():
-        _fail(named_at, f"there is no file {path}. {_hint(path)}")
     problems: list[Problem] = []
-    walk = _Walk(path, {}, problems)
-    data = walk.value(_compose(path, _text(path, None)), ())
-    if not isinstance(data, list):
-        _fail(walk.written[()].value, "a script is a list of entries: lines that begin with '- '.")
+    document = _Walk(path, {}, problems).document(named_at, "")
+    if not isinstance(document.data, list):
+        _fail(document.at().value, "a script is a list of entries: lines that begin with '- '.")
     if problems:
         raise ConfigError(problems)
-    return Document(data, walk.written)
+    return document
+
+
+def _read_mapping(path: Path, named_at: Place | None, environ: Mapping[str, str], problems: list[Problem]) -> Document:
+    """Return one file. Problems that allow reading on are added to `problems`; any other raises them all."""
+    try:
+        document = _Walk(path, environ, problems).document(named_at, "extends: ")
+        if not isinstance(document.data, dict):
+            message = "an agent is a mapping: lines of 'key: value', the first one 'name: ...'."
+            _fail(document.at().value, message)
+        return document
+    except ConfigError as error:
+        raise ConfigError([*problems, *error.problems]) from None
 
 
 def _take_extends(document: Document, problems: list[Problem]) -> tuple[Path, Place] | None:
+    """Take `extends` out of a document, and return the file that it names and the place."""
     value, written = document.data.pop("extends", None), document.written.pop(("extends",), None)
     if written is None or value is None or value == "":
         return None
-    if not isinstance(value, str):
-        problems.append(Problem(written.value, "extends names one file, such as 'extends: base.yaml'."))
-    elif written.mistakes:
-        problems += [Problem(written.value, mistake) for mistake in written.mistakes]
-    else:
+    if isinstance(value, str) and not written.mistakes:
         return written.value.file.parent / value, written.value
+    mistakes = written.mistakes or ("extends names one file, such as 'extends: base.yaml'.",)
+    problems += [Problem(written.value, mistake) for mistake in mistakes]
     return None
 
 
@@ -150,50 +158,33 @@ def _lay_over(base: Document, over: Document) -> Document:
     return Document(data, {**remaining, **over.written})
 
 
-def _read_file(path: Path, extended_at: Place | None, environ: Mapping[str, str], problems: list[Problem]) -> Document:
-    """Return one file. Problems that allow reading on are added to `problems`; any other raises them all."""
-    try:
-        walk = _Walk(path, environ, problems)
-        data = walk.value(_compose(path, _text(path, extended_at)), ())
-        if not isinstance(data, dict):
-            _fail(walk.written[()].value, "an agent is a mapping: lines of 'key: value', the first one 'name: ...'.")
-        return Document(data, walk.written)
-    except ConfigError as error:
-        raise ConfigError([*problems, *error.problems]) from None
-    except RecursionError:
-        raise ConfigError([*problems, Problem(Place(path), "this is nested too deeply to be read.")]) from None
-
-
 def _fail(place: Place, message: str) -> NoReturn:
     raise ConfigError([Problem(place, message)])
 
 
-def _text(path: Path, extended_at: Place | None) -> str:
+def _text(path: Path, named_at: Place | None, key: str) -> str:
+    """Return the text of a file, which another one may name, there under a key."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        if extended_at:
-            _fail(extended_at, f"extends: there is no file {path}. {_hint(path)}")
-        _fail(Place(path), f"there is no such file. {_hint(path)}")
+        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, sorted(siblings), n=1)
+        hint = f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
+        what = f"{key}there is no file {path}" if named_at else "there is no such file"
+        _fail(named_at or Place(path), f"{what}. {hint}")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        _fail(extended_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
+        _fail(named_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         readable = raw[: error.start].decode("utf-8-sig", "replace")
-        _fail(_place_of(path, readable, len(readable)), "this is not UTF-8. Save the file in the encoding UTF-8.")
+        _fail(_end_of(path, readable), "this is not UTF-8. Save the file in the encoding UTF-8.")
 
 
-def _hint(path: Path) -> str:
-    siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, sorted(siblings), n=1)
-    return f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
-
-
-def _place_of(path: Path, text: str, index: int) -> Place:
-    before = text[:index].replace("\r\n", "\n").split("\n")
-    return Place(path, len(before), len(before[-1]) + 1)
+def _end_of(path: Path, text: str) -> Place:
+    lines = text.replace("\r\n", "\n").split("\n")
+    return Place(path, len(lines), len(lines[-1]) + 1)
 
 
 def _compose(path: Path, text: str) -> Any:
@@ -207,7 +198,7 @@ def _compose(path: Path, text: str) -> Any:
     try:
         root = cast("Any", yaml).compose(text, CoreLoader)
     except ReaderError as error:
-        _fail(_place_of(path, text, error.position), "YAML cannot hold this invisible character. Delete it.")
+        _fail(_end_of(path, text[: error.position]), "YAML cannot hold this invisible character. Delete it.")
     except yaml.MarkedYAMLError as error:
         problem = str(error.problem)
         unclosed = error.context_mark if "unexpected end of stream" in problem else None
@@ -226,22 +217,28 @@ class _Walk:
     """The one walk over the nodes of a file."""
 
     def __init__(self, path: Path, environ: Mapping[str, str], problems: list[Problem]) -> None:
-        self.written: dict[KeyPath, Written] = {}
+        self._written: dict[KeyPath, Written] = {}
         self._path = path
         self._environ = environ
         self._problems = problems
         self._open = set[int]()
 
-    def value(self, node: Any, path: KeyPath, key: Place | None = None) -> Any:
+    def document(self, named_at: Place | None, key: str) -> Document:
+        try:
+            return Document(self._value(_compose(self._path, _text(self._path, named_at, key)), ()), self._written)
+        except RecursionError:
+            _fail(Place(self._path), "this is nested too deeply to be read.")
+
+    def _value(self, node: Any, path: KeyPath, key: Place | None = None) -> Any:
         place = self._place(node)
-        self.written[path] = Written(place, key or place)
-        if len(self.written) > MAX_VALUES:
+        self._written[path] = Written(place, key or place)
+        if len(self._written) > MAX_VALUES:
             _fail(place, f"with its aliases this file stands for more than {MAX_VALUES} values. Use fewer.")
         if node.id == "scalar":
             value = self._scalar(node, place)
             if isinstance(value, str):
                 value, mistakes = expand(value, self._environ)
-                self.written[path] = Written(place, key or place, tuple(mistakes))
+                self._written[path] = Written(place, key or place, tuple(mistakes))
             return value
         if id(node) in self._open:
             _fail(place, "this contains itself through an alias (*). Write it out.")
@@ -251,7 +248,7 @@ class _Walk:
         if node.id == "mapping":
             value = self._mapping(node, path)
         else:
-            value = [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            value = [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
         self._open.discard(id(node))
         return value
 
@@ -262,17 +259,17 @@ class _Walk:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
             place, key = self._place(key_node), key_node.value
-            if key_node.tag != f"{_TAG}str":
+            if key_node.tag == f"{_TAG}merge":
+                self._problem(place, "merge keys (<<) are not supported. Use extends.")
+            elif key_node.tag != f"{_TAG}str":
                 hint = f'Put it in quotes: "{key}".' if isinstance(key, str) else "Give it a name."
                 self._problem(place, f"a key has to be text. {hint}")
-            elif key == "<<" and not key_node.style:
-                self._problem(place, "merge keys (<<) are not supported. Use extends.")
             elif key in found:
-                first = self.written[*path, key].key.line
+                first = self._written[*path, key].key.line
                 self._problem(place, f"the key {key!r} is in this mapping already, in line {first}. Remove one.")
             else:
                 self._scalar(key_node, place)
-                found[key] = self.value(value_node, (*path, key), place)
+                found[key] = self._value(value_node, (*path, key), place)
         return found
 
     def _scalar(self, node: Any, place: Place) -> str | int | float | bool | None:
@@ -292,7 +289,7 @@ class _Walk:
                     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
                 except ValueError:  # Python reads no decimal of thousands of digits
                     self._problem(place, f"a number of {len(text)} digits is too long to be read.")
-            case "str":
+            case "str" | "merge":
                 if SURROGATE.search(text):
                     self._problem(place, "\\ud800 to \\udfff are not characters. Remove it.")
             case _:
@@ -306,35 +303,22 @@ class _Walk:
         self._problems.append(Problem(place, message))
 
 
-@cache
-def _dumper() -> Any:
-    from yaml import SafeDumper
+def dump(data: Any) -> str:
+    """Return plain data as YAML that reads back as the same: long texts as blocks, keys in their order."""
+    import yaml
 
-    class CoreDumper(SafeDumper):
+    class CoreDumper(yaml.SafeDumper):
         yaml_implicit_resolvers = _RESOLVERS  # texts that `read` would take for something else get quotes
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
     def represent(dumper: Any, text: str) -> Any:
-        return dumper.represent_scalar(f"{_TAG}str", text, style=_style(text))
+        lines = text.split("\n")
+        style = "|" if len(lines) > 1 and all(line == line.rstrip() for line in lines) and lines[0].strip() else None
+        if not all(map(str.isprintable, lines)):
+            style = '"'  # PyYAML would write some rare line breaks as they are, and read them as others
+        return dumper.represent_scalar(f"{_TAG}str", text, style=style)
 
     CoreDumper.add_representer(str, represent)
-    return CoreDumper
-
-
-def _style(text: str) -> str | None:
-    if text == "<<":
-        return "'"
-    lines = text.split("\n")
-    if not all(line.isprintable() for line in lines):
-        return '"'  # PyYAML would write some rare line breaks as they are, and read them as others
-    is_block = len(lines) > 1 and bool(lines[0].strip()) and all(line == line.rstrip() for line in lines)
-    return "|" if is_block else None
-
-
-def dump(data: Any) -> str:
-    """Return plain data as YAML that reads back as the same: long texts as blocks, keys in their order."""
-    from yaml import dump as write
-
-    return write(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(data, Dumper=CoreDumper, sort_keys=False, allow_unicode=True, width=110)

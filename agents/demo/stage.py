@@ -1,4 +1,4 @@
-"""The demo's home, and its agents as processes of the real command line: `Stage.make(home, os.environ).chat("guide")`.
+"""The demo's home, and its agents as processes of the real command line.
 
 A process prints each event as a line of JSON. Its stderr goes into `demo.log` in the home.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -73,11 +73,10 @@ class Process:
             )  # fmt: skip
         self.pid = self._process.pid
 
-    def events(self) -> Generator[Json]:
+    def events(self) -> Iterator[Json]:
         """Yield what the process prints."""
         assert self._process.stdout
-        for line in self._process.stdout:
-            yield json.loads(line)
+        return map(json.loads, self._process.stdout)
 
     def say(self, text: str) -> Turn:
         """Send a message and return everything that happens until it is answered."""
@@ -93,9 +92,6 @@ class Process:
     def kill(self) -> int:
         """Send SIGKILL, and return the exit code."""
         self._process.kill()
-        return self._end()
-
-    def _end(self) -> int:
         self._process.communicate()
         return self._process.returncode
 
@@ -109,10 +105,11 @@ class Process:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._process.kill()
-            self._process.wait()
-        elif self._process.returncode is None and self._end():
-            raise self._failed()
+            self.kill()
+        elif self._process.returncode is None:
+            self._process.communicate()
+            if self._process.returncode:
+                raise self._failed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +130,10 @@ class Stage:
             (home / name).write_text(text_of(name), encoding="utf-8")
         return cls(home, {**{name: value for name, value in environ.items() if name not in CHOICES}, "PYTHONUTF8": "1"})
 
-    def chat(self, name: str) -> Process:
-        """Start `selfpager chat` with an agent."""
-        return self.start("chat", str(self.home / f"{name}.yaml"), "--json")
-
-    def start(self, *arguments: str) -> Process:
-        """Start a command of this command line in the home."""
-        return Process(self.command(*arguments), self.environ, self.home / LOG)
+    def start(self, command: str, name: str, *arguments: str) -> Process:
+        """Start `chat` or `run` with an agent."""
+        file = str(self.home / f"{name}.yaml")
+        return Process(self.command(command, file, *arguments, "--json"), self.environ, self.home / LOG)
 
     def command(self, *arguments: str) -> list[str]:
         """Return a command of this command line in the home, with the interpreter that runs the demo."""

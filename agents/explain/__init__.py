@@ -4,10 +4,9 @@ Functions over a memory that only read. The terminal (`agents.cli`) and the web 
 what they return; nothing is drawn here.
 
 - `snapshot`: the tiers now, or at an earlier request.
-- `trace`: the life of a text, and why the agent does or does not see it. `trace_events` and `trace_searches` put what
-  happened into words, `trace_reasons` why a text is not in the prompt.
+- `trace`: the life of a text, and why the agent does or does not see it. `trace_events` puts what happened
+  into words, `trace_reasons` why a text is not in the prompt.
 - `costs`: tokens, dollars, and where the provider's cache was lost.
-- `diffs`: the lines in which two texts differ.
 - `json_form`: all of this, and the types of pager, as JSON.
 """
 

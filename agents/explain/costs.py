@@ -55,6 +55,10 @@ def load_prices(reader: AnyMemory) -> Prices | None:
 
 def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
     """Return the sum of all requests, and some of them, newest first."""
+
+    def usd(usage: Usage | None) -> float | None:
+        return prices.usd(usage) if prices and usage else None
+
     with reader.at_one_moment():
         prices = load_prices(reader)
         found = reader.inspect.requests_from(offset, limit + 1)  # with the one before the oldest, to compare
@@ -63,13 +67,9 @@ def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
         for request, before in zip(found.rows[:limit], [*found.rows[1:], None], strict=False):
             epoch = epochs[request.epoch]
             why = cache_loss(before, request, (epoch.settings.get("cache_ttl") if epoch else None) or "5m")
-            rows.append(Cost(request.step, request.at, request.usage, _usd(prices, request.usage), why))
+            rows.append(Cost(request.step, request.at, request.usage, usd(request.usage), why))
         total = reader.inspect.usage()
-        return Costs(total, _usd(prices, total), Rows(found.total, rows))
-
-
-def _usd(prices: Prices | None, usage: Usage | None) -> float | None:
-    return prices.usd(usage) if prices and usage else None
+        return Costs(total, usd(total), Rows(found.total, rows))
 
 
 def cache_loss(before: AnsweredRequest | None, now: AnsweredRequest, ttl: str = "5m") -> str:
@@ -86,11 +86,7 @@ def cache_loss(before: AnsweredRequest | None, now: AnsweredRequest, ttl: str = 
     if before.model != now.model:
         return f"the model changed: {lost}"
     lifetime = CACHE_LIFETIMES.get(ttl, CACHE_LIFETIMES["5m"])
-    passed = now.at - before.at
-    if passed > lifetime:
-        return f"{_minutes(passed)} had passed, and the cache keeps {_minutes(lifetime)}: {lost}"
+    if now.at - before.at > lifetime:
+        passed, kept = (f"{span.total_seconds() / 60:.0f} minutes" for span in (now.at - before.at, lifetime))
+        return f"{passed} had passed, and the cache keeps {kept}: {lost}"
     return f"the provider did not find the prefix, which was the same: {lost}"
-
-
-def _minutes(span: timedelta) -> str:
-    return f"{span.total_seconds() / 60:.0f} minutes"

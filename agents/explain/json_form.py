@@ -14,10 +14,10 @@ def to_json(value: Any) -> Any:
     """Return a value for JSON: data classes as objects, times in ISO 8601, ids as text."""
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, Fact):
-        return _fact(value, None)
     if isinstance(value, FactUse):
-        return _fact(value.fact, value)
+        return {**to_json(value.fact), "uses": value.uses, "used_at": to_json(value.used_at)}
+    if isinstance(value, Fact):  # without counted uses
+        return {"page_id": value.id, **_fields(value, "id", "supersedes"), "uses": None, "used_at": None}
     if isinstance(value, Residency):
         return {"page_id": value.page_id, "how": value.how, "since": value.from_step}
     if is_dataclass(value):
@@ -29,25 +29,5 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def _fields(value: Any) -> Json:
-    return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
-
-
-def _fact(fact: Fact, use: FactUse | None) -> Json:
-    """A fact. `uses` is None where the uses were not counted."""
-    return {
-        "page_id": fact.id,
-        "text": fact.text,
-        "key": fact.key,
-        "tags": list(fact.tags),
-        "at": fact.at.isoformat(),
-        "actor": fact.actor,
-        "step": fact.step,
-        "valid_from": fact.valid_from.isoformat(),
-        "valid_until": to_json(fact.valid_until),
-        "forgotten": fact.forgotten,
-        "superseded_by": fact.superseded_by,
-        "purged": fact.purged,
-        "uses": use.uses if use else None,
-        "used_at": to_json(use.used_at) if use else None,
-    }
+def _fields(value: Any, *left_out: str) -> Json:
+    return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if field.name not in left_out}

@@ -61,15 +61,9 @@ def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, moveme
     """Return the memory now, or at the request that `at` answered. It is of one moment, also while the agent runs."""
     with reader.at_one_moment():
         window, steps = reader.inspect.window_and_steps(at)
-        return Snapshot(
-            at=at,
-            window=window,
-            core=core_tier(reader, at),
-            steps=steps,
-            pages=tuple(residency for residency in reader.history.resident(at) if residency.how != "step"),
-            archive=_archive_tier(reader, at, facts),
-            movements=tuple(reader.ledger(limit=movements, at=at)),
-        )
+        pages = tuple(residency for residency in reader.history.resident(at) if residency.how != "step")
+        archive, moved = _archive_tier(reader, at, facts), tuple(reader.ledger(limit=movements, at=at))
+        return Snapshot(at, window, core_tier(reader, at), steps, pages, archive, moved)
 
 
 def core_tier(reader: AnyMemory, at: str | None = None) -> CoreTier:
@@ -84,12 +78,7 @@ def _archive_tier(reader: AnyMemory, at: str | None, limit: int) -> ArchiveTier:
         last = reader.history.last_fact(at)
         newest = tuple(reader.inspect.newest_facts(limit, before=last + 1)) if last else ()
         return ArchiveTier(last, None, None, newest, (), ())
-    counts = reader.inspect.fact_counts()
-    return ArchiveTier(
-        total=counts.total,
-        current=counts.current,
-        never_used=counts.never_used,
-        newest=tuple(reader.inspect.newest_facts(limit)),
-        most_used=tuple(reader.inspect.most_used_facts(limit)),
-        unused=tuple(reader.inspect.never_used_facts(limit)),
-    )
+    counts, inspect = reader.inspect.fact_counts(), reader.inspect
+    newest, unused = tuple(inspect.newest_facts(limit)), tuple(inspect.never_used_facts(limit))
+    most_used = tuple(inspect.most_used_facts(limit))
+    return ArchiveTier(counts.total, counts.current, counts.never_used, newest, most_used, unused)

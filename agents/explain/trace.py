@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.explain import AnyMemory, trace_events
-from agents.explain.trace_events import TraceEvent, quoted
+from agents.explain.trace_events import TraceEvent, quoted, searches
 from agents.explain.trace_reasons import is_purged, reasons
-from agents.explain.trace_searches import searches
 from pager.errors import NotFoundError, RejectedError
-from pager.inspect import PromptPiece, SaidPart, holds, normal
-from pager.types import Fact, read_page_id
+from pager.inspect import Places, PromptPiece, SaidPart, holds, normal
+from pager.types import Hit, read_page_id
 
 MOST_SIMILAR = 5  # of each tier
 SIMILAR_CHARS = 160
@@ -80,36 +79,48 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The pages that hold the text. `page` is the page that was named by its id.
+    """The places that hold the text. `page` is the page that was named by its id.
 
     `wanted` is the text to look for in requests; it is empty for a step or a part, which are looked for by their ids.
     """
 
     wanted: str
+    places: Places
     page: str | None = None
-    parts: tuple[SaidPart, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    core: tuple[str, ...] = ()
-    more: bool = False
     purged: bool = False
+
+    @classmethod
+    def find(cls, reader: AnyMemory, text: str) -> _Subject:
+        """Return the page that the text names by its id, if there is one, else the places that hold the text."""
+        try:
+            named = read_page_id(text)
+            if named.kind == "f":
+                fact = reader.fact(text)
+                return cls(normal(fact.text), Places((), (fact,), (), more=False), str(named), fact.purged)
+            if parts := tuple(reader.inspect.said_parts(str(named))):
+                purged = reader.inspect.step(parts[0].step).purged
+                return cls("", Places(parts, (), (), more=False), str(named), purged)
+        except NotFoundError:
+            pass
+        return cls(normal(text), reader.inspect.holding(text))
 
     @property
     def steps(self) -> dict[str, list[SaidPart]]:
         steps: dict[str, list[SaidPart]] = {}
-        for part in self.parts:
+        for part in self.places.parts:
             steps.setdefault(part.step, []).append(part)
         return steps
 
     @property
     def pages(self) -> tuple[str, ...]:
-        return (*self.steps, *(fact.id for fact in self.facts))
+        return (*self.steps, *(fact.id for fact in self.places.facts))
 
     def stands_in(self, piece: PromptPiece) -> bool:
         if self.purged:
             return False
         if self.wanted:
             return holds(piece.text, self.wanted)
-        own = piece.key in {f"part:{part.page_id[1:]}" for part in self.parts}
+        own = piece.key in {f"part:{part.page_id[1:]}" for part in self.places.parts}
         if self.page in self.pages:  # a step, also when only the ends of a part of it are left
             return own or piece.page_id == self.page
         return piece.page_id != self.page if own else piece.page_id == self.page
@@ -124,44 +135,25 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
         raise RejectedError("there is nothing to look for; give a piece of the text, or a page id such as f12.")
     with reader.at_one_moment():
         at = None if at is None else reader.inspect.reply_for(at)
-        subject = _named_page(reader, text) or _places(reader, text)
-        known = bool(subject.pages or subject.core)
+        subject = _Subject.find(reader, text)
+        known = bool(subject.places)
         missing = "" if known else _missing_page(reader, text)
+        hits: list[Hit] = []
+        if not (missing or known):
+            hits += reader.search_archive(text, limit=MOST_SIMILAR)
+            hits += reader.search_recall(text, limit=MOST_SIMILAR)
         life = list(_life(reader, subject))
         events = sorted([*life, *_searches(reader, subject, life)], key=lambda event: event.at)
         return Trace(
             text=text,
             known=known,
             pages=subject.pages,
-            core=subject.core,
+            core=subject.places.core,
             events=tuple(events),
             verdict=Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, at),
-            more=subject.more,
-            near=() if missing or known else _similar(reader, text),
+            more=subject.places.more,
+            near=tuple(SimilarPage(hit.page_id, " ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits),
         )
-
-
-# the pages that hold it
-
-
-def _named_page(reader: AnyMemory, text: str) -> _Subject | None:
-    """The page that the text names by its id, if there is one."""
-    try:
-        named = read_page_id(text)
-        if named.kind == "f":
-            fact = reader.fact(text)
-            return _Subject(normal(fact.text), str(named), facts=(fact,), purged=fact.purged)
-    except NotFoundError:
-        return None
-    parts = reader.inspect.said_parts(str(named))
-    if not parts:
-        return None
-    return _Subject("", str(named), parts=tuple(parts), purged=reader.inspect.step(parts[0].step).purged)
-
-
-def _places(reader: AnyMemory, text: str) -> _Subject:
-    places = reader.inspect.holding(text)
-    return _Subject(normal(text), None, places.parts, places.facts, places.core, places.more)
 
 
 def _missing_page(reader: AnyMemory, text: str) -> str:
@@ -179,14 +171,6 @@ def _missing_page(reader: AnyMemory, text: str) -> str:
     return f"There is no {'fact' if kind == 'f' else 'step'} {quoted(text.strip())}: {existing}."
 
 
-def _similar(reader: AnyMemory, text: str) -> tuple[SimilarPage, ...]:
-    hits = [*reader.search_archive(text, limit=MOST_SIMILAR), *reader.search_recall(text, limit=MOST_SIMILAR)]
-    return tuple(SimilarPage(hit.page_id, " ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
-
-
-# what happened
-
-
 def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
     for page, parts in subject.steps.items():
         yield trace_events.said(reader, page, parts, subject.wanted)
@@ -197,22 +181,19 @@ def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
         for residency in reader.history.residencies(page):
             if residency.how != "step" and residency.until_step is not None:
                 yield trace_events.left(reader, residency)
-    for name in subject.core:
+    for name in subject.places.core:
         yield from trace_events.core_changes(reader.inspect.core_history(name), subject.wanted)
 
 
 def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
     """The searches of its life. Those that found nothing before it existed, or after it had ended, say nothing."""
-    texts = (*(part.text for part in subject.parts), *(fact.text for fact in subject.facts))
+    texts = (*(part.text for part in subject.places.parts), *(fact.text for fact in subject.places.facts))
     begin = min((event.at for event in life), default=None)
-    ends = [fact.valid_until for fact in subject.facts if fact.valid_until]
-    end = max(ends) if ends and len(ends) == len(subject.facts) and not subject.parts else None
+    ends = [fact.valid_until for fact in subject.places.facts if fact.valid_until]
+    end = max(ends) if ends and len(ends) == len(subject.places.facts) and not subject.places.parts else None
     for event in searches(reader, subject.pages, subject.wanted or normal(" ".join(texts))):
         if event.page_id or not ((begin and event.at < begin) or (end and event.at > end)):
             yield event
-
-
-# whether it is in the prompt
 
 
 def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:
@@ -220,7 +201,7 @@ def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:
     places = list(dict.fromkeys(Place(piece.part, piece.title, piece.page_id) for piece in pieces))
     places = places or list(dict.fromkeys(_residencies(reader, subject, at)))
     if not places:
-        why = reasons(reader, subject.steps, subject.facts, subject.core, subject.wanted, at)
+        why = reasons(reader, subject.places, subject.steps, subject.wanted, at)
         return Verdict(at, present=False, reasons=why)
     return Verdict(at, present=True, places=tuple(places[:MOST_SHOWN]), more_places=max(0, len(places) - MOST_SHOWN))
 

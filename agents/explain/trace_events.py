@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agents.explain import AnyMemory
 from pager.inspect import CoreVersion, SaidPart, composed, normal
@@ -13,6 +14,9 @@ from pager.types import Movement, Residency
 
 QUOTED_CHARS = 160
 AROUND_CHARS = 60
+MOST_SEARCHES = 1_000
+MOST_WORDS = 8
+WORD = re.compile(r"\w{3,}")
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
 ENDED_RESIDENCIES = {
@@ -51,7 +55,7 @@ def said(reader: AnyMemory, page_id: str, parts: Sequence[SaidPart], wanted: str
     turn = f", turn {row.turn}" if row.kind != "record" and row.turn != page_id else ""
     words = parts[0].text if parts and not row.purged else ""
     quote = f": {_quoted_around(words, wanted)}" if words else ", and was purged since" if row.purged else ""
-    return TraceEvent(row.at, page_id, "said", page_id, sentence(f"{how}{turn}{quote}"))
+    return TraceEvent(row.at, page_id, "said", page_id, _sentence(f"{how}{turn}{quote}"))
 
 
 def moved(reader: AnyMemory, page_id: str) -> Iterator[TraceEvent]:
@@ -59,16 +63,15 @@ def moved(reader: AnyMemory, page_id: str) -> Iterator[TraceEvent]:
     for row in reader.ledger(page=page_id):
         write = SENTENCES.get(row.event)
         text = write(row, reader) if write else f"{row.event} of {row.page_id}: {row.reason}"
-        yield TraceEvent(row.at, shown_step(row.step), row.event, row.page_id, sentence(text))
+        yield TraceEvent(row.at, _shown_step(row.step), row.event, row.page_id, _sentence(text))
 
 
 def left(reader: AnyMemory, residency: Residency) -> TraceEvent:
     """Return the end of a residency that was not that of a step: a step that leaves has its row in the ledger."""
     step = residency.until_step or ""
     how = ENDED_RESIDENCIES.get(residency.how, "left the prompt")
-    why = f": {residency.reason}" if residency.reason else ""
-    text = sentence(f"{residency.page_id} {how}{why}")
-    return TraceEvent(reader.inspect.step(step).at, step, "left", residency.page_id, text)
+    text = f"{residency.page_id} {how}{f': {residency.reason}' if residency.reason else ''}"
+    return TraceEvent(reader.inspect.step(step).at, step, "left", residency.page_id, _sentence(text))
 
 
 def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceEvent]:
@@ -80,20 +83,65 @@ def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceE
         if is_there != was_there:
             verb = "wrote it into" if is_there else "removed" if block.retired else "took it out of"
             text = f"{by(block.actor)} {verb} the core block {quoted(block.name)} (version {version.ordinal})"
-            yield TraceEvent(block.at, shown_step(version.step), "core", None, sentence(text))
+            yield TraceEvent(block.at, _shown_step(version.step), "core", None, _sentence(text))
         was_there = is_there
 
 
-# words
+def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[TraceEvent]:
+    """Yield the newest searches that found or missed one of the pages, or asked for `subject`, oldest first."""
+    words = sorted(set(WORD.findall(subject)), key=len, reverse=True)[:MOST_WORDS]
+    for row in reader.inspect.searches(pages, words, MOST_SEARCHES):
+        if event := _event(row, pages, subject):
+            yield event
 
 
-def shown_step(step: str) -> str:
-    """Return the id of the newest step at a moment, empty before the first."""
+def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | None:
+    """Return what one search meant for these pages, if anything."""
+    found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
+    query = str(row.detail.get("query", ""))
+    found_here = [page for page in found if page in pages]
+    missed_here = [page for page in missed if page in pages]
+    ranks = {page: _ordinal(rank) for rank, page in enumerate([*found, *missed], start=1)}
+    results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
+    last = next(reversed(found.values()))[0] if found else 0.0
+    for page in missed_here:
+        margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
+        rank = f"{ranks[page]}, with {len(found)} asked for"
+        results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
+    if not results:
+        asked = WORD.findall(normal(query))
+        if not asked or 2 * sum(word in subject for word in asked) < len(asked):
+            return None  # it asked for something else
+        results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
+    if why := row.detail.get("without_meaning"):
+        results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
+    tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
+    text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
+    page = next(iter([*found_here, *missed_here]), None)
+    return TraceEvent(row.at, _shown_step(row.step), "search", page, text, found=bool(found_here))
+
+
+def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
+    """The score of each page and its parts, best first."""
+    return {str(page): (float(score), dict(parts)) for page, score, parts in rows or ()}
+
+
+def _ordinal(rank: int) -> str:
+    return {1: "1st", 2: "2nd", 3: "3rd"}.get(rank, f"{rank}th")
+
+
+def _scores(scored: tuple[float, Mapping[str, float]]) -> str:
+    score, parts = scored
+    shown = ", ".join(f"{name} {value:.3g}" for name, value in parts.items())
+    return f" (score {score:.3g}: {shown})" if shown else f" (score {score:.3g})"
+
+
+def _shown_step(step: str) -> str:
     return "" if step == "s0" else step
 
 
-def sentence(text: str) -> str:
-    """Return a text with a full stop, and with a capital unless it begins with a page id."""
+def _sentence(text: str) -> str:
+    """A text with a full stop, and with a capital unless it begins with a page id."""
     text = text if PAGE_FIRST.match(text) else text[:1].upper() + text[1:]
     return text if text.endswith(ENDS) else f"{text}."
 

@@ -6,22 +6,20 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from agents.explain import AnyMemory
-from agents.explain.trace_events import TraceEvent, by, quoted
-from agents.explain.trace_searches import searches
-from pager.inspect import SaidPart, normal
+from agents.explain.trace_events import TraceEvent, by, quoted, searches
+from pager.inspect import Places, SaidPart, normal
 from pager.types import Fact, read_step_id
 
 MOST_REASONS = 6
 
 
 def reasons(
-    reader: AnyMemory, steps: Mapping[str, Sequence[SaidPart]], facts: Sequence[Fact], core: Sequence[str],
-    wanted: str, at: str | None,
-) -> tuple[str, ...]:  # fmt: skip
+    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None
+) -> tuple[str, ...]:
     """Return why none of these places stood in the request that `at` answered; for None in the next one."""
-    lines = [_core(reader, name, wanted, at) for name in core]
+    lines = [_core(reader, name, wanted, at) for name in places.core]
     lines += [_step(reader, page, parts, at) for page, parts in steps.items()]
-    lines += [_fact(reader, fact, wanted, at) for fact in facts]
+    lines += [_fact(reader, fact, wanted, at) for fact in places.facts]
     if len(lines) > MOST_REASONS:  # the newest say most
         lines = [f"{len(lines) - MOST_REASONS} more places are left out here.", *lines[-MOST_REASONS:]]
     return tuple(lines) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
@@ -52,10 +50,8 @@ def _step(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | Non
         return f"{page} was purged: its text is gone for good."
     if reader.inspect.step(page).kind == "record":
         return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
-    stays = [
-        each for each in reader.history.residencies(page) if each.how == "step" and _number(each.from_step) < before
-    ]
-    ended = [each for each in stays if each.until_step and _number(each.until_step) < before]
+    stays = [row for row in reader.history.residencies(page) if row.how == "step" and _number(row.from_step) < before]
+    ended = [row for row in stays if row.until_step and _number(row.until_step) < before]
     if len(ended) < len(stays):
         return f"{page} is in the prompt, but {_missing_part(reader, page, parts, at)}."
     if not ended:
@@ -84,9 +80,9 @@ def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, a
     rows = [row for each in pages for row in reader.ledger(page=each, events=["page_in"], at=at)]
     if since := [row for row in rows if _number(row.step) > _number(left)]:
         return f"; it was last paged in after {max(since, key=lambda row: row.number).step}"
-    found = [event for event in _searches(reader, page, "", at) if event.step and _number(event.step) > _number(left)]
-    if found:
-        return f"; the last search that met it came {_after(found[-1])}, and nothing paged it in"
+    met = [event for event in _searches(reader, page, "", at) if event.step and _number(event.step) > _number(left)]
+    if met:
+        return f"; the last search that met it came after {met[-1].step}, and nothing paged it in"
     return "; since then no search has met it, and nothing paged it in"
 
 
@@ -105,21 +101,17 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
     found = [event for event in _searches(reader, fact.id, wanted, at) if event.at >= fact.at]
     if not found:
         return f"{fact.id} was in the archive, and nothing has asked for it."
-    if found[-1].found:
-        return (
-            f"{fact.id} was in the archive; a search found it {_after(found[-1])}, and its result has left the prompt."
-        )
-    return f"{fact.id} was in the archive, and the last search missed it, {_after(found[-1])}: {found[-1].text}"
+    last = found[-1]
+    when = f"after {last.step}" if last.step else "before the first step"
+    if last.found:
+        return f"{fact.id} was in the archive; a search found it {when}, and its result has left the prompt."
+    return f"{fact.id} was in the archive, and the last search missed it, {when}: {last.text}"
 
 
 def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
     """The searches until then that met a page, or asked for it in its words."""
     events = searches(reader, [page], wanted)
     return [event for event in events if not event.step or _number(event.step) < _number(at)]
-
-
-def _after(event: TraceEvent) -> str:
-    return f"after {event.step}" if event.step else "before the first step"
 
 
 def _number(at: str | None) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 from agents.importing.formats import Conversation, conversations_in, is_conversation, is_turn
 from agents.importing.messages import Turn, is_message, turns_of_message
+from agents.importing.notes import read_text
 from pager.errors import RejectedError
 from pager.memory import Memory
 
@@ -33,26 +34,19 @@ def import_conversations(memory: Memory, path: Path) -> int:
 
 
 def _read(path: Path) -> Iterator[Conversation]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RejectedError(f"{path} cannot be read: {error}.") from None
+    text = read_text(path)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if text.strip() and not _is_json(text.strip().split("\n")[0]):
-            raise RejectedError(
-                f"{path} is not JSON: {error}. Give an exported agent, conversations as JSON or JSON lines, or "
-                "Markdown (.md, or a folder)."
-            ) from None
-        yield from _read_lines(text, path)
+        yield from _read_lines(text, path, error)
     else:
         yield from conversations_in(value, str(path))
 
 
-def _read_lines(text: str, path: Path) -> Iterator[Conversation]:
+def _read_lines(text: str, path: Path, whole_error: Exception) -> Iterator[Conversation]:
     """Yield a conversation for each line that holds one, and one for all lines that hold turns or messages."""
     single: list[tuple[str, Turn]] = []
+    is_first = True
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -60,7 +54,13 @@ def _read_lines(text: str, path: Path) -> Iterator[Conversation]:
         try:
             value: Any = json.loads(line)
         except (ValueError, RecursionError) as error:
+            if is_first:
+                raise RejectedError(
+                    f"{path} is not JSON: {whole_error}. Give an exported agent, conversations as JSON or JSON lines, "
+                    "or Markdown (.md, or a folder)."
+                ) from None
             raise RejectedError(f"{where}: this line is not JSON: {error}.") from None
+        is_first = False
         if is_message(value):
             single += [(where, turn) for turn in turns_of_message(value, where)]
         elif is_conversation(value):
@@ -73,17 +73,13 @@ def _read_lines(text: str, path: Path) -> Iterator[Conversation]:
         yield Conversation("", iter(single))
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
     turns = list(conversation.turns)
-    digests = _digests([turn for _, turn in turns])
+    running, digests = hashlib.sha256(), list[str]()  # of each turn the digest of the conversation up to it
+    for _, turn in turns:
+        text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
+        running.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        digests.append(running.hexdigest())
     start, session = _imported_before(memory, digests)
     session = session or ":".join(filter(None, (path.name, conversation.name)))
     for where, turn in turns[start:]:
@@ -106,13 +102,3 @@ def _imported_before(memory: Memory, digests: list[str]) -> tuple[int, str]:
         if session := memory.load_value(f"{IMPORTED}{digests[count - 1]}"):
             return count, session
     return 0, ""
-
-
-def _digests(turns: list[Turn]) -> list[str]:
-    """Return for each turn a digest of the conversation up to it."""
-    running, digests = hashlib.sha256(), list[str]()
-    for turn in turns:
-        text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
-        running.update(text.encode("utf-8", "surrogatepass") + b"\n")
-        digests.append(running.hexdigest())
-    return digests

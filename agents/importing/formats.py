@@ -15,17 +15,9 @@ Several are a list of them. A turn without a time gets the time of the one befor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from agents.importing.messages import (
-    Turn,
-    is_message,
-    iso_time,
-    list_or_empty,
-    object_or_empty,
-    text_of,
-    turns_of_message,
-)
+from agents.importing.messages import Turn, as_list, as_object, is_message, iso_time, text_of, turns_of_message
 from pager.errors import RejectedError
 
 HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
@@ -42,115 +34,107 @@ class Conversation(NamedTuple):
 
 def is_conversation(value: Any) -> bool:
     """Return True for a conversation that is an object."""
-    whole = object_or_empty(value)
+    whole = as_object(value)
     return any(isinstance(whole.get(name), list | dict) for name in HOLDERS) or isinstance(whole.get("input"), str)
 
 
 def is_turn(value: Any) -> bool:
     """Return True for an object with role and text."""
-    return object_or_empty(value).keys() >= {"role", "text"}
+    return as_object(value).keys() >= {"role", "text"}
 
 
 def conversations_in(value: Any, where: str) -> Iterator[Conversation]:
     """Yield all conversations of a value in order. Raises RejectedError with the number of what cannot be read."""
-    if is_conversation(value):
-        yield Conversation("", _with_times(_turns(value, where), value, where))
-        return
-    entries = cast("list[Any]", value if isinstance(value, list) else [value])
-    if entries and all(is_conversation(entry) for entry in entries):
+    entries = as_list(value) or [value]
+    if all(map(is_conversation, entries)):
         for number, entry in enumerate(entries):
-            place = f"{where}: conversation {number}"
-            name = str(entry.get("id") or entry.get("uuid") or number)
-            yield Conversation(name, _with_times(_turns(entry, place), entry, place))
+            name, place = "", where
+            if entries is value:
+                name, place = str(entry.get("id") or entry.get("uuid") or number), f"{where}: conversation {number}"
+            yield Conversation(name, _turns(_messages(entry, place), entry, place))
         return
-    if not entries or not (is_message(entries[0]) or is_turn(entries[0])):
+    if not (is_message(entries[0]) or is_turn(entries[0])):
         raise RejectedError(f"{where} holds no known conversation ({FORMATS}). It begins with {value!r:.100}.")
-    yield Conversation("", _with_times(_turns_of_list(entries, where), {}, where))
+    yield Conversation("", _turns(_numbered(entries, where), {}, where))
 
 
-def _with_times(turns: Iterator[tuple[str, Turn]], whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+def _turns(messages: Iterator[tuple[str, Any]], whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
     start = next((whole[name] for name in START_TIMES if whole.get(name)), None)
     last = iso_time(start, where) if start is not None else None
-    for place, turn in turns:
-        last = turn.get("at", last)
-        yield place, turn if last is None else {**turn, "at": last}
+    for place, message in messages:
+        if not is_turn(message) and not is_message(message):
+            raise RejectedError(f"{place} is {message!r:.100}; it has to be an object with role and content.")
+        for turn in [dict(message)] if is_turn(message) else turns_of_message(message, place):
+            last = turn.get("at", last)
+            yield place, turn if last is None else {**turn, "at": last}
 
 
-def _turns(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+def _numbered(messages: Any, where: str) -> Iterator[tuple[str, Any]]:
+    return ((f"{where}: message {number}", message) for number, message in enumerate(as_list(messages)))
+
+
+def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    """Yield the messages of a conversation, as OpenAI and Anthropic have them, or as turns."""
     if isinstance(whole.get("mapping"), Mapping):
-        yield from _turns_of_chatgpt(whole, where)
+        yield from _messages_of_chatgpt(whole, where)
         return
     for name in ("system", "instructions"):
         if isinstance(whole.get(name), str | list) and (text := text_of(whole[name], where)).strip():
             yield f"{where}: {name}", {"role": "system", "text": text}
     if isinstance(whole.get("chat_messages"), list):
-        yield from _turns_of_claude(whole["chat_messages"], where)
+        yield from _messages_of_claude(whole["chat_messages"], where)
         return
     if isinstance(whole.get("input"), str):
         yield f"{where}: input", {"role": "user", "text": whole["input"]}
     for name in ("messages", "input", "output"):
-        yield from _turns_of_list(list_or_empty(whole.get(name)), where)
+        yield from _numbered(whole.get(name), where)
 
 
-def _turns_of_list(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
-    for number, message in enumerate(messages):
-        place = f"{where}: message {number}"
-        if is_turn(message):
-            yield place, dict(message)
-        elif is_message(message):
-            yield from ((place, turn) for turn in turns_of_message(message, place))
-        else:
-            raise RejectedError(f"{place} is {message!r:.100}; it has to be an object with role and content.")
-
-
-def _turns_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Turn]]:
+def _messages_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Any]]:
     """Read an export of claude.ai: a sender instead of a role, and the text of attachments beside the message."""
-    for number, entry in enumerate(messages):
-        place = f"{where}: message {number}"
-        message = object_or_empty(entry)
+    for place, entry in _numbered(messages, where):
+        message = as_object(entry)
         if not message.get("sender"):
             raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
-        files = [
-            object_or_empty(file) for name in ("attachments", "files") for file in list_or_empty(message.get(name))
-        ]
+        files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
         attached = [
             {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
-            for file in files
+            for file in map(as_object, files)
         ]
-        content = [*(list_or_empty(message.get("content")) or [message.get("text")]), *attached]
-        plain = {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
-        yield from ((place, turn) for turn in turns_of_message(plain, place))
+        content = [*(as_list(message.get("content")) or [message.get("text")]), *attached]
+        yield place, {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
 
 
-def _turns_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     """Read an export of ChatGPT: a tree of messages, of which the branch to `current_node` is on display."""
-    nodes = object_or_empty(whole["mapping"])
+    nodes = as_object(whole["mapping"])
     for name in _branch(nodes, whole.get("current_node")):
-        place = f"{where}: message {name}"
-        message = object_or_empty(object_or_empty(nodes[name]).get("message"))
-        author, metadata = object_or_empty(message.get("author")), object_or_empty(message.get("metadata"))
+        message = as_object(as_object(nodes[name]).get("message"))
+        author, metadata = as_object(message.get("author")), as_object(message.get("metadata"))
         if not author or metadata.get("is_visually_hidden_from_conversation"):
             continue
-        content = object_or_empty(message.get("content"))
+        content = as_object(message.get("content"))
         parts = content["parts"] if isinstance(content.get("parts"), list) else [content] if content else []
-        files = [object_or_empty(file) for file in list_or_empty(metadata.get("attachments"))]
         recipient = message.get("recipient")
         called = [f"{recipient}:"] if isinstance(recipient, str) and recipient != "all" else []
-        plain = {
-            "role": author.get("role"),
-            "content": [*called, *parts, *({"type": "document", "title": file.get("name")} for file in files)],
-            "create_time": message.get("create_time"),
-        }
-        yield from ((place, turn) for turn in turns_of_message(plain, place))
+        files = map(as_object, as_list(metadata.get("attachments")))
+        yield (
+            f"{where}: message {name}",
+            {
+                "role": author.get("role"),
+                "content": [*called, *parts, *({"type": "document", "title": file.get("name")} for file in files)],
+                "create_time": message.get("create_time"),
+            },
+        )
 
 
 def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
     """Return the names of the nodes from the root to `last`, or without it to the newest leaf."""
     name = str(last)
     if name not in nodes:
-        name = next((each for each in reversed([*nodes]) if not object_or_empty(nodes[each]).get("children")), "")
+        name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
     names: list[str] = []
     while name in nodes and name not in names:
         names.append(name)
-        name = str(object_or_empty(nodes[name]).get("parent"))
+        name = str(as_object(nodes[name]).get("parent"))
     return names[::-1]

@@ -34,7 +34,7 @@ NO_TEXT = frozenset(
 
 def is_message(value: Any) -> bool:
     """Return True for a message (role and content), or an item of the Responses API (a type without a role)."""
-    message = object_or_empty(value)
+    message = as_object(value)
     if "role" in message:
         return "text" not in message and bool({"content", "tool_calls", "refusal"} & message.keys())
     kind = message.get("type")
@@ -43,35 +43,34 @@ def is_message(value: Any) -> bool:
 
 def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> Iterator[Turn]:
     """Yield each tool result as a turn of its own, and what was said and called. Raises RejectedError."""
-    if "role" not in message:
-        kind = str(message["type"])
-        common = {**_common(message, where), "role": "tool" if kind.endswith(RESULTS) else "assistant"}
-        yield from _turn(common, [_part(message)])
-        return
     common = _common(message, where)
+    if "role" not in message:
+        role = "tool" if str(message["type"]).endswith(RESULTS) else "assistant"
+        yield from _turn({**common, "role": role}, [_part(message)])
+        return
     content = message.get("content")
-    said: list[str] = []
-    for part in cast("list[Any]", content) if isinstance(content, list) else [content]:
+    texts: list[str] = []
+    for part in as_list(content) if isinstance(content, list) else [content]:
         if _kind(part).endswith(RESULTS):
-            yield from _turn(common, said)
-            said.clear()
-            yield from _turn({**common, "role": "tool"}, [_part(cast(Json, part))])
+            yield from _turn(common, texts)
+            texts.clear()
+            yield from _turn({**common, "role": "tool"}, [_part(as_object(part))])
         else:
-            said.append(text_of(part, where))
-    said += [text_of(message.get("refusal"), where), *_texts(message.get("audio") or {})]
+            texts.append(text_of(part, where))
+    texts += [text_of(message.get("refusal"), where), *_texts(message.get("audio") or {})]
     calls = message.get("tool_calls")
     if not isinstance(calls, list | None):
         raise RejectedError(f"{where}: its tool_calls are {calls!r:.100}; they have to be a list of calls.")
-    said += [_call(call, where) for call in cast("list[Any]", calls or [])]
-    yield from _turn(common, said)
+    texts += [_call(call, where) for call in as_list(calls)]
+    yield from _turn(common, texts)
 
 
-def object_or_empty(value: Any) -> Json:
+def as_object(value: Any) -> Json:
     """Return `value` if it is an object, else an empty one."""
     return cast(Json, value) if isinstance(value, dict) else {}
 
 
-def list_or_empty(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return `value` if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
@@ -110,7 +109,7 @@ def iso_time(at: Any, where: str) -> str:
 
 
 def _kind(part: Any) -> str:
-    fields = object_or_empty(part)
+    fields = as_object(part)
     return str(fields.get("type") or fields.get("content_type") or "")
 
 
@@ -119,7 +118,7 @@ def text_of(content: Any, where: str) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list):
-        return "\n".join(filter(None, (text_of(part, where) for part in cast("list[Any]", content))))
+        return "\n".join(filter(None, (text_of(part, where) for part in as_list(content))))
     if not _kind(content):
         raise RejectedError(
             f"{where}: its content is {content!r:.100}; it has to be a text or a list of parts with a type."
@@ -149,8 +148,8 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value] if value.strip() else []
     if isinstance(value, list):
-        return [text for item in list_or_empty(cast(Any, value)) for text in _texts(item)]
-    fields = object_or_empty(value)
+        return [text for item in as_list(cast(Any, value)) for text in _texts(item)]
+    fields = as_object(value)
     texts = [text for name, inner in fields.items() if name not in NO_TEXT for text in _texts(inner)]
     kind = _kind(value)
     if kind == "text" and isinstance(fields.get("data"), str):  # the source of a document
@@ -159,7 +158,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _call(call: Any, where: str) -> str:
-    function = object_or_empty(object_or_empty(call).get("function") or object_or_empty(call).get("custom"))
+    function = as_object(as_object(call).get("function") or as_object(call).get("custom"))
     if not function:
         raise RejectedError(
             f"{where}: a tool call is {call!r:.100}; it has to have a function with name and arguments."

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,14 +49,14 @@ def import_notes(memory: Memory, path: Path) -> int:
     files = _with_imports(_markdown_in(path) if path.is_dir() else [path], base)
     if not files:
         raise RejectedError(f"{path} holds no Markdown files ({', '.join(sorted(SUFFIXES))}).")
+    names = {file: (Path(base.name) / file.relative_to(base)).as_posix() for file in files}
     imported = 0
     with memory.transaction():
-        for file, text in files.items():
-            for note in sections((Path(base.name) / file.relative_to(base)).as_posix(), text):
-                current = memory.inspect.current_fact(note.key)
-                if current is None or current.text != note.text:
-                    memory.archive(note.text, key=note.key)
-                    imported += 1
+        for note in (note for file, text in files.items() for note in sections(names[file], text)):
+            current = memory.inspect.current_fact(note.key)
+            if current is None or current.text != note.text:
+                memory.archive(note.text, key=note.key)
+                imported += 1
     return imported
 
 
@@ -130,25 +131,22 @@ def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
     wanted = [file.resolve() for file in files]
     for _ in range(MAX_IMPORT_DEPTH + 1):
         new = [file for file in dict.fromkeys(wanted) if file not in texts]
-        texts |= {file: _read(file) for file in new}
+        texts |= {file: read_text(file) for file in new}
         wanted = [each for file in new for each in _imported_by(file, texts[file]) if each.is_relative_to(base)]
     return texts
 
 
 def _imported_by(file: Path, text: str) -> list[Path]:
     lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(text) if not is_code)
-    named = [file.parent / match[1] for line in lines for match in _IMPORT.finditer(line)]
-    return [path.resolve() for path in named if _is_file(path)]
+    paths: list[Path] = []
+    for match in (match for line in lines for match in _IMPORT.finditer(line)):
+        with suppress(OSError):  # what only looks like a path may be too long for one
+            paths += [path.resolve()] if (path := file.parent / match[1]).is_file() else []
+    return paths
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # what only looks like a path may be too long for one
-        return False
-
-
-def _read(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Return the text of a file. Raises RejectedError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -10,30 +10,23 @@ which says that the call may have run.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from agents.mcp import results as mcp_results
-from agents.mcp import schemas as mcp_schemas
+from agents.mcp import schemas
 from agents.mcp.link import Link, LinkLostError, Server, first_cause
-from agents.tools.functions import (
-    DEFAULT_TIMEOUT_SECONDS,
-    Json,
-    Output,
-    Tool,
-    ToolCallError,
-    ToolConfigError,
-    describe_error,
-)
+from agents.tools import functions
+from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error
 
 if TYPE_CHECKING:
     from mcp import types
 
 CONNECT_SECONDS = 60.0  # `npx` and `uvx` may have to fetch the server first
 MISSING = "MCP servers need the package mcp: pip install 'selfpager[mcp]'."
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -52,9 +45,8 @@ class Connection:
         names = [tool.name for tool in self._tools]
         missing = [name for name in only if name not in names]
         if missing:
-            raise ToolConfigError(
-                f"{self._server} has no tool {missing[0]!r}; there are: {', '.join(names) or 'none'}."
-            )
+            existing = ", ".join(names) or "none"
+            raise ToolConfigError(f"{self._server} has no tool {missing[0]!r}; there are: {existing}.")
         return [self._tool(tool, options) for tool in self._tools if not only or tool.name in only]
 
     def close(self) -> None:
@@ -64,11 +56,11 @@ class Connection:
     def _tool(self, tool: types.Tool, options: dict[str, Any]) -> Tool:
         hints = tool.annotations
         repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
-        name = _NOT_IN_NAMES.sub("_", tool.name)[: mcp_schemas.MAX_NAME_CHARS] or "_"
-        flat, alternatives = mcp_schemas.for_api(tool.input_schema)
-        schema, renamed = mcp_schemas.with_plain_names(flat)
+        name = _NOT_IN_NAMES.sub("_", tool.name)[: schemas.MAX_NAME_CHARS] or "_"
+        flat, alternatives = schemas.for_api(tool.input_schema)
+        schema, renamed = schemas.with_plain_names(flat)
         description = " ".join(filter(None, (tool.description or tool.title or tool.name, alternatives)))
-        seconds = options.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)
+        seconds = options.get("timeout_seconds", functions.DEFAULT_TIMEOUT_SECONDS)
 
         def call(arguments: Json) -> Output:
             own_names = {renamed.get(name, name): value for name, value in arguments.items()}
@@ -78,7 +70,7 @@ class Connection:
 
     def _call(self, name: str, arguments: Json, *, repeatable: bool, seconds: float) -> Output:
         try:
-            return mcp_results.output(name, self._connected_link().call(name, mcp_results.clean(arguments), seconds))
+            return _output(name, self._connected_link().call(name, clean(arguments), seconds))
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)
@@ -106,14 +98,9 @@ class Connection:
             return self._link
 
 
-@contextmanager
-def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> Generator[Connection]:
-    """Connect to a server until the block ends. Raises ToolConfigError if it cannot be used."""
-    connection = Connection(server, seconds)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
+    """Connect to a server until the `with` block ends. Raises ToolConfigError if it cannot be used."""
+    return closing(Connection(server, seconds))
 
 
 def _open(server: Server, seconds: float) -> Link:
@@ -122,16 +109,48 @@ def _open(server: Server, seconds: float) -> Link:
         link.open(seconds)
     except ImportError:
         raise ToolConfigError(MISSING) from None
-    except TimeoutError:
-        raise ToolConfigError(
-            f"the MCP server {server} did not answer within {seconds:g} s{_last_output(link)}."
-        ) from None
     except Exception as error:
-        raise ToolConfigError(
-            f"the MCP server {server} cannot be used: {first_cause(error)}{_last_output(link)}."
-        ) from error
+        slow = isinstance(error, TimeoutError)
+        what = f"did not answer within {seconds:g} s" if slow else f"cannot be used: {first_cause(error)}"
+        output = f"; its last output: {link.last_lines}" if link.last_lines else ""
+        raise ToolConfigError(f"the MCP server {server} {what}{output}.") from error
     return link
 
 
-def _last_output(link: Link) -> str:
-    return f"; its last output: {link.last_lines}" if link.last_lines else ""
+def _output(name: str, result: types.CallToolResult) -> Output:
+    """Return the result of the tool `name` as content of the Messages API.
+
+    Content that the API does not take (sound, other files) is replaced by its kind and address. A result with
+    structured content only becomes JSON. Raises ToolCallError with the tool's own text if it is an error.
+    """
+    blocks = [_block(content) for content in result.content]
+    if not blocks and result.structured_content is not None:
+        blocks = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
+    if result.is_error:
+        raise ToolCallError("\n".join(block["text"] for block in blocks if "text" in block) or f"{name} failed.")
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks) or "done"
+    return blocks
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value without lone surrogates, which no connection can carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _block(content: types.ContentBlock) -> Json:
+    if content.type == "text":
+        return _text(content.text)
+    if content.type == "image" and content.mime_type in IMAGES:
+        source = {"type": "base64", "media_type": content.mime_type, "data": content.data}
+        return {"type": "image", "source": source}
+    if content.type == "resource" and hasattr(content.resource, "text"):
+        return _text(str(getattr(content.resource, "text", "")))
+    inner = getattr(content, "resource", content)
+    words = [content.type, getattr(content, "name", ""), getattr(inner, "mime_type", ""), getattr(inner, "uri", "")]
+    return _text(f"({' '.join(str(word) for word in words if word)})")
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}

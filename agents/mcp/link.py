@@ -119,8 +119,6 @@ class Link:
         if self._log_thread is not None:
             self._log_thread.join(LAST_LINES_SECONDS)
 
-    # in its own thread
-
     def _run(self) -> None:
         try:
             asyncio.run(self._live())
@@ -133,11 +131,17 @@ class Link:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         try:
             async with AsyncExitStack() as stack:
-                from mcp import Client
+                from mcp import Client, types
 
                 adopt("mcp")
                 self._client = await stack.enter_async_context(Client(self._transport()))
-                self._opened.set_result(await _all_tools(self._client))
+                tools, cursor = list[types.Tool](), None
+                for _ in range(MAX_PAGES):
+                    page = await self._client.list_tools(cursor=cursor)
+                    tools += page.tools
+                    if not (cursor := page.next_cursor):
+                        break
+                self._opened.set_result(tools)
                 await self._loop.create_future()  # until it is cancelled
         except asyncio.CancelledError:
             self._opened.cancel()
@@ -179,18 +183,6 @@ class Link:
             for line in lines:
                 self._lines.append(line.strip())
                 log.info("%s: %s", self._server, line.rstrip())
-
-
-async def _all_tools(client: Client) -> list[types.Tool]:
-    tools: list[types.Tool] = []
-    cursor = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return tools
 
 
 def first_cause(error: BaseException) -> str:

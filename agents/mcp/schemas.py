@@ -60,10 +60,14 @@ def with_plain_names(schema: Json) -> tuple[Json, dict[str, str]]:
     properties = cast(Json, schema.get("properties") or {})
     taken = {name for name in properties if name == _plain(name)}
     new: dict[str, str] = {}
-    for name in properties:
-        if name not in taken:
-            new[name] = _unused(_plain(name), taken)
-            taken.add(new[name])
+    for name in [name for name in properties if name not in taken]:
+        plain = unused = _plain(name)
+        for number in range(2, len(properties) + 2):
+            if unused not in taken:
+                break
+            unused = f"{plain[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
+        new[name] = unused
+        taken.add(unused)
     if not new:
         return schema, {}
     renamed = {**schema, "properties": {new.get(name, name): value for name, value in properties.items()}}
@@ -74,14 +78,6 @@ def with_plain_names(schema: Json) -> tuple[Json, dict[str, str]]:
 
 def _plain(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME_CHARS] or "_"
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    number, unused = 1, name
-    while unused in taken:
-        number += 1
-        unused = f"{name[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
-    return unused
 
 
 def _resolve(schema: Any, root: Mapping[str, Any]) -> Json:

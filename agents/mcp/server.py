@@ -1,14 +1,20 @@
-"""Serve tools to any MCP client over stdio or streamable HTTP. Imports `mcp`, so import it only where it is needed."""
+"""Serve an agent's memory to any MCP client over stdio or streamable HTTP. Imports `mcp`: import it only when needed.
+
+The tools are the agent's own, and `core`, for which the agent needs none. A reader runs beside the agent and offers
+those that only read; a `Memory` needs the agent's directory for itself and offers all.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -18,17 +24,69 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
-from agents.mcp.results import clean
+from agents.mcp.client import clean
 from agents.tools.functions import Output, Tool, ToolCallError, describe_error
+from agents.tools.memory_tools import MemoryTools, ReadingTools
+from pager.clock import Clock
 from pager.errors import PagerError, RejectedError
+from pager.limits import Limits
+from pager.memory import Memory
+from pager.reader import MemoryReader
+from pager.types import Block, Hit, PageText
 
 HOST = "127.0.0.1"  # only this machine: there is no password
 PIECE_BYTES = 65_536
 LAST_ANSWER_SECONDS = 0.3
+CORE_FIELDS = ("name", "description", "value", "used_tokens", "limit_tokens", "read_only")
+ACTOR = "mcp"  # not the agent, which is told of what is written here
 INSTRUCTIONS = (
     "The memory of the agent {name}. search_archive finds facts, search_recall finds what was said, page_in reads "
     "either by its id, core shows what the agent always has in view."
 )
+
+
+def writing_tools(memory: Memory, clock: Clock) -> list[Tool]:
+    """Return everything that the agent itself can do with its memory."""
+    return [_core_tool(memory.core), *MemoryTools(memory, clock, actor=ACTOR).tools()]
+
+
+def reading_tools(reader: MemoryReader, clock: Clock) -> list[Tool]:
+    """Return the tools that change nothing, not even the ledger."""
+    return [_core_tool(reader.core), *ReadingTools(_SilentMemory(reader), clock, actor=ACTOR).tools()]
+
+
+def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
+    def core() -> str:
+        """Read the core blocks: what the agent always has in view."""
+        shown = [{name: getattr(block, name) for name in CORE_FIELDS} for block in blocks()]
+        return json.dumps(shown, ensure_ascii=False, indent=1)
+
+    return Tool.of(core)
+
+
+@dataclass(frozen=True, slots=True)
+class _SilentMemory:
+    """A `ReadableMemory` over a reader: nobody is written down as the actor, and nothing can be pinned."""
+
+    reader: MemoryReader
+
+    @property
+    def limits(self) -> Limits:
+        return self.reader.history.limits_at() or Limits.for_window()
+
+    def search_archive(
+        self, query: str, *, limit: int, as_of: str | None, tags: list[str] | None, after: str | None,
+        before: str | None, actor: str,
+    ) -> list[Hit]:  # fmt: skip
+        return self.reader.search_archive(query, limit=limit, as_of=as_of, tags=tags, after=after, before=before)
+
+    def search_recall(self, query: str, *, limit: int, after: str | None, before: str | None, actor: str) -> list[Hit]:
+        return self.reader.search_recall(query, limit=limit, after=after, before=before)
+
+    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str) -> PageText:
+        if pin:
+            raise RejectedError("this memory is read-only here, so nothing can be pinned. Read the page without pin.")
+        return self.reader.read_page(page_id, offset)
 
 
 def serve_stdio(name: str, tools: list[Tool]) -> None:
@@ -83,9 +141,10 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
     adopt("mcp")
     adopt("uvicorn")
     by_name = {tool.name: tool for tool in tools}
+    definitions = [types.Tool(name=each.name, description=each.description, input_schema=each.schema) for each in tools]
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_definition(tool) for tool in tools])
+        return types.ListToolsResult(tools=definitions)
 
     async def call_tool(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
         tool = by_name.get(request.name)
@@ -101,10 +160,6 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
 
     instructions = INSTRUCTIONS.format(name=name)
     return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
-
-
-def _definition(tool: Tool) -> types.Tool:
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema)
 
 
 def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:

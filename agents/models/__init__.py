@@ -6,18 +6,3 @@
 
 A model retries nothing and keeps nothing: what is not a finished reply is an exception.
 """
-
-from agents.models.anthropic import AnthropicModel
-from agents.models.model import (
-    FinishedReply,
-    Model,
-    ModelError,
-    ModelUnavailableError,
-    PromptTooLongError,
-    UnreadableReplyError,
-)
-
-__all__ = [
-    "AnthropicModel", "FinishedReply", "Model", "ModelError", "ModelUnavailableError", "PromptTooLongError",
-    "UnreadableReplyError",
-]  # fmt: skip

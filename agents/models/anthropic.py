@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
 NO_SUCH_ENDPOINT = (404, 405, 501)
 RETRIES = 0  # the loop waits, where a person sees it and a limit holds
+CLOUDS = {"bedrock": "AnthropicBedrock", "vertex": "AnthropicVertex", "foundry": "AnthropicFoundry"}
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TOO_LONG = re.compile(  # the last is llama.cpp's
     "prompt is too long|exceed context limit|context window|context length|available context size", re.IGNORECASE
@@ -53,25 +54,18 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None, rea
 
     patience = anthropic.DEFAULT_TIMEOUT if read_seconds is None else httpx2.Timeout(read_seconds)
     options: dict[str, Any] = {"max_retries": RETRIES, "timeout": patience}
-    address: dict[str, Any] = {"base_url": base_url} if base_url else {}
-    if provider == "bedrock":
-        from anthropic.lib.bedrock import AnthropicBedrock
-
-        return cast("Anthropic", AnthropicBedrock(**options, **address))
-    if provider == "vertex":
-        from anthropic.lib.vertex import AnthropicVertex
-
-        return cast("Anthropic", AnthropicVertex(**options, **address))
-    if provider == "foundry":
-        return cast("Anthropic", anthropic.AnthropicFoundry(**options, **address))
+    if base_url:
+        options["base_url"] = base_url
+    if provider in CLOUDS:
+        return getattr(anthropic, CLOUDS[provider])(**options)
     if base_url and urlsplit(base_url).hostname in LOOPBACK:
         # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
         # (The SDK's own client would take the environment's proxies all the same.) Without TLS the world's
         # certificates need not be read, which takes as long as a turn: https is trusted to nobody then.
         trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if urlsplit(base_url).scheme == "http" else True
         direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True, verify=trusted)
-        return anthropic.Anthropic(**options, **address, api_key=api_key or "none", http_client=direct)
-    return anthropic.Anthropic(**options, **address, api_key=api_key)
+        return anthropic.Anthropic(**options, api_key=api_key or "none", http_client=direct)
+    return anthropic.Anthropic(**options, api_key=api_key)
 
 
 class AnthropicModel:
@@ -90,22 +84,22 @@ class AnthropicModel:
         thinking: str = "default",
         read_seconds: float | None = None,
     ) -> None:
-        self._name = name
+        self.name = name
         self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
         self._made: Anthropic | None = None
         self._counts = True
 
     @property
-    def name(self) -> str:
-        """Return the model's id."""
-        return self._name
-
-    @property
     def _client(self) -> Anthropic:
         if self._made is None:
-            with _settings_explained():
+            import anthropic
+
+            try:
                 self._made = self._make()
+            except (ValueError, TypeError, anthropic.AnthropicError) as error:  # it lacks a key, a region, a project
+                text = f"the model's client cannot be made: {error} Check the settings and credentials."
+                raise ModelError(text) from error
         return self._made
 
     def close(self) -> None:
@@ -115,8 +109,7 @@ class AnthropicModel:
             self._made = None
 
     def _params(self, params: Json) -> Json:
-        more = {"thinking": self._thinking} if self._thinking else {}
-        return {"model": self._name, **params, **more}
+        return {"model": self.name, **params, **({"thinking": self._thinking} if self._thinking else {})}
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         """Send a request, yield the reply as it comes and return it whole."""
@@ -159,7 +152,7 @@ class AnthropicModel:
         import httpx2
 
         try:
-            found: Any = self._client.models.retrieve(self._name, timeout=RECORD_SECONDS).max_input_tokens
+            found: Any = self._client.models.retrieve(self.name, timeout=RECORD_SECONDS).max_input_tokens
         except TypeError as error:
             raise _missing_key(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):
@@ -190,17 +183,6 @@ def _errors_translated(client: Anthropic) -> Generator[None]:
         raise UnreadableReplyError(f"the reply could not be read: {error}") from error
 
 
-@contextmanager
-def _settings_explained() -> Generator[None]:
-    """Explain why a client cannot be made: it lacks a key, a region, a project."""
-    import anthropic
-
-    try:
-        yield
-    except (ValueError, TypeError, anthropic.AnthropicError) as error:
-        raise ModelError(f"the model's client cannot be made: {error} Check the settings and credentials.") from error
-
-
 def _missing_key(error: TypeError) -> Exception:
     """Return what to raise for a TypeError: the SDK raises one if it finds no key, any other is a bug of ours."""
     if "authentication" not in str(error):
@@ -209,35 +191,23 @@ def _missing_key(error: TypeError) -> Exception:
 
 
 def _translate(error: Any) -> Exception:
-    """Return what an HTTP status means for the caller."""
-    text = _provider_message(error)
+    """Return what an HTTP status means for the caller, with the provider's own words."""
+    try:
+        inner: Json = dict(error.body["error"])
+    except (LookupError, TypeError, ValueError):
+        inner = {}
+    text = " ".join(str(inner.get("message") or error.message).split())[:MESSAGE_CHARS]
     if error.status_code in (400, 413) and TOO_LONG.search(text):
         return PromptTooLongError(text)
-    if error.status_code in WORTH_WAITING or _error_type(error.body) in TYPES_WORTH_WAITING:
-        return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", _retry_after(error))
+    # In the middle of a stream, whose status was 200, there is only the type.
+    if error.status_code in WORTH_WAITING or inner.get("type") in TYPES_WORTH_WAITING:
+        try:
+            retry_after = max(0.0, float(error.response.headers.get("retry-after", "")))
+        except ValueError:
+            retry_after = None
+        return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", retry_after)
     hint = HINTS.get(error.status_code, "")
     return ModelError(f"the provider refused the request ({error.status_code}): {text}{hint}")
-
-
-def _provider_message(error: Any) -> str:
-    """Return the provider's own words, without what is around them."""
-    body = error.body
-    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
-    words = cast(Json, inner).get("message") if isinstance(inner, Mapping) else None
-    return " ".join(str(words or error.message).split())[:MESSAGE_CHARS]
-
-
-def _error_type(body: Any) -> str:
-    """Return the API's name for an error. In the middle of a stream, whose status was 200, there is nothing else."""
-    inner = cast(Json, body).get("error") if isinstance(body, Mapping) else None
-    return str(cast(Json, inner).get("type")) if isinstance(inner, Mapping) else ""
-
-
-def _retry_after(error: Any) -> float | None:
-    try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
-    except ValueError:
-        return None
 
 
 def _without_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
@@ -245,18 +215,16 @@ def _without_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tup
 
     The SDK makes something of such an input without a word. That is kept if it can be sent back.
     """
+    wrong: list[int] = []
     blocks = list(cast("list[Json]", message["content"] or []))
     calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
-    wrong = tuple(place for place, index in enumerate(calls) if not _is_object(inputs.get(index, "")))
-    for place in wrong:
-        block = blocks[calls[place]]
-        if not isinstance(block.get("input"), dict):
-            blocks[calls[place]] = {**block, "input": {}}
-    return {**message, "content": blocks}, wrong
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return not text or isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+    for place, index in enumerate(calls):
+        try:
+            is_object = isinstance(json.loads(inputs.get(index) or "{}"), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            wrong.append(place)
+            if not isinstance(blocks[index].get("input"), dict):
+                blocks[index] = {**blocks[index], "input": {}}
+    return {**message, "content": blocks}, tuple(wrong)

@@ -30,10 +30,7 @@ class FinishedReply:
 class Model(Protocol):
     """Whatever answers requests."""
 
-    @property
-    def name(self) -> str:
-        """Return the model's id, under which its tokenizer's ratios are stored."""
-        ...
+    name: str  # its id, under which its tokenizer's ratios are stored
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         """Send a request and yield its reply as it comes."""

@@ -7,19 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from pager.types import Json
 
 STOP_REASONS = (
-    "end_turn",
-    "tool_use",
-    "max_tokens",
-    "stop_sequence",
-    "pause_turn",
-    "refusal",
-    "model_context_window_exceeded",
+    *("end_turn", "tool_use", "max_tokens", "stop_sequence"),
+    *("pause_turn", "refusal", "model_context_window_exceeded"),
 )
 RAW_JSON = "raw_json"
 
@@ -39,7 +33,6 @@ def thinking(text: str = "") -> Json:
     return {"type": "thinking", "thinking": text, "signature": "c2NyaXB0ZWQ="}
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Reply:
     """One reply of the model: `text`, then `calls`.
 
@@ -47,25 +40,18 @@ class Reply:
     counted usage.
     """
 
-    blocks: tuple[Json, ...]
-    stop_reason: str
-    stop_sequence: str | None
-    usage: Json | None
-
     def __init__(
         self, *blocks: str | Json, text: str = "", calls: Sequence[Json] = (), stop_reason: str = "",
         stop_sequence: str | None = None, usage: Json | None = None,
     ) -> None:  # fmt: skip
         every = [*blocks, *([text] if text else []), *calls]
-        content = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in every)
-        has_calls = any(block["type"] == "tool_use" for block in content)
-        reason = stop_reason or ("tool_use" if has_calls else "end_turn")
-        if reason not in STOP_REASONS:
-            raise ValueError(f"there is no stop reason {reason!r}; use one of {', '.join(STOP_REASONS)}.")
-        object.__setattr__(self, "blocks", content)
-        object.__setattr__(self, "stop_reason", reason)
-        object.__setattr__(self, "stop_sequence", stop_sequence)
-        object.__setattr__(self, "usage", usage)
+        self.blocks = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in every)
+        has_calls = any(block["type"] == "tool_use" for block in self.blocks)
+        self.stop_reason = stop_reason or ("tool_use" if has_calls else "end_turn")
+        if self.stop_reason not in STOP_REASONS:
+            raise ValueError(f"there is no stop reason {stop_reason!r}; use one of {', '.join(STOP_REASONS)}.")
+        self.stop_sequence = stop_sequence
+        self.usage = usage
 
 
 def as_reply(answer: object) -> Reply:

@@ -12,25 +12,31 @@ the one that a YAML file describes:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from agents.events import Text, Thinking
 from agents.logs import log
 from agents.models.model import FinishedReply, ModelError
 from agents.models.replies import Reply, as_reply
-from agents.models.simulated import SimulatedProvider, count_tokens
-from pager import blocks, markup
+from agents.models.simulated import SimulatedProvider, as_blocks, count_tokens
 from pager.types import Json
 
 Script = Callable[[Json], Reply]
-PLACEHOLDER = re.compile(r"\{\{\s*(?P<name>[^{}]*?)\s*\}\}")
 QUOTED = re.compile(r"said|result|result\.(?P<number>[1-9]\d{0,2})")
-_MEMORY_TEXT = re.compile(rf"\s*<(?:{'|'.join(markup.OWN_ELEMENTS)})(?![\w-])")
 SAID_CHARS = 80
+_PLACEHOLDER = re.compile(r"\{\{\s*(?P<name>[^{}]*?)\s*\}\}")
+# What the memory puts beside a message or a result. In what others say, these names are disarmed: &lt;notice>.
+_FROM_MEMORY = re.compile(r"\s*<(?:core|core_update|recalled|notice|digest|pinned|request|spilled)(?![\w-])")
+
+
+def placeholders(value: object) -> dict[str, str]:
+    """Return the names in the placeholders of a text, or of the texts inside of a mapping, as they are written."""
+    return {found[0]: found["name"] for found in _PLACEHOLDER.finditer(json.dumps(value, ensure_ascii=False))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +49,11 @@ class Entry:
     calls: tuple[tuple[str, Json], ...] = ()
     otherwise: bool = False
 
-    def results_needed(self) -> int:
-        """Return how many results of calls the entry quotes: `{{result.2}}` needs two, `{{result}}` one."""
-        texts = [self.say, *(text for _, arguments in self.calls for text in blocks.strings(arguments))]
-        names = [QUOTED.fullmatch(found["name"]) for text in texts for found in PLACEHOLDER.finditer(text)]
-        return max((int(name["number"] or 1) for name in names if name and name[0] != "said"), default=0)
-
     def fits(self, said: str, results: Sequence[str]) -> bool:
         """Return True if the entry can answer this message after these results."""
-        return (self.when is None or bool(self.when.search(said))) and len(results) >= self.results_needed()
+        names = map(QUOTED.fullmatch, placeholders([self.say, self.calls]).values())
+        needed = max((int(name["number"] or 1) for name in names if name and name[0] != "said"), default=0)
+        return (self.when is None or bool(self.when.search(said))) and len(results) >= needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,14 @@ class OpenTurn:
     def of(cls, params: Json) -> OpenTurn:
         """Read the last message of a person, and the results that followed it."""
         results: list[tuple[str, ...]] = []
-        for message in reversed(cast("list[Json]", params["messages"])):
+        for message in reversed(params["messages"]):
             if message["role"] != "user":
                 continue
-            content = blocks.as_blocks(message["content"])
-            texts = [each["text"] for each in content if each.get("type") == "text" and not _from_memory(each)]
+            content = as_blocks(message["content"])
+            texts = [block["text"] for block in content if block["type"] == "text" and not _from_memory(block)]
             if texts:
                 return cls(_armed("\n".join(texts)), tuple(reversed(results)))
-            results.append(tuple(_result_text(each) for each in content if each.get("type") == "tool_result"))
+            results.append(tuple(_result_text(block) for block in content if block["type"] == "tool_result"))
         return cls("", tuple(reversed(results)))
 
 
@@ -102,11 +104,8 @@ class Entries:
         entry = self._take(turn.said, results)
         if entry is None:
             raise ModelError(self._exhausted(turn))
-        calls: list[Json] = [
-            {"type": "tool_use", "name": tool, "input": _filled(arguments, turn.said, results)}
-            for tool, arguments in entry.calls
-        ]
-        return Reply(text=_filled(entry.say, turn.said, results), calls=calls)
+        say, calls = _filled((entry.say, entry.calls), turn.said, results)
+        return Reply(text=say, calls=[{"type": "tool_use", "name": tool, "input": given} for tool, given in calls])
 
     def _take(self, said: str, results: Sequence[str]) -> Entry | None:
         """Return the entry that answers, and mark it as used."""
@@ -124,15 +123,21 @@ class Entries:
     def _exhausted(self, turn: OpenTurn) -> str:
         step = len(turn.results) + 2  # the message is the first step of its turn
         message = turn.said if len(turn.said) <= SAID_CHARS else f"{turn.said[:SAID_CHARS]}…"
-        used = len(self._entries) - len(self._unused) - len(self._otherwise)
+        unused = [*self._unused, *self._otherwise]
         skipped = "".join(
-            f"\n{entry.place}: unused, because it {_why_not(entry)}." for entry in [*self._unused, *self._otherwise]
+            f"\n{entry.place}: unused, because it "
+            + (
+                f"waits for a message with {entry.when.pattern!r}."
+                if entry.when
+                else "quotes a result that is missing."
+            )
+            for entry in unused
         )
         where = self._entries[-1].place if self._entries else self._file
         return (
-            f"{where}: the script has no reply for step {step} of the turn {message!r}: {used} of "
-            f"{len(self._entries)} entries used, and no other one fits. Add an entry, or a last one with "
-            f"'otherwise: true'.{skipped}"
+            f"{where}: the script has no reply for step {step} of the turn {message!r}: "
+            f"{len(self._entries) - len(unused)} of {len(self._entries)} entries used, and no other one fits. "
+            f"Add an entry, or a last one with 'otherwise: true'.{skipped}"
         )
 
 
@@ -155,17 +160,13 @@ class ScriptedModel:
     """A `Model` that answers from a script, with token counts and a prompt cache as a provider has them."""
 
     def __init__(self, name: str, script: Script) -> None:
-        self._name = name
+        self.name = name
         self.script = script
         self._provider = SimulatedProvider()
 
-    @property
-    def name(self) -> str:
-        return self._name
-
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         self._provider.check_window(params)
-        params = {"model": self._name, **params}
+        params = {"model": self.name, **params}
         message = self._provider.finish(params, self.script(params))
         for block in message["content"]:
             if block["type"] == "text":
@@ -184,43 +185,29 @@ class ScriptedModel:
         """There is nothing to close."""
 
 
-def _why_not(entry: Entry) -> str:
-    if entry.when is None:
-        return "quotes a result, and there is none (or not as many)"
-    return f"waits for a message with {entry.when.pattern!r}"
-
-
 def _from_memory(block: Json) -> bool:
     """Return True for a text that the memory put beside what was said, such as <recalled> or <notice>."""
-    return bool(_MEMORY_TEXT.match(block["text"]))
+    return bool(_FROM_MEMORY.match(block["text"]))
 
 
 def _result_text(result: Json) -> str:
-    inner = blocks.result_content(result)
-    said = takewhile(lambda block: not (block.get("type") == "text" and _from_memory(block)), inner)
-    return _armed("\n".join(blocks.text_of(block) for block in said))
+    texts = [block for block in as_blocks(result.get("content")) if block["type"] == "text"]
+    return _armed("\n".join(block["text"] for block in takewhile(lambda block: not _from_memory(block), texts)))
 
 
 def _armed(text: str) -> str:
-    """Undo `markup.disarm`."""
+    """Undo what the memory does to text that looks like its own elements."""
     return text.replace("&lt;", "<")
 
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:
-    """Return a text, or the texts inside of arguments, with the placeholders replaced."""
-    if isinstance(value, dict):
-        return {key: _filled(item, said, results) for key, item in cast(Json, value).items()}
-    if isinstance(value, list):
-        return [_filled(item, said, results) for item in cast("list[Any]", value)]
-    if not isinstance(value, str):
-        return value
+    """Return plain data with the placeholders in its texts replaced."""
 
     def quote(found: re.Match[str]) -> str:
         name = QUOTED.fullmatch(found["name"])
         if name is None:
             return found[0]
-        if name[0] == "said":
-            return said
-        return results[int(name["number"]) - 1] if name["number"] else "\n".join(results)
+        result = results[int(name["number"]) - 1] if name["number"] else "\n".join(results)
+        return json.dumps(said if name[0] == "said" else result)[1:-1]  # inside of the quotes around it
 
-    return PLACEHOLDER.sub(quote, value)
+    return json.loads(_PLACEHOLDER.sub(quote, json.dumps(value)))

@@ -7,17 +7,18 @@ longest stored prefix that ends at one of its marks or within the 20 blocks befo
 
 from __future__ import annotations
 
+import json
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+import pager
 from agents.models.model import PromptTooLongError
 from agents.models.replies import RAW_JSON, Reply
-from pager import blocks, tokens
-from pager.tokens import media
 from pager.types import Json
 
 DEFAULT_LIMIT_TOKENS = 200_000
@@ -26,6 +27,8 @@ LOOKBACK_BLOCKS = 20
 TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
 CALL_TOKENS = 8  # around the name and the input of a call
 END_TOKENS = 2  # what a reply costs beyond its content
+MEDIA_TOKENS = 1_500  # of any image or file
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class SimulatedProvider:
 
     def finish(self, params: Json, reply: Reply) -> Json:
         """Return the finished message for a reply, cut at `max_tokens`. Store the request's marked prefixes."""
-        prompt = block_ends(params)
+        prompt = _block_ends(params)
         content, output_tokens, is_cut = _cut(reply, params["max_tokens"])
         name = blake2b(prompt[-1].prefix + str(params["max_tokens"]).encode(), digest_size=12).hexdigest()
         for index, block in enumerate(content):
@@ -83,24 +86,25 @@ class SimulatedProvider:
         """Return the input's share of a message's usage, and store the prefixes at this request's marks."""
         now = self._seconds()
         self._cached = {prefix: entry for prefix, entry in self._cached.items() if entry[0] > now}
-        marks = [index for index, end in enumerate(prompt) if end.mark and end.tokens >= CACHE_MINIMUM_TOKENS]
+        marks = [at for at, end in enumerate(prompt) if end.mark and end.tokens >= CACHE_MINIMUM_TOKENS]
         hits = [
-            next(
-                (at for at in range(mark, max(-1, mark - LOOKBACK_BLOCKS), -1) if prompt[at].prefix in self._cached), -1
-            )
+            end
             for mark in marks
+            for end in prompt[max(0, mark + 1 - LOOKBACK_BLOCKS) : mark + 1]
+            if end.prefix in self._cached
         ]
-        hit = max(hits, default=-1)
-        read = prompt[hit].tokens if hit >= 0 else 0
-        if hit >= 0:
-            self._store(prompt[hit].prefix, self._cached[prompt[hit].prefix][1], now)
-        ends = {"5m": read, "1h": read}
-        for index in marks:
-            lifetime = prompt[index].mark or "5m"
-            ends[lifetime] = max(ends[lifetime], prompt[index].tokens)
-            self._store(prompt[index].prefix, lifetime, now)
-        hour = ends["1h"] - read
-        minutes = max(0, ends["5m"] - ends["1h"])
+        read = 0
+        if hits:
+            hit = max(hits, key=lambda end: end.tokens)
+            read = hit.tokens
+            self._store(hit.prefix, self._cached[hit.prefix][1], now)
+        written_until = {"5m": read, "1h": read}
+        for end in (prompt[at] for at in marks):
+            lifetime = end.mark or "5m"
+            written_until[lifetime] = max(written_until[lifetime], end.tokens)
+            self._store(end.prefix, lifetime, now)
+        hour = written_until["1h"] - read
+        minutes = max(0, written_until["5m"] - written_until["1h"])
         return {
             "input_tokens": prompt[-1].tokens - read - hour - minutes,
             "cache_read_input_tokens": read,
@@ -109,56 +113,65 @@ class SimulatedProvider:
         }
 
     def _store(self, prefix: bytes, lifetime: str, now: float) -> None:
-        expires, _ = self._cached.get(prefix, (0.0, lifetime))
-        if now + TTL_SECONDS[lifetime] > expires:
-            self._cached[prefix] = (now + TTL_SECONDS[lifetime], lifetime)
+        entry = (now + TTL_SECONDS[lifetime], lifetime)
+        self._cached[prefix] = max(entry, self._cached.get(prefix, entry))
 
 
 def count_tokens(params: Json) -> int:
     """Return the tokens of a request."""
-    return block_ends(params)[-1].tokens
+    return _block_ends(params)[-1].tokens
 
 
-def block_ends(params: Json) -> list[BlockEnd]:
+def _block_ends(params: Json) -> list[BlockEnd]:
     """Return the end of every block of a request, in the order in which the provider reads them."""
-    result: list[BlockEnd] = []
+    ends: list[BlockEnd] = []
     running, total = blake2b(digest_size=16), 0
     for where, block in _blocks(params):
         control = block.get("cache_control")
         plain = {name: value for name, value in block.items() if name != "cache_control"}
-        running.update(f"{where}{blocks.dump(plain)}".encode(errors="replace"))
+        running.update(f"{where}{json.dumps(plain)}".encode())
         total += _block_tokens(plain)
-        result.append(BlockEnd(running.digest(), total, control.get("ttl", "5m") if control else None))
+        ends.append(BlockEnd(running.digest(), total, control.get("ttl", "5m") if control else None))
     whole = params.get("cache_control")
-    if whole and result and not result[-1].mark:
-        last = result.pop()
-        result.append(BlockEnd(last.prefix, last.tokens, whole.get("ttl", "5m")))
-    return result
+    if whole and ends and not ends[-1].mark:
+        ends[-1] = replace(ends[-1], mark=whole.get("ttl", "5m"))
+    return ends
 
 
 def _blocks(params: Json) -> Iterator[tuple[str, Json]]:
     for tool in params.get("tools") or ():
         yield "tool", tool
-    for block in _as_blocks(params.get("system")):
+    for block in as_blocks(params.get("system")):
         yield "system", block
     for index, message in enumerate(params["messages"]):
-        for block in _as_blocks(message["content"]):
+        for block in as_blocks(message["content"]):
             yield f"{index} {message['role']}", block
 
 
-def _as_blocks(content: Any) -> list[Json]:
-    return [blocks.text_block(content)] if isinstance(content, str) else list(content or ())
+def as_blocks(content: Any) -> list[Json]:
+    """Return the content of a message, a result or a system prompt as blocks."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
 def _block_tokens(block: Json) -> int:
-    total = _text_tokens(blocks.countable(block) if "type" in block else blocks.dump(block))
-    total += sum(media.tokens(each) for each in blocks.media_in(block))
-    return total + (CALL_TOKENS if block.get("type") == "tool_use" else 0)
+    match block.get("type"):
+        case "text" | "thinking" as kind:
+            return _text_tokens(block[kind])
+        case "tool_result":
+            return sum(map(_block_tokens, as_blocks(block.get("content"))))
+        case "tool_use":
+            return _text_tokens(f"{block['name']} {_compact(block['input'])}") + CALL_TOKENS
+        case "image":
+            return MEDIA_TOKENS
+        case "document" if block["source"]["type"] != "text":
+            return MEDIA_TOKENS
+        case _:
+            return _text_tokens(_compact(block))
 
 
 @lru_cache(maxsize=20_000)
 def _text_tokens(text: str) -> int:
-    return tokens.total(text)
+    return pager.count_tokens(text)
 
 
 def _cut(reply: Reply, max_tokens: int) -> tuple[list[Json], int, bool]:
@@ -169,8 +182,10 @@ def _cut(reply: Reply, max_tokens: int) -> tuple[list[Json], int, bool]:
     for block in reply.blocks:
         size = _block_tokens({key: value for key, value in block.items() if key not in {RAW_JSON, "signature"}})
         if used + size > room:
-            if block["type"] == "text" and (text := tokens.head(block["text"], room - used)):
-                content.append({**block, "text": text})
+            if block["type"] == "text":
+                text: str = block["text"]
+                length = bisect_right(range(len(text)), room - used, key=lambda end: _text_tokens(text[:end])) - 1
+                content += [{**block, "text": text[:length]}] if length > 0 else []
             return content, max_tokens, True
         content.append(dict(block))
         used += size

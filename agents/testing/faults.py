@@ -41,23 +41,23 @@ def too_long(tokens: int = 210_000, limit: int = 200_000) -> Fault:
 
 def disconnect(*blocks: str | Json, after: float = 0.5) -> Fault:
     """Lose the connection behind this share of the reply's events. At 0 nothing is answered."""
-    return Fault(broken=Break("disconnect", after), reply=_reply(blocks))
+    return _breaking(Break("disconnect", after), blocks)
 
 
 def truncate(*blocks: str | Json, after: float = 0.5) -> Fault:
     """End the stream normally, but without its last events."""
-    return Fault(broken=Break("truncate", after), reply=_reply(blocks))
+    return _breaking(Break("truncate", after), blocks)
 
 
 def stall(*blocks: str | Json, after: float = 0.5) -> Fault:
     """Send nothing more and keep the connection, until the client's own timeout."""
-    return Fault(broken=Break("stall", after), reply=_reply(blocks))
+    return _breaking(Break("stall", after), blocks)
 
 
 def stream_error(*blocks: str | Json, status: int = 529, after: float = 0.5) -> Fault:
     """Send an error event in the middle of the stream."""
-    return Fault(broken=Break("error", after, ApiError(status, "Overloaded")), reply=_reply(blocks))
+    return _breaking(Break("error", after, ApiError(status, "Overloaded")), blocks)
 
 
-def _reply(blocks: tuple[str | Json, ...]) -> Reply | None:
-    return Reply(*blocks) if blocks else None
+def _breaking(broken: Break, blocks: tuple[str | Json, ...]) -> Fault:
+    return Fault(broken=broken, reply=Reply(*blocks) if blocks else None)

@@ -26,11 +26,7 @@ from agents.testing.wire import ApiError
 from pager.types import Json
 
 Answer = TypeVar("Answer")
-STREAM_HEADERS = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
-    "transfer-encoding": "chunked",
-}
+STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +57,10 @@ class Sending:
 class Service(Protocol):
     """Decides the answers. It is called by one thread at a time, and each method may raise `ApiError`."""
 
-    def create(self, params: Json) -> Sending:
-        """Answer POST /v1/messages."""
-        ...
-
-    def count_tokens(self, params: Json) -> int:
-        """Answer POST /v1/messages/count_tokens."""
-        ...
-
-    def model(self, model_id: str) -> Json:
-        """Answer GET /v1/models/{id}."""
-        ...
-
-    def control(self, command: str, body: Json) -> Json:
-        """Answer a test's POST /control/{command}."""
-        ...
+    def create(self, params: Json) -> Sending: ...  # POST /v1/messages
+    def count_tokens(self, params: Json) -> int: ...  # POST /v1/messages/count_tokens
+    def model(self, model_id: str) -> Json: ...  # GET /v1/models/{id}
+    def control(self, command: str, body: Json) -> Json: ...  # a test's POST /control/{command}
 
 
 def model_record(model_id: str, *, max_input_tokens: int, max_tokens: int = 32_000) -> Json:
@@ -103,32 +88,23 @@ class _Handler(LoopbackHandler):
 
     def answer(self, method: str) -> None:
         self._request_id = next(self._api.request_ids)
-        path = unquote(urlsplit(self.path).path)
+        service = self._api.service
         try:
-            if method == "GET":
-                self._get(path)
-            else:
-                self._post(path)
+            match method, unquote(urlsplit(self.path).path).split("/")[1:]:
+                case "POST", ["v1", "messages"]:
+                    body = self._read_body()
+                    self._send_message(self._ask(service.create, body), streams=bool(body.get("stream")))
+                case "POST", ["v1", "messages", "count_tokens"]:
+                    self._send_json({"input_tokens": self._ask(service.count_tokens, self._read_body())})
+                case "GET", ["v1", "models", *name] if any(name):
+                    self._send_json(self._ask(service.model, "/".join(name)))
+                case "POST", ["control", command]:
+                    self._send_json(self._ask(service.control, command, self._read_body()))
+                case _:
+                    self._read_body()
+                    raise ApiError(404, f"Not found: {method} {self.path}")
         except ApiError as error:
             self._send_json(error.body(self._request_id), error.status, error.headers)
-
-    def _get(self, path: str) -> None:
-        model_id = path.removeprefix("/v1/models/")
-        if not model_id or model_id == path:
-            raise ApiError(404, f"Not found: GET {path}")
-        self._send_json(self._ask(self._api.service.model, model_id))
-
-    def _post(self, path: str) -> None:
-        body = self._read_body()
-        service = self._api.service
-        if path == "/v1/messages":
-            self._send_message(self._ask(service.create, body), streams=bool(body.get("stream")))
-        elif path == "/v1/messages/count_tokens":
-            self._send_json({"input_tokens": self._ask(service.count_tokens, body)})
-        elif path.startswith("/control/"):
-            self._send_json(self._ask(service.control, path.removeprefix("/control/"), body))
-        else:
-            raise ApiError(404, f"Not found: POST {path}")
 
     def _ask(self, method: Callable[..., Answer], *arguments: Any) -> Answer:
         """Return the service's answer. Any exception but its ApiError is a defect: logged, and not to be retried."""
@@ -143,7 +119,7 @@ class _Handler(LoopbackHandler):
             raise ApiError(500, text, headers={"x-should-retry": "false"}) from error
 
     def _read_body(self) -> Json:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}"
         try:
             body = json.loads(raw)
         except ValueError as error:
@@ -175,17 +151,13 @@ class _Handler(LoopbackHandler):
     def _send_events(self, message: Json, broken: Break | None) -> None:
         self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
         events = list(wire.events(message))
-        for event in events[: broken.sent(len(events))] if broken else events:
-            self._send_chunk(wire.encode(event))
-        if broken and broken.error:
-            self._send_chunk(wire.encode(wire.error_event(broken.error)))
-        if broken and broken.kind in {"disconnect", "stall"}:
+        if broken:
+            events = events[: broken.sent(len(events))] + ([broken.error.body()] if broken.error else [])
+        ends_early = broken and broken.kind in {"disconnect", "stall"}
+        for data in [*map(wire.encode, events), *([] if ends_early else [b""])]:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        if broken and ends_early:
             self._end_early(broken)
-        else:
-            self._send_chunk(b"")
-
-    def _send_chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def _end_early(self, broken: Break) -> None:
         """Leave the answer incomplete. The connection is closed now, or when a stalled client has left."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Self, cast
 
 from agents.models.model import PromptTooLongError
 from agents.models.replies import Reply, as_reply
-from agents.models.simulated import DEFAULT_LIMIT_TOKENS, SimulatedProvider, count_tokens
+from agents.models.simulated import DEFAULT_LIMIT_TOKENS, SimulatedProvider, as_blocks, count_tokens
 from agents.testing.faults import Fault
 from agents.testing.messages_server import MessagesServer, Sending, model_record
 from agents.testing.wire import ApiError
@@ -57,8 +57,6 @@ class ScriptedServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # for tests
-
     def script(self, *lines: ScriptLine) -> None:
         """Answer the next requests with these lines, in order."""
         for line in lines:
@@ -75,26 +73,28 @@ class ScriptedServer:
         """Return how many scripted lines are left."""
         return len(self._lines)
 
-    # the service
+    # The service behind the server.
 
     def create(self, params: Json) -> Sending:
         """Answer a request with the next line."""
         self.requests.append(params)
         check_request(params)
         try:
-            line = self._next(params)
+            line = self._lines.popleft() if self._lines else self._otherwise
+            if line is None:
+                raise AssertionError(f"no line is left for request {len(self.requests)}; script one, or otherwise().")
+            answer = line(params) if callable(line) else line
+            fault, reply = (answer, answer.reply) if isinstance(answer, Fault) else (None, as_reply(answer))
         except Exception as error:
             self.errors.append(error)
             raise ApiError(400, f"the script failed: {type(error).__name__}: {error}", headers=FINAL) from error
-        fault = line if isinstance(line, Fault) else None
         if fault and fault.status:
             raise fault.error()
         try:
             self._provider.check_window(params)
         except PromptTooLongError as error:
             raise ApiError(400, str(error)) from error
-        reply = line if isinstance(line, Reply) else (fault and fault.reply) or Reply("These words are cut off.")
-        message = self._provider.finish(params, reply)
+        message = self._provider.finish(params, reply or Reply("These words are cut off."))
         self.replies.append(message)
         return Sending(message, fault.broken if fault else None)
 
@@ -111,13 +111,6 @@ class ScriptedServer:
         """Refuse: it is scripted in this process."""
         raise ApiError(404, f"Not found: POST /control/{command}")
 
-    def _next(self, params: Json) -> Reply | Fault:
-        line = self._lines.popleft() if self._lines else self._otherwise
-        if line is None:
-            raise AssertionError(f"no line is left for request {len(self.requests)}; script one, or use otherwise().")
-        answer = line(params) if callable(line) else line
-        return answer if isinstance(answer, Fault) else as_reply(answer)
-
 
 def check_request(params: Json) -> None:
     """Raise ApiError for what every server of this API refuses. Only the provider itself is stricter."""
@@ -128,25 +121,18 @@ def check_request(params: Json) -> None:
             raise ApiError(400, f"{name}: Input should be a valid {kind.__name__}")
     if not params["messages"]:
         raise ApiError(400, "messages: at least one message is required")
-    waiting: list[str] = []
-    for index, message in enumerate(params["messages"]):
-        if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+    open_calls: set[str] = set()
+    end: Json = {"role": "user", "content": []}
+    for index, message in enumerate(cast("list[Json]", [*params["messages"], end])):
+        if not {"role", "content"} <= message.keys():
             raise ApiError(400, f"messages.{index}: role and content: Field required")
-        content = cast("str | list[Json]", message["content"])
-        parts = [] if isinstance(content, str) else content
-        answered = {block.get("tool_use_id") for block in parts if block.get("type") == "tool_result"}
-        missing = [call_id for call_id in waiting if call_id not in answered]
-        if missing:
-            raise _unanswered(index - 1, missing)
-        waiting = [block["id"] for block in parts if block.get("type") == "tool_use"]
-    if waiting:
-        raise _unanswered(len(params["messages"]) - 1, waiting)
-
-
-def _unanswered(index: int, call_ids: Sequence[str]) -> ApiError:
-    return ApiError(
-        400,
-        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(call_ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
-        "message.",
-    )
+        blocks = as_blocks(message["content"])
+        unanswered = open_calls - {block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"}
+        if unanswered:
+            raise ApiError(
+                400,
+                f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(sorted(unanswered))}. Each `tool_use` block must have a corresponding `tool_result` block "
+                "in the next message.",
+            )
+        open_calls = {block["id"] for block in blocks if block.get("type") == "tool_use"}

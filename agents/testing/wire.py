@@ -19,7 +19,6 @@ from pager.types import Json
 PIECE_CHARACTERS = 24  # of a text or an input in one event
 CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
 ERROR_TYPES = {
-    400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -27,7 +26,6 @@ ERROR_TYPES = {
     409: "conflict_error",
     413: "request_too_large",
     429: "rate_limit_error",
-    500: "api_error",
     504: "timeout_error",
     529: "overloaded_error",
 }
@@ -81,41 +79,26 @@ def encode(event: Json) -> bytes:
     return f"event: {event['type']}\ndata: {data}\n\n".encode(errors="replace")
 
 
-def error_event(error: ApiError) -> Json:
-    """Return an error event, for the middle of a stream."""
-    return {"type": "error", "error": {"type": error.type, "message": error.message}}
+def _opening(block: Json, *, is_cut: bool) -> tuple[Json, list[Json]]:
+    """Return a block as its stream begins, and its deltas. What is no text, thinking or call comes in one piece."""
+    match block["type"]:
+        case "text":
+            return {**block, "text": ""}, _deltas("text_delta", "text", block["text"])
+        case "thinking":
+            deltas = _deltas("thinking_delta", "thinking", block["thinking"])
+            signature = {"type": "signature_delta", "signature": block["signature"]}
+            return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
+        case "tool_use" | "server_tool_use":
+            start = {name: value for name, value in block.items() if name != RAW_JSON}
+            text = json.dumps(block["input"], ensure_ascii=False)
+            text = block.get(RAW_JSON, text[:-1] if is_cut else text)  # no token was left for the last bracket
+            empty = {"type": "input_json_delta", "partial_json": ""}
+            return {**start, "input": {}}, [empty, *_deltas("input_json_delta", "partial_json", text)]
+        case _:
+            return dict(block), []
 
 
-def _opening(block: Json, *, is_cut: bool) -> tuple[Json, Iterator[Json]]:
-    """Return a block as its stream begins, and its deltas."""
-    kind = block["type"]
-    if kind == "text":
-        return {**block, "text": ""}, ({"type": "text_delta", "text": piece} for piece in _pieces(block["text"]))
-    if kind == "thinking":
-        return {**block, "thinking": "", "signature": ""}, _thinking_deltas(block)
-    if kind in {"tool_use", "server_tool_use"}:
-        start = {name: value for name, value in block.items() if name != RAW_JSON}
-        return {**start, "input": {}}, _input_deltas(block, is_cut=is_cut)
-    return dict(block), iter(())  # everything else comes in one piece
-
-
-def _thinking_deltas(block: Json) -> Iterator[Json]:
-    for piece in _pieces(block["thinking"]):
-        yield {"type": "thinking_delta", "thinking": piece}
-    yield {"type": "signature_delta", "signature": block["signature"]}
-
-
-def _input_deltas(block: Json, *, is_cut: bool) -> Iterator[Json]:
-    text = block.get(RAW_JSON)
-    if text is None:
-        text = json.dumps(block["input"], ensure_ascii=False)
-        if is_cut:  # the model had no token left for the last bracket
-            text = text[:-1]
-    yield {"type": "input_json_delta", "partial_json": ""}
-    for piece in _pieces(text):
-        yield {"type": "input_json_delta", "partial_json": piece}
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), PIECE_CHARACTERS):
-        yield text[start : start + PIECE_CHARACTERS]
+def _deltas(kind: str, field: str, text: str) -> list[Json]:
+    return [
+        {"type": kind, field: text[start : start + PIECE_CHARACTERS]} for start in range(0, len(text), PIECE_CHARACTERS)
+    ]

@@ -19,18 +19,18 @@ import inspect
 import json
 import re
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from types import MethodType, ModuleType
 from typing import Any, Literal, cast, get_type_hints
 
+from docstring_parser import parse
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
-from pydantic_core import ErrorDetails
 
-from agents.tools.docstrings import read_docstring
 from pager.errors import PagerError, RejectedError
 
 Json = dict[str, Any]
@@ -38,6 +38,7 @@ Output = str | list[Json]
 DEFAULT_TIMEOUT_SECONDS = 120.0
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
 FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
+BLOCK_KINDS = frozenset({"text", "image", "document", "search_result"})
 SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
 
 
@@ -75,7 +76,10 @@ class Tool:
         description, arguments, schema = _describe(function.__func__ if is_method else function, name, is_method)
 
         def call(raw: Json) -> Any:
-            checked = _check(arguments, raw, name)
+            try:
+                checked = arguments.model_validate(raw)
+            except ValidationError as error:
+                raise RejectedError(_wrong_arguments(name, arguments, error)) from None
             given = checked.model_fields_set
             return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
 
@@ -90,33 +94,34 @@ class Tool:
 
     def run(self, raw: Json) -> Output:
         """Run a call in this thread, without a time limit."""
-        return as_output(_finished(self.call(raw)))
+        value = self.call(raw)
+
+        async def finished() -> Any:
+            return await value
+
+        return as_output(asyncio.run(finished()) if inspect.isawaitable(value) else value)
 
     def run_limited(self, raw: Json) -> Output:
         """Run a call within the tool's time limit. A thread that overruns is left behind and its result is not used."""
-        done = threading.Event()
-        box: list[Output | BaseException] = []
+        answer = Future[Output]()
 
         def work() -> None:
             try:
-                box.append(self.run(raw))
+                answer.set_result(self.run(raw))
             except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
-                box.append(error)
-            done.set()
+                answer.set_exception(error)
 
-        threading.Thread(target=work, name=f"tool {self.name}", daemon=True).start()
+        Thread(target=work, name=f"tool {self.name}", daemon=True).start()
         left = self.timeout_seconds
-        while left > 0 and not done.wait(min(left, SLICE_SECONDS)):
+        while left > 0 and not wait([answer], min(left, SLICE_SECONDS)).done:
             left -= SLICE_SECONDS
-        if not done.is_set():
-            raise ToolCallError(
-                f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running."
-            )
-        if isinstance(box[0], Exception):
-            raise box[0]
-        if isinstance(box[0], BaseException):  # it ended itself, not the program around it
-            raise ToolCallError(f"{self.name} failed: {describe_error(box[0])}")
-        return box[0]
+        if not answer.done():
+            late = f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running."
+            raise ToolCallError(late)
+        error = answer.exception()
+        if error is None or isinstance(error, Exception):
+            return answer.result()
+        raise ToolCallError(f"{self.name} failed: {describe_error(error)}")  # it ended itself, not the program
 
 
 def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
@@ -154,10 +159,9 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
 def _check_same_module(module: ModuleType, name: str, folder: Path) -> None:
     """Python knows a module by its name: of two beside two YAML files it would run the first one's code for both."""
     beside = folder / name.partition(".")[0]
-    if not (beside.is_dir() or beside.with_suffix(".py").is_file()):
-        return
     loaded = Path(getattr(module, "__file__", None) or "").resolve()
-    if not loaded.is_relative_to(folder.resolve()):
+    is_beside = beside.is_dir() or beside.with_suffix(".py").is_file()
+    if is_beside and not loaded.is_relative_to(folder.resolve()):
         raise ToolConfigError(
             f"{name} beside the YAML file cannot be used: {loaded} has that name already. Rename one of them."
         )
@@ -166,8 +170,10 @@ def _check_same_module(module: ModuleType, name: str, folder: Path) -> None:
 @cache  # by the function: its methods on all instances are described alike
 def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple[str, type[BaseModel], Json]:  # noqa: FBT001 - for the cache
     """Return a tool's description, what checks its arguments, and the schema in which the model is told of them."""
-    doc = read_docstring(inspect.getdoc(function) or "")
-    if not doc.description:
+    doc = parse(inspect.getdoc(function) or "")
+    texts = {item.arg_name: " ".join((item.description or "").split()) for item in doc.params}
+    description = "\n".join(text.strip() for text in (doc.short_description, doc.long_description) if text)
+    if not description:
         raise ToolConfigError(f"the tool {name!r} has no docstring; its first paragraph is what the model is told.")
     fields: dict[str, Any] = {}
     try:
@@ -178,11 +184,11 @@ def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple
             if parameter.name not in hints:
                 raise ToolConfigError(f"the argument {parameter.name!r} of the tool {name!r} has no type hint.")
             default = ... if parameter.default is parameter.empty else parameter.default
-            described: Json = {"description": doc.arguments[parameter.name]} if parameter.name in doc.arguments else {}
-            field = Field(default, alias=parameter.name, **described)
+            text: Json = {"description": texts[parameter.name]} if texts.get(parameter.name) else {}
+            field = Field(default, alias=parameter.name, **text)
             fields[FIELD + parameter.name] = (hints[parameter.name], field)
         arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        return doc.description, arguments, _plain_schema(arguments.model_json_schema())
+        return description, arguments, _plain_schema(arguments.model_json_schema())
     except (NameError, TypeError, PydanticUserError) as error:
         raise ToolConfigError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
 
@@ -206,30 +212,14 @@ def _plain_schema(schema: Any) -> Any:
     return {key: _plain_schema(value) for key, value in plain.items()}
 
 
-def _check(arguments: type[BaseModel], raw: Json, name: str) -> BaseModel:
-    try:
-        return arguments.model_validate(raw)
-    except ValidationError as error:
-        known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
-        wrong = "; ".join(_wrong_argument(item, known) for item in error.errors())
-        raise RejectedError(
-            f"{name} was not run, its arguments are wrong: {wrong}. Call it again with them right."
-        ) from None
-
-
-def _wrong_argument(item: ErrorDetails, known: str) -> str:
-    where = ".".join(map(str, item["loc"])) or "input"
-    if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
-        return f"{where}: there is no such argument, there are {known}"
-    return f"{where}: {item['msg']}"
-
-
-def _finished(value: Any) -> Any:
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
+def _wrong_arguments(name: str, arguments: type[BaseModel], error: ValidationError) -> str:
+    known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
+    wrong: list[str] = []
+    for item in error.errors():
+        is_unknown = item["type"] == "extra_forbidden" and len(item["loc"]) == 1
+        message = f"there is no such argument, there are {known}" if is_unknown else item["msg"]
+        wrong.append(f"{'.'.join(map(str, item['loc'])) or 'input'}: {message}")
+    return f"{name} was not run, its arguments are wrong: {'; '.join(wrong)}. Call it again with them right."
 
 
 def describe_error(error: BaseException) -> str:
@@ -246,13 +236,10 @@ def as_output(value: Any) -> Output:
         return value
     if value is None:
         return "done"
-    if isinstance(value, list) and value and all(_is_block(item) for item in cast("list[Any]", value)):
-        return cast("list[Json]", value)
+    if isinstance(value, list) and value:
+        items = cast("list[Any]", value)
+        if all(isinstance(item, Mapping) and cast(Json, item).get("type") in BLOCK_KINDS for item in items):
+            return items
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _is_block(value: Any) -> bool:
-    kinds = ("text", "image", "document", "search_result")
-    return isinstance(value, Mapping) and cast(Json, value).get("type") in kinds

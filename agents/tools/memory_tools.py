@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
 from pager import Block, Clock, Hit, Limits, Memory, PageText, RejectedError, count_tokens
+from pager.memory_tool.files import DEFINITION, MemoryFiles
 
 NAMES = (
     "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
@@ -21,7 +22,7 @@ ACTOR = "agent"
 
 
 class ReadableMemory(Protocol):
-    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.served_memory`."""
+    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.server`."""
 
     @property
     def limits(self) -> Limits: ...
@@ -165,6 +166,12 @@ class MemoryTools(ReadingTools[Memory]):
         """End a fact's validity: it is no longer true. It stays findable with as_of."""
         fact = self._memory.forget(page_id, reason, actor=self._actor)
         return f"{fact.id} no longer holds: {fact.text}"
+
+
+def memory_file_tool(memory: Memory) -> Tool:
+    """Return the provider's own memory tool over one memory. The provider defines it, we carry out its commands."""
+    run = MemoryFiles(memory).run
+    return Tool(DEFINITION["name"], "", {}, run, memory=True, idempotent=True, of_provider=DEFINITION)
 
 
 def _block_now(block: Block) -> str:

@@ -8,11 +8,11 @@ The names in `ANSWERS` are the addresses. What they take is in the query, as tex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 from agents.explain import AnyMemory
 from agents.explain.costs import costs
-from agents.explain.diffs import changed_lines
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import core_tier
 from agents.explain.trace import trace
@@ -24,6 +24,8 @@ PIECE_CHARS = 1_500  # of a piece of a request in a list; the address `piece` re
 HIT_CHARS = 240
 NEWEST_PIECES = 60  # of a conversation, unless all are asked for
 ROWS = 100
+CONTEXT_LINES = 2
+MOST_LINES = 400  # of each text whose difference is shown; of a longer one the beginning
 Query = Mapping[str, str]
 
 
@@ -32,9 +34,6 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
     if name not in ANSWERS:
         raise NotFoundError(f"there is nothing at {name!r}; there are {', '.join(ANSWERS)}.")
     return to_json(ANSWERS[name](reader, query))
-
-
-# one moment
 
 
 def _now(reader: AnyMemory, query: Query) -> Json:
@@ -56,10 +55,6 @@ def _request(reader: AnyMemory, query: Query) -> Json:
     prefix = [piece for piece in change.pieces if piece.step is None]
     conversation = change.pieces[len(prefix) :]
     shown = conversation if query.get("all") else conversation[-NEWEST_PIECES:]
-    changed = [
-        {"piece": _shortened(each.after), "why": each.why, "lines": changed_lines(each.before.text, each.after.text)}
-        for each in change.changed
-    ]
     return {
         "at": at,
         "total": len(change.pieces),
@@ -71,9 +66,12 @@ def _request(reader: AnyMemory, query: Query) -> Json:
             "before": change.before,
             "opened": change.opened,
             "unchanged": change.unchanged,
-            "entered": [{"piece": _shortened(move.piece), "why": move.why} for move in change.entered],
-            "left": [{"piece": _shortened(move.piece), "why": move.why} for move in change.left],
-            "changed": changed,
+            "entered": [{"piece": _shortened(each.piece), "why": each.why} for each in change.entered],
+            "left": [{"piece": _shortened(each.piece), "why": each.why} for each in change.left],
+            "changed": [
+                {"piece": _shortened(new), "why": each.why, "lines": changed_lines(each.before.text, new.text)}
+                for each, new in ((each, each.after) for each in change.changed)
+            ],
         },
     }
 
@@ -98,7 +96,23 @@ def _raw(reader: AnyMemory, query: Query) -> Json:
     return reader.history.rebuild(at)
 
 
-# lists
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return lines with '-' (only before), '+' (only after), ' ' (both) or '~' (the number of lines left out)."""
+    old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
+    lines: list[tuple[str, str]] = []
+    for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            head = 0 if i == 0 else CONTEXT_LINES
+            tail = 0 if j == len(old) and m == len(new) else CONTEXT_LINES
+            hidden = j - i - head - tail
+            if hidden <= 1:
+                lines += [(" ", line) for line in old[i:j]]
+            else:
+                lines += [(" ", line) for line in old[i : i + head]]
+                lines += [("~", str(hidden)), *((" ", line) for line in old[j - tail : j])]
+        else:
+            lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
+    return lines
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:
@@ -108,14 +122,8 @@ def _core(reader: AnyMemory, query: Query) -> Json:
         history = reader.inspect.core_history(block.name)
         before = ["", *(version.block.value for version in history)]
         versions = [
-            {
-                "ordinal": version.ordinal,
-                "at": version.block.at,
-                "step": version.step,
-                "actor": version.block.actor,
-                "used_tokens": version.block.used_tokens,
-                "lines": changed_lines(old, version.block.value),
-            }
+            {"ordinal": version.ordinal, "step": version.step, "lines": changed_lines(old, version.block.value)}
+            | {name: getattr(version.block, name) for name in ("at", "actor", "used_tokens")}
             for version, old in list(zip(history, before, strict=False))[-ROWS:]
         ]
         blocks.append({**to_json(block), "versions": versions[::-1]})
@@ -124,8 +132,7 @@ def _core(reader: AnyMemory, query: Query) -> Json:
 
 def _searches(reader: AnyMemory, query: Query) -> Json:
     """Searches with the texts of what they found and missed."""
-    offset, limit = _span(query)
-    found = reader.inspect.movements(["search"], offset=offset, limit=limit)
+    found = reader.inspect.movements(["search"], **_span(query))
     rows = [
         {**to_json(row), **{name: _hits(reader, row.detail.get(name)) for name in ("found", "missed")}}
         for row in found.rows
@@ -148,19 +155,16 @@ def _text_of(reader: AnyMemory, page: str) -> str:
 
 
 def _facts(reader: AnyMemory, query: Query) -> Any:
-    offset, limit = _span(query)
-    kind, text = query.get("kind") or "all", query.get("text", "")
-    return reader.inspect.facts(kind, text=text, offset=offset, limit=limit)
+    return reader.inspect.facts(query.get("kind") or "all", text=query.get("text", ""), **_span(query))
 
 
 def _ledger(reader: AnyMemory, query: Query) -> Any:
-    offset, limit = _span(query)
     events = [event for event in query.get("events", "").split(",") if event]
-    return reader.inspect.movements(events, offset=offset, limit=limit)
+    return reader.inspect.movements(events, **_span(query))
 
 
 def _costs(reader: AnyMemory, query: Query) -> Json:
-    found = costs(reader, *_span(query))
+    found = costs(reader, **_span(query))
     return {"sum": found.total, "usd": found.usd, **to_json(found.requests)}
 
 
@@ -178,9 +182,6 @@ def _page(reader: AnyMemory, query: Query) -> Json:
     return {"text": _text_of(reader, page), **data}
 
 
-# the query
-
-
 def _at(reader: AnyMemory, query: Query) -> str | None:
     at = query.get("at")
     return reader.inspect.reply_for(at) if at else None
@@ -191,8 +192,8 @@ def _newest(reader: AnyMemory) -> str | None:
     return last[0].step if last else None
 
 
-def _span(query: Query) -> tuple[int, int]:
-    return max(0, _number(query, "offset", 0)), min(ROWS, _number(query, "limit", ROWS))
+def _span(query: Query) -> dict[str, int]:
+    return {"offset": _number(query, "offset", 0), "limit": min(ROWS, _number(query, "limit", ROWS))}
 
 
 def _number(query: Query, name: str, default: int) -> int:
@@ -208,7 +209,7 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "raw": _raw,
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
     "core": _core,
-    "steps": lambda reader, query: reader.inspect.steps(*_span(query)),
+    "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
     "facts": _facts,
     "ledger": _ledger,
     "events": lambda reader, _: {"events": reader.inspect.events()},

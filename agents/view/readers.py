@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from pager.home import MESSAGE, CommandOutcome, Home
 from pager.reader import MemoryReader
@@ -14,8 +15,7 @@ from pager.types import Json
 MOST_REFUSED = 5
 
 
-@dataclass(slots=True)
-class OpenReader:
+class OpenReader(NamedTuple):
     """A reader, the file that it reads, and its number: revisions are comparable within one opening only."""
 
     reader: MemoryReader
@@ -23,7 +23,7 @@ class OpenReader:
     opening: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SentCommand:
     """A command that this view sent to the agent's process, and why that refused it."""
 
@@ -39,11 +39,10 @@ class Readers:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._open: dict[str, OpenReader] = {}
-        self._openings = 0
+        self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
-        self._sent: dict[str, dict[str, SentCommand]] = {}  # commands from here that may be pending, by their ids
-        self._refused: dict[str, list[SentCommand]] = {}
+        self._sent: dict[str, list[SentCommand]] = {}  # commands from here that were not applied
 
     def reader(self, name: str) -> MemoryReader:
         """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
@@ -62,8 +61,7 @@ class Readers:
             if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
                 if opened is not None:
                     opened.reader.close()
-                self._openings += 1
-                opened = self._open[name] = OpenReader(self.home.read(name), file, self._openings)
+                opened = self._open[name] = OpenReader(self.home.read(name), file, next(self._openings))
             return opened
 
     def pending(self, name: str, *, apply: bool) -> list[Json]:
@@ -74,36 +72,26 @@ class Readers:
         """
         commands = self.home.pending(name)
         with self._edit_lock:
-            self._note_outcomes(name, commands)
             edits = apply and any(command.get("kind") != MESSAGE for command in commands)
-            if edits and self.home.apply_pending(name):
-                commands = self.home.pending(name)
-                self._note_outcomes(name, commands)
-        return commands
+            return self.home.pending(name) if edits and self.home.apply_pending(name) else commands
 
     def refused(self, name: str) -> list[SentCommand]:
         """Return the newest commands that were sent from here and then refused, with all that was typed."""
-        return self._refused.get(name, [])
-
-    def _note_outcomes(self, name: str, pending: list[Json]) -> None:
-        """A command that is no longer pending was applied or refused."""
-        ids = {command["id"] for command in pending}
-        commands = self._sent.get(name, {})
-        self._sent[name] = {number: command for number, command in commands.items() if number in ids}
-        taken = [command for number, command in commands.items() if number not in ids]
-        if taken:
-            outcomes = zip(taken, self.home.outcomes(name, [command.id for command in taken]), strict=True)
-            refused = [
-                replace(command, why=outcome.text) for command, outcome in outcomes if outcome.state == "refused"
-            ]
-            self._refused[name] = [*self._refused.get(name, []), *refused][-MOST_REFUSED:]
+        with self._edit_lock:
+            sent = self._sent.get(name)
+            if not sent:
+                return []
+            rows = list(zip(sent, self.home.outcomes(name, [command.id for command in sent]), strict=True))
+            refused = [replace(command, why=outcome.text) for command, outcome in rows if outcome.state == "refused"]
+            self._sent[name] = [command for command, outcome in rows if outcome.state != "done"]
+            return refused[-MOST_REFUSED:]
 
     def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
         """Send a command to the agent and return its outcome, which is pending while another process runs the agent."""
         with self._edit_lock:
             outcome = self.home.send(name, kind, arguments)
             if outcome.state == "pending":
-                self._sent.setdefault(name, {})[outcome.command] = SentCommand(outcome.command, kind, arguments)
+                self._sent.setdefault(name, []).append(SentCommand(outcome.command, kind, arguments))
             return outcome
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agents import palette
@@ -27,9 +27,11 @@ from agents.view.answers import answer
 from agents.view.readers import Readers
 from pager.errors import NotFoundError, PagerError, RejectedError
 
-NAMES = (HOST, "localhost")
 LARGEST_BODY = 4 << 20
-KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+KINDS = {
+    "html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml",
+    "json": "application/json",
+}  # fmt: skip
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -44,62 +46,49 @@ HEADERS = {
 }
 
 
-class Forbidden(PagerError):
-    """Who asks has no business here."""
+class ForbiddenError(PagerError):
+    """The request comes from elsewhere, or asks for what this view does not allow."""
 
 
-class ViewServer:
-    """Serves from the moment it is made until it is closed."""
+class ViewServer(LoopbackServer):
+    """Listens from the moment it is made. The page is at `address`."""
 
     def __init__(self, readers: Readers, *, port: int = 0, read_only: bool = False) -> None:
+        super().__init__(partial(_Handler, self), port=port, name="debug view")
         self.readers = readers
         self.read_only = read_only
         self.closed = False
         self.token = secrets.token_urlsafe(18)
-        self._server = LoopbackServer(partial(_Handler, self), port=port, name="debug view").start()
-
-    @property
-    def port(self) -> int:
-        return self._server.port
 
     @property
     def address(self) -> str:
-        return f"http://{HOST}:{self.port}/{self.token}/"
+        """Return the address of the page, with its token."""
+        return f"{self.base_url}/{self.token}/"
 
     def close(self) -> None:
+        """Stop, and close the readers."""
         self.closed = True  # connections that are kept open hear nothing any more
-        self._server.close()
+        super().close()
         self.readers.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # what is answered
-
-    def guard(self, method: str, host: str, origin: str | None, path: str) -> list[str]:
-        """The parts of the path behind the token, for a request that may be answered."""
-        if host not in {f"{name}:{self.port}" for name in NAMES}:
-            raise Forbidden("this page is for 127.0.0.1 only.")
-        if method == "POST" and origin is not None and origin not in {f"http://{name}:{self.port}" for name in NAMES}:
-            raise Forbidden("another page has no business here.")
+    def checked_path(self, method: str, host: str, origin: str | None, path: str) -> list[str]:
+        """Return the parts of the path behind the token. Raise ForbiddenError for whoever has no business here."""
+        hosts = {f"{name}:{self.port}" for name in (HOST, "localhost")}
+        if host not in hosts:
+            raise ForbiddenError("this page is for 127.0.0.1 only.")
+        if method == "POST" and origin is not None and origin not in {f"http://{each}" for each in hosts}:
+            raise ForbiddenError("another page has no business here.")
         first, *rest = [unquote(part) for part in path.split("/")[1:]]
         if not compare_digest(first.encode(), self.token.encode()):
-            raise Forbidden("the address needs its token: open the one that `selfpager view` printed.")
+            raise ForbiddenError("the address needs its token: open the one that `selfpager view` printed.")
         return rest
 
-    def looked_up(self, parts: list[str], query: Mapping[str, str]) -> Any:
-        """What a GET under api/ answers."""
+    def get(self, parts: list[str], query: Mapping[str, str]) -> Any:
+        """Return what a GET under api/ answers."""
         home = self.readers.home
         match parts:
             case ["agents"]:
-                return {
-                    "agents": home.names(),
-                    "read_only": self.read_only,
-                    "home": str(home.path),
-                }
+                return {"agents": home.names(), "read_only": self.read_only, "home": str(home.path)}
             case [name, "state"]:
                 return {
                     "agents": home.names(),
@@ -113,36 +102,16 @@ class ViewServer:
             case _:
                 raise NotFoundError(f"there is nothing at {'/'.join(parts)}.")
 
-    def done(self, parts: list[str], body: bytes) -> Any:
-        """What a POST under api/ does."""
-        match parts:
-            case [name, "edit"]:
-                if self.read_only:
-                    raise Forbidden("this view is read-only; start it without --read-only to edit.")
-                kind, arguments = _command(body)
-                return to_json(self.readers.edit(name, kind, arguments))
-            case _:
-                raise NotFoundError(f"nothing can be done at {'/'.join(parts)}.")
-
-
-def _command(body: bytes) -> tuple[str, Mapping[str, Any]]:
-    try:
-        told = json.loads(body)
-        return str(told["kind"]), dict(told["arguments"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RejectedError(f"the command cannot be read: {error}.") from None
-
-
-def page_file(name: str) -> tuple[str, bytes]:
-    """A file of the page: its type and what it holds."""
-    if name == "palette.css":
-        return KINDS["css"], palette.as_css().encode()
-    folder = files("agents.view").joinpath("page")
-    known = {entry.name for entry in folder.iterdir()}
-    kind = KINDS.get(name.rpartition(".")[2])
-    if name not in known or kind is None:
-        raise NotFoundError(f"there is no {name!r}.")
-    return kind, folder.joinpath(name).read_bytes()
+    def edit(self, name: str, body: bytes) -> Any:
+        """Send the command in `body` to an agent. Return its outcome."""
+        if self.read_only:
+            raise ForbiddenError("this view is read-only; start it without --read-only to edit.")
+        try:
+            command = json.loads(body)
+            kind, arguments = str(command["kind"]), dict(command["arguments"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RejectedError(f"the command cannot be read: {error}.") from None
+        return to_json(self.readers.edit(name, kind, arguments))
 
 
 class _Handler(LoopbackHandler):
@@ -158,38 +127,37 @@ class _Handler(LoopbackHandler):
         if self._view.closed:
             raise ConnectionResetError
         try:
-            kind, body = self._found(method)
-            self._send(HTTPStatus.OK, kind, body)
+            self._send(HTTPStatus.OK, *self._found(method))
         except PagerError as error:
-            self._send(_status(error), "application/json", _json({"error": str(error)}))
+            missing = HTTPStatus.NOT_FOUND if isinstance(error, NotFoundError) else HTTPStatus.BAD_REQUEST
+            status = HTTPStatus.FORBIDDEN if isinstance(error, ForbiddenError) else missing
+            self._send(status, "json", _json({"error": str(error)}))
         except (BrokenPipeError, ConnectionResetError):
             raise
-        except Exception as error:  # noqa: BLE001 - told to the page; the view goes on
-            told = f"{type(error).__name__}: {error}"
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "application/json", _json({"error": told}))
+        except Exception as error:  # noqa: BLE001 - the page shows it, and the view goes on
+            text = _json({"error": f"{type(error).__name__}: {error}"})
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "json", text)
 
     def _found(self, method: str) -> tuple[str, bytes]:
         address = urlsplit(self.path)
-        try:
-            parts = self._view.guard(method, self.headers.get("Host", ""), self.headers.get("Origin"), address.path)
-        except Forbidden:
-            self.close_connection = True  # whatever else was sent is not read
-            raise
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        self.close_connection, kept = True, self.close_connection  # what is refused is not read
+        parts = self._view.checked_path(method, host, origin, address.path)
         if method == "POST":
-            told = self._view.done(parts[1:], self._body()) if parts[:1] == ["api"] else None
-            if told is None:
-                self.close_connection = True
+            if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
                 raise NotFoundError("nothing can be done there.")
-            return "application/json", _json(told)
+            body = self._body()
+            self.close_connection = kept
+            return "json", _json(self._view.edit(parts[1], body))
+        self.close_connection = kept
         if parts[:1] == ["api"]:
             query = dict(parse_qsl(address.query, keep_blank_values=True))
-            return "application/json", _json(self._view.looked_up(parts[1:], query))
-        return page_file("/".join(parts) or "index.html")
+            return "json", _json(self._view.get(parts[1:], query))
+        return _page_file("/".join(parts) or "index.html")
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > LARGEST_BODY:
-            self.close_connection = True
             raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
         body = self.rfile.read(int(length))
         if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
@@ -197,13 +165,18 @@ class _Handler(LoopbackHandler):
         return body
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_whole(status, f"{kind}; charset=utf-8", body, HEADERS)
+        self.send_whole(status, f"{KINDS[kind]}; charset=utf-8", body, HEADERS)
 
 
-def _status(error: PagerError) -> HTTPStatus:
-    if isinstance(error, Forbidden):
-        return HTTPStatus.FORBIDDEN
-    return HTTPStatus.NOT_FOUND if isinstance(error, NotFoundError) else HTTPStatus.BAD_REQUEST
+def _page_file(name: str) -> tuple[str, bytes]:
+    """Return the kind of a file of the page, and what it holds."""
+    if name == "palette.css":
+        return "css", palette.as_css().encode()
+    folder = files("agents.view").joinpath("page")
+    kind = name.rpartition(".")[2]
+    if kind not in KINDS or name not in {entry.name for entry in folder.iterdir()}:
+        raise NotFoundError(f"there is no {name!r}.")
+    return kind, folder.joinpath(name).read_bytes()
 
 
 def _json(value: Any) -> bytes:

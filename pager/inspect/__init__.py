@@ -4,23 +4,20 @@ A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
 
 - `inspection`: the lists of requests, steps, facts and movements.
 - `history`: earlier versions, prompts and requests.
-- `window`: the parts of a request and their tokens. `columns` gives the same for many requests in a row.
-- `pieces`: a request taken apart block by block. `changes` compares two requests and says why they differ.
-- `places`: the places that hold a text. `texts` says how texts are compared.
+- `window`: the parts of a request and their tokens, and the same for many requests in a row.
+- `pieces`: a request taken apart block by block, and why two requests differ.
+- `places`: the places that hold a text, and how texts are compared.
 
 The room stands below the facades: it takes a store, never a reader. Everything that it returns is exported here.
 """
 
 from __future__ import annotations
 
-from pager.inspect.changes import Change, ChangedPiece, MovedPiece
-from pager.inspect.columns import MOST_COLUMNS, Column
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
-from pager.inspect.pieces import PromptPiece
-from pager.inspect.places import Places
-from pager.inspect.texts import composed, holds, normal
-from pager.inspect.window import PARTS, ResidentStep, Thresholds, Window, WindowPart
+from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece
+from pager.inspect.places import Places, composed, holds, normal
+from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, Window, WindowPart
 from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import tzinfo
 
 from pager.arguments import normalized, require_text
-from pager.call_lock import CallLock, locked
+from pager.call_lock import CallLock, locked_class
 from pager.clock import Moment, from_micros, span_end, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.limits import Limits
@@ -17,6 +17,7 @@ from pager.tokens.counter import Counter
 from pager.types import Block, Fact, Json, Residency, SaidStep, read_page_id, read_step_id
 
 
+@locked_class
 class History:
     """Read-only. A facade has one as `history`, and its calls take the facade's lock."""
 
@@ -25,9 +26,6 @@ class History:
         self._calls = calls
         self._zone = zone
 
-    # core and archive
-
-    @locked
     def core_versions(self, block: str) -> list[Block]:
         """Return every version of a block, oldest first."""
         versions = self._store.core.versions(require_text(block, "block"))
@@ -35,26 +33,20 @@ class History:
             raise NotFoundError(f"there never was a core block {block!r}.")
         return versions
 
-    @locked
     def core_version_number(self, block: Block) -> int:
         """Return which version of its block this is, counted from 1."""
         if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"{block!r:.100} is no block; give one that `core` or `core_versions` returned.")
         return self._store.core.count_versions(block.name, block.version)
 
-    @locked
     def fact_versions(self, key: str) -> list[Fact]:
         """Return all facts of a key, by the time from which they were true."""
         return [fact for fact, _ in self._store.archive.versions(normalized(key))]
 
-    @locked
     def last_fact(self, at: str) -> int:
         """Return the number of the newest fact that was stored before step `at` was written; 0 for none."""
         return self._store.archive.last_before(read_step_id(at))
 
-    # steps
-
-    @locked
     def blocks_of(self, step: str) -> list[Json]:
         """Return the content blocks of a step exactly as they came."""
         number = read_step_id(step)
@@ -62,7 +54,6 @@ class History:
             raise NotFoundError(f"there is no step {step!r}.")
         return self._store.conversation.originals(number)
 
-    @locked
     def days(self, *, without: Collection[str] = ()) -> dict[str, int]:
         """Return the days on which something was said, oldest first, with its bytes; some steps may be left out."""
         days: dict[str, int] = {}
@@ -72,41 +63,32 @@ class History:
                 days[day] = days.get(day, 0) + count
         return days
 
-    @locked
     def steps_on(self, day: Moment) -> list[SaidStep]:
         """Return the steps of a day, in their order."""
         span = to_micros(span_start(day, self._zone)), to_micros(span_end(day, self._zone))
         rows = self._store.conversation.said_between(*span)
         return [SaidStep(f"s{r['id']}", from_micros(r["at"], self._zone), r["name"] or r["role"]) for r in rows]
 
-    # prompts and requests
-
-    @locked
     def resident(self, at: str | None = None) -> list[Residency]:
         """Return what is in the prompt now, or was when step `at` was written."""
         return self._store.prompt.resident(None if at is None else read_step_id(at))
 
-    @locked
     def residencies(self, page_id: str) -> list[Residency]:
         """Return when a page was in the prompt, how, and why it left."""
         return self._store.prompt.residencies(str(read_page_id(page_id)))
 
-    @locked
     def prompt(self, at: str | None = None) -> PromptState:
         """Return a copy of the present prompt, or of the one in the request that the reply `at` answered."""
         return PromptState.load(self._store) if at is None else PromptState.load_at(self._store, read_step_id(at))
 
-    @locked
     def counter(self, model: str) -> Counter:
         """Return the counter of a model, with what was learned so far."""
         return Counter(self._store.prompt.tokenizer(require_text(model, "model")))
 
-    @locked
     def limits_at(self, at: str | None = None) -> Limits | None:
         """Return the limits of the newest request, or of the one that the reply `at` answered; None without one."""
         return stored_limits(self._store, None if at is None else read_step_id(at))
 
-    @locked
     def rebuild(self, step: str) -> Json:
         """Return the request that the reply `step` answered, byte for byte."""
         return rebuild(self._store, read_step_id(step))

@@ -18,16 +18,12 @@ from datetime import tzinfo
 from itertools import groupby
 
 from pager.arguments import normalized, require_int
-from pager.call_lock import CallLock, locked
+from pager.call_lock import CallLock, locked_class
 from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
-from pager.inspect import changes
-from pager.inspect.changes import Change
-from pager.inspect.columns import MOST_COLUMNS, Column, columns_of
-from pager.inspect.pieces import PromptPiece, pieces_of
-from pager.inspect.places import Places, find_places
-from pager.inspect.texts import like_pattern
-from pager.inspect.window import ResidentStep, Window, model_of, resident_steps, window_of
+from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
+from pager.inspect.places import Places, find_places, like_pattern
+from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, Window, columns_of, model_of, steps_of, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
@@ -41,6 +37,7 @@ MOST_PLACES = 25  # of each kind in which a text is found, oldest first
 LONGEST_LIST = 1_000
 
 
+@locked_class
 class Inspection:
     """Lists, requests and places of one memory. A facade has one as `inspect`, and its calls take the facade's lock."""
 
@@ -50,19 +47,14 @@ class Inspection:
         self._archive = archive
         self._zone = zone
 
-    # requests
-
-    @locked
     def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
         """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
-        return self._store.lists.requests(_length(limit), None if through is None else read_step_id(through))
+        return self._store.lists.requests(_span(0, limit)[1], _step_number(through))
 
-    @locked
     def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
         """Return requests, newest first."""
-        return self._store.lists.requests_from(_offset(offset), _length(limit))
+        return self._store.lists.requests_from(*_span(offset, limit))
 
-    @locked
     def reply_for(self, step: str) -> str:
         """Return `step` if it answered a request, else the next step that did. Raises NotFoundError if none did."""
         last = self._store.lists.requests(1, read_step_id(step))
@@ -74,73 +66,53 @@ class Inspection:
             raise NotFoundError(f"no request was answered after {step}; {state}.")
         return following
 
-    @locked
     def around(self, step: str) -> tuple[str | None, str | None]:
         """Return the nearest steps before and after a step that answered a request."""
-        before, after = (
-            None if number is None else f"s{number}"
-            for number in self._store.prompt.answered_around(read_step_id(step))
-        )
-        return before, after
+        before, after = self._store.prompt.answered_around(read_step_id(step))
+        return f"s{before}" if before else None, f"s{after}" if after else None
 
-    @locked
     def epoch(self, number: int) -> Epoch | None:
         """Return an epoch by its number."""
         return self._store.prompt.epoch(number)
 
-    @locked
     def usage(self) -> Usage:
         """Return the sum of the usage of all requests."""
         return self._store.lists.usage()
 
-    # one request, taken apart
-
-    @locked
     def window(self, at: str | None = None) -> Window:
         """Return how full the window is, or was in the request that the step `at` answered."""
         return self.window_and_steps(at)[0]
 
-    @locked
     def window_and_steps(self, at: str | None = None) -> tuple[Window, tuple[ResidentStep, ...]]:
         """Return `window`, and the steps that it holds."""
         with self._store.transaction():
             state, counter = self._prompt(at)
-            before = None if at is None else read_step_id(at)
+            before = _step_number(at)
             limits = stored_limits(self._store, before)
             movements = self._store.ledger.movements(events=["epoch", "notice"], limit=1, before_step=before)
-            window = window_of(
-                state,
-                counter,
-                limits,
-                epoch_reason=self._epoch_reason(before),
-                noticed=[row.event for row in movements] == ["notice"],
-                ended=at is None and not state.epoch_lives,
-            )
-        return window, resident_steps(state, counter, self._zone)
+            reason, noticed = self._epoch_reason(before), [row.event for row in movements] == ["notice"]
+            ended = at is None and not state.epoch_lives
+            window = window_of(state, counter, limits, epoch_reason=reason, noticed=noticed, ended=ended)
+        return window, steps_of(state, counter, self._zone)
 
-    @locked
     def pieces(self, at: str | None = None) -> tuple[PromptPiece, ...]:
         """Return the blocks of a request in their order, with titles, tokens and pages."""
         with self._store.transaction():
             state, counter = self._prompt(at)
         return pieces_of(state, counter)
 
-    @locked
     def change(self, before: str | None, after: str | None) -> Change:
         """Return what entered and left from one request to a later one, and why. `before` None is an empty prompt."""
         with self._store.transaction():
             old, old_counter = (PromptState(), Counter()) if before is None else self._prompt(before)
             new, new_counter = self._prompt(after)
             movements = self._store.ledger.movements(
-                events=changes.MOVEMENTS,
-                limit=changes.MOST_MOVEMENTS,
-                before_step=None if after is None else read_step_id(after),
+                events=MOVEMENTS, limit=MOST_MOVEMENTS, before_step=_step_number(after)
             )
         old_epoch, new_epoch = (state.epoch.id if state.epoch else 0 for state in (old, new))
         pieces = pieces_of(old, old_counter), pieces_of(new, new_counter)
-        return changes.change_between(before, after, *pieces, movements, epoch_changed=old_epoch != new_epoch)
+        return change_between(before, after, *pieces, movements, epoch_changed=old_epoch != new_epoch)
 
-    @locked
     def columns(self, limit: int = MOST_COLUMNS, through: str | None = None) -> tuple[Column, ...]:
         """Return the sizes of the newest requests, oldest first; with `through` up to the one it answered."""
         columns: list[Column] = []
@@ -164,14 +136,10 @@ class Inspection:
         rows = self._store.ledger.movements(events=["epoch"], limit=1, before_step=before_step)
         return rows[0].reason if rows else ""
 
-    # lists
-
-    @locked
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return steps, newest first."""
-        return self._store.lists.steps(_offset(offset), _length(limit))
+        return self._store.lists.steps(*_span(offset, limit))
 
-    @locked
     def step(self, page_id: str) -> StepRow:
         """Return one step as `steps` has it."""
         row = self._store.lists.step(read_step_id(page_id))
@@ -179,7 +147,6 @@ class Inspection:
             raise NotFoundError(f"there is no step {page_id!r}.")
         return row
 
-    @locked
     def said_parts(self, page_id: str) -> list[SaidPart]:
         """Return the said parts of a step, or the one part with this id. Returns [] if there is no such page."""
         kind, number = read_page_id(page_id)
@@ -188,77 +155,61 @@ class Inspection:
         part = self._store.lists.piece(number) if kind == "x" else None
         return [part] if part else []
 
-    @locked
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
         """Return facts, newest first: all, or current, ended, used or unused ones; with `text` those that hold it."""
         if kind not in FACTS:
             raise RejectedError(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        return self._store.lists.facts(kind, text, _offset(offset), _length(limit))
+        return self._store.lists.facts(kind, text, *_span(offset, limit))
 
-    @locked
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
         """Return rows of the ledger, newest first: all, or those of some events."""
-        return self._store.lists.movements(tuple(events), _offset(offset), _length(limit))
+        return self._store.lists.movements(tuple(events), *_span(offset, limit))
 
-    @locked
     def events(self) -> dict[str, int]:
         """Return the number of rows in the ledger for each event."""
         return self._store.lists.events()
 
-    @locked
     def pins(self) -> list[Pin]:
         """Return all pins, also those that the prompt has not shown yet."""
         return self._store.prompt.pins()
 
-    @locked
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
 
-    @locked
     def core_history(self, block: str) -> list[CoreVersion]:
         """Return every version of a core block, oldest first."""
         return self._store.lists.core_history(block)
 
-    # facts
-
-    @locked
     def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
         """Return the newest facts; with `before` those with a lower number."""
         return self._store.archive.newest(require_int(limit, "limit"), before)
 
-    @locked
     def fact_counts(self) -> FactCounts:
         """Return the number of facts, of current ones, and of those that nothing ever returned."""
         return self._store.archive.counts(self._now())
 
-    @locked
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
         """Return the facts that searches and page_in returned most often."""
         return self._store.archive.most_used(require_int(limit, "limit"))
 
-    @locked
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
         """Return the oldest facts without an end that nothing ever returned."""
         return self._store.archive.never_used(require_int(limit, "limit"))
 
-    @locked
     def current_fact(self, key: str) -> Fact | None:
         """Return the fact of a key that is true now, if there is one."""
         lasting = [fact for fact, _ in self._store.archive.versions(normalized(key), beyond=self._now())]
         return next((fact for fact in lasting if to_micros(fact.valid_from) <= self._now()), None)
 
-    @locked
     def is_true(self, fact: Fact) -> bool:
         """Return True if a fact is true now."""
         return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
 
-    @locked
     def facts_by_key(self, prefix: str = "") -> list[tuple[int, str, int]]:
         """Return number, key and bytes of the facts that are true now and whose key begins with `prefix`, by key."""
         return self._store.archive.filed(self._now(), prefix)
 
-    @locked
     def facts_without_key(self) -> list[tuple[int, int]]:
         """Return number and bytes of the facts without a key that are true now, newest first."""
         return self._store.archive.without_key(self._now())
@@ -266,9 +217,6 @@ class Inspection:
     def _now(self) -> int:
         return to_micros(self._archive.present())
 
-    # a text
-
-    @locked
     def holding(self, text: str, most: int = MOST_PLACES) -> Places:
         """Return every place that holds a text, oldest first, at most `most` of each kind.
 
@@ -277,20 +225,19 @@ class Inspection:
         """
         return find_places(self._store, text, most)
 
-    @locked
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
-        return self._store.lists.searches(patterns, _length(limit))
+        return self._store.lists.searches(patterns, _span(0, limit)[1])
 
 
-def _offset(value: int) -> int:
-    if require_int(value, "offset") < 0:
-        raise RejectedError(f"offset is {value}; give 0 or more.")
-    return value
+def _step_number(step: str | None) -> int | None:
+    return None if step is None else read_step_id(step)
 
 
-def _length(value: int) -> int:
-    if not 0 <= require_int(value, "limit") <= LONGEST_LIST:
-        raise RejectedError(f"limit is {value}; ask for at most {LONGEST_LIST} at a time.")
-    return value
+def _span(offset: int, limit: int) -> tuple[int, int]:
+    if require_int(offset, "offset") < 0:
+        raise RejectedError(f"offset is {offset}; give 0 or more.")
+    if not 0 <= require_int(limit, "limit") <= LONGEST_LIST:
+        raise RejectedError(f"limit is {limit}; ask for at most {LONGEST_LIST} at a time.")
+    return offset, limit

@@ -1,4 +1,4 @@
-"""A request taken apart, block by block. Pure.
+"""A request taken apart, block by block; and what entered, left or changed from one request to another. Pure.
 
 The texts are those of the request: joined, they are what `MemoryReader.rebuild` returns. The tokens add up to what the
 provider counted.
@@ -7,7 +7,7 @@ provider counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pager import blocks
@@ -15,7 +15,15 @@ from pager.inspect.window import part_name, share_out
 from pager.prompt.state import PromptState
 from pager.store.rows import Epoch, Part, Step
 from pager.tokens.counter import Counter
-from pager.types import Json
+from pager.types import Counts, Json, Movement
+
+MOVEMENTS = ("evict", "drop", "epoch")  # the events of the ledger that explain a difference
+MOST_MOVEMENTS = 400
+ONE_REQUEST_ONLY = {  # pieces that stand behind one message, and why they entered
+    "recalled facts": "the facts that fit this message best",
+    "notice": "the agent is told that the window fills",
+    "update": "a change that the agent did not make itself",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,40 @@ class PromptPiece:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class MovedPiece:
+    """A piece that entered or left, and why."""
+
+    piece: PromptPiece
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPiece:
+    """A piece that stands in both requests with different texts, and why."""
+
+    before: PromptPiece
+    after: PromptPiece
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The difference between two requests. `opened` is the reason for a new epoch, empty if none began.
+
+    `unchanged` counts the pieces that stand in both; `pieces` are those of the later request.
+    """
+
+    before: str | None
+    after: str | None
+    opened: str
+    entered: tuple[MovedPiece, ...]
+    left: tuple[MovedPiece, ...]
+    changed: tuple[ChangedPiece, ...]
+    unchanged: int
+    pieces: tuple[PromptPiece, ...]
+
+
 def pieces_of(state: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
     """Return the pieces of a request in their order."""
     pieces = _prefix(state.epoch, counter) if state.epoch else []
@@ -43,15 +85,12 @@ def pieces_of(state: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
     return tuple(replace(piece, tokens=tokens) for piece, tokens in zip(pieces, shares, strict=True))
 
 
-# the prefix
-
-
 def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
     """Tools, system and preamble. The blocks of the preamble say themselves whether they are digest, pin or request."""
     members: dict[str, list[tuple[str, str | None, str]]] = {}  # part of the window -> title, page, text
-    members["tools"] = [
-        (f"tool {tool.get('name') or tool.get('type', '')}", None, _indented_json(tool)) for tool in epoch.tools
-    ]
+    for tool in epoch.tools:
+        title = f"tool {tool.get('name') or tool.get('type', '')}"
+        members.setdefault("tools", []).append((title, None, _indented_json(tool)))
     for name, block in zip(("instructions", "core"), epoch.system, strict=False):
         members[name] = [(name, None, str(block["text"]))]
     members |= {"digest": [], "pinned": [], "request": []}
@@ -66,22 +105,13 @@ def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
         else:
             page = page if text.startswith("<request ") or not request else request[-1][1]
             request.append((f"the request of {page}", page, text))
-    return [
-        piece
-        for part, blocks_of_part in members.items()
-        for piece in _prefix_pieces(
-            part, blocks_of_part, counter.tokens(epoch.sizes[part]) if part in epoch.sizes else 0
-        )
-    ]
-
-
-def _prefix_pieces(part: str, members: Sequence[tuple[str, str | None, str]], tokens: int) -> list[PromptPiece]:
-    """Divide the tokens of a part among its pieces by their lengths: only the sum was counted."""
-    shares = share_out(tokens, [len(text) for _, _, text in members])
     pieces: list[PromptPiece] = []
-    for place, ((title, page, text), share) in enumerate(zip(members, shares, strict=True)):
-        key = title if part in ("tools", "pinned") else f"{page or ''}{place or ''}"
-        pieces.append(PromptPiece(f"{part}:{key}", part, title, page, None, share, text))
+    for part, found in members.items():
+        tokens = counter.tokens(epoch.sizes.get(part, Counts()))
+        shares = share_out(tokens, [len(text) for _, _, text in found])  # by lengths: only the sum was counted
+        for place, ((title, page, text), share) in enumerate(zip(found, shares, strict=True)):
+            key = title if part in ("tools", "pinned") else f"{page or ''}{place or ''}"
+            pieces.append(PromptPiece(f"{part}:{key}", part, title, page, None, share, text))
     return pieces
 
 
@@ -90,25 +120,18 @@ def _page_attribute(text: str) -> str | None:
     return rest.partition('"')[0] if found else None
 
 
-# the conversation
-
-
-def _step_pieces(step: Step, counter: Counter) -> list[PromptPiece]:
+def _step_pieces(step: Step, counter: Counter) -> Iterator[PromptPiece]:
     """The pieces of a step in the order of its messages: the reply, then all results."""
     tools = {str(part.form.get("id")): str(part.form.get("name")) for part in step.parts if part.form}
-    return [
-        PromptPiece(
-            key=f"part:{part.id}",
-            part=part_name(part),
-            title=_title(step, part, part.form, tools),
-            page_id=_page(step, part, part.form),
-            step=f"s{step.id}",
-            tokens=counter.tokens(part.counts),
-            text=_text(part.form),
-        )
-        for part in sorted(step.parts, key=lambda part: part.slot == "result")
-        if part.form
-    ]
+    for part in sorted(step.parts, key=lambda part: part.slot == "result"):
+        if part.form:
+            text, page = _text(part.form), f"s{step.id}"
+            if part.kind == "update" and text.startswith("<pinned "):
+                page = _page_attribute(text)
+            elif "<spilled page_id=" in text:
+                page = f"x{part.id}"
+            title, tokens = _title(step, part, part.form, tools), counter.tokens(part.counts)
+            yield PromptPiece(f"part:{part.id}", part_name(part), title, page, f"s{step.id}", tokens, text)
 
 
 def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
@@ -117,17 +140,9 @@ def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
     if part.slot == "user":
         return step.name or "user"
     if part.slot == "result":
-        tool = tools.get(str(form.get("tool_use_id")), "a tool")
-        return f"{'error' if form.get('is_error') else 'result'} of {tool}"
+        return f"{'error' if form.get('is_error') else 'result'} of {tools.get(str(form.get('tool_use_id')), 'a tool')}"
     kind = str(form.get("type"))
     return {"text": "agent", "tool_use": f"agent calls {form.get('name')}"}.get(kind, f"agent, {kind}")
-
-
-def _page(step: Step, part: Part, form: Json) -> str | None:
-    text = _text(form)
-    if part.kind == "update" and text.startswith("<pinned "):
-        return _page_attribute(text)
-    return f"x{part.id}" if "<spilled page_id=" in text else f"s{step.id}"
 
 
 def _text(block: Json) -> str:
@@ -139,3 +154,48 @@ def _text(block: Json) -> str:
 
 def _indented_json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def change_between(
+    before: str | None, after: str | None, old: Sequence[PromptPiece], new: Sequence[PromptPiece],
+    movements: Sequence[Movement], *, epoch_changed: bool,
+) -> Change:  # fmt: skip
+    """Return the difference between the pieces of two requests. `movements` are those before the later one."""
+    opened = next((row.reason for row in reversed(movements) if row.event == "epoch"), "") if epoch_changed else ""
+    was, now = ({piece.key: piece for piece in pieces} for pieces in (old, new))
+    both = [(was[key], piece) for key, piece in now.items() if key in was]
+    changed = [ChangedPiece(*pair, _why_changed(pair[1], opened)) for pair in both if pair[0].text != pair[1].text]
+    entered = [MovedPiece(piece, _why_entered(piece, opened)) for key, piece in now.items() if key not in was]
+    left = [MovedPiece(piece, _why_left(piece, movements, opened)) for key, piece in was.items() if key not in now]
+    unchanged = len(both) - len(changed)
+    return Change(before, after, opened, tuple(entered), tuple(left), tuple(changed), unchanged, tuple(new))
+
+
+def _why_entered(piece: PromptPiece, opened: str) -> str:
+    kind = piece.key.partition(":")[0]
+    if kind == "part":
+        return ONE_REQUEST_ONLY.get(piece.title) or f"said in {piece.step}"
+    if kind == "request":
+        return "its step left before it was answered"
+    return _by_new_epoch(opened, "the first request")
+
+
+def _why_left(piece: PromptPiece, movements: Sequence[Movement], opened: str) -> str:
+    for row in reversed(movements):
+        if row.page_id == piece.step and row.event in ("evict", "drop"):
+            return f"{piece.step} left: {row.reason}"
+    if piece.title in ONE_REQUEST_ONLY or "thinking" in piece.title:
+        return "only for the moment: a new epoch drops it"
+    return _by_new_epoch(opened, "it is no longer part of the prompt")
+
+
+def _why_changed(piece: PromptPiece, opened: str) -> str:
+    if piece.part == "core" and piece.key.startswith("core:"):
+        return "core is written anew when an epoch opens"
+    if piece.page_id and piece.page_id.startswith("x"):
+        return f"too large: only its ends stay, the rest is the page {piece.page_id}"
+    return _by_new_epoch(opened, "it is sent in another form")
+
+
+def _by_new_epoch(opened: str, otherwise: str) -> str:
+    return f"a new epoch began: {opened}" if opened else otherwise

@@ -1,17 +1,24 @@
-"""The places that hold a text: parts of steps, facts and core blocks."""
+"""The places that hold a text: parts of steps, facts and core blocks.
+
+Texts are compared regardless of case, white space and the form of accents.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from pager.inspect.texts import holds, like_pattern, normal
 from pager.store import Store
 from pager.store.rows import Row, SaidPart
 from pager.types import Fact, number_of, read_step_id
 
 BATCH = 200
+LONGEST_CHARS = 1_000  # of a text that is looked for; a longer one is looked for by its beginning
+_ESCAPED = re.compile(r"\\(.)")
+_ESCAPES = {"n": " ", "t": " ", "r": " "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,8 @@ def find_places(store: Store, text: str, most: int) -> Places:
         for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
         if wanted in normal(fact.text)
     )
-    core = [
-        name
-        for name in lists.core_like(pattern)
-        if any(wanted in normal(version.block.value) for version in lists.core_history(name))
-    ]
+    versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_history(name))
+    core = dict.fromkeys(name for name, version in versions if wanted in normal(version.block.value))
     found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
     more = max(len(found_parts), len(found_facts)) > most
     return Places(tuple(found_parts[:most]), tuple(found_facts[:most]), tuple(core), more)
@@ -56,10 +60,8 @@ def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
         return False
     if part.slot == "result":
         return True
-    results = [
-        each for each in store.lists.pieces_of(read_step_id(part.step)) if each.slot == "result" and not each.searchable
-    ]
-    return part.block.get("id") in {result.block.get("tool_use_id") for result in results}
+    own = [each for each in store.lists.pieces_of(read_step_id(part.step)) if not each.searchable]
+    return part.block.get("id") in {each.block.get("tool_use_id") for each in own if each.slot == "result"}
 
 
 def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:
@@ -68,3 +70,37 @@ def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]
     while rows := load(after):
         yield from rows
         after = number_of(page_id(rows[-1]))
+
+
+def normal(text: str) -> str:
+    """Return a text in the form in which texts are compared: casefolded, with single spaces and joined accents."""
+    return composed(composed(" ".join(text.split())).casefold())
+
+
+def composed(text: str) -> str:
+    """Return a text with its accents joined to their letters, however they were typed."""
+    return unicodedata.normalize("NFC", text)
+
+
+def holds(text: str, wanted: str) -> bool:
+    """Return True if a text contains a normal one, as it stands or as JSON, in which tool inputs are stored."""
+    return wanted in normal(text) or (
+        "\\" in text and wanted in normal(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text))
+    )
+
+
+def like_pattern(text: str) -> str:
+    """Return a pattern of SQL's LIKE that matches every text which contains `text`, also in JSON.
+
+    Whatever may be written in another way (another case, an escape, a line break, a decomposed letter) is a wildcard,
+    so the pattern also matches texts that do not contain `text`.
+    """
+    shown = " ".join(composed(text).split())[:LONGEST_CHARS]
+    fixed = "".join(char if _has_one_form(char) else "\0" for char in shown)
+    return "%" + "".join(f"{word}%" for word in fixed.split("\0") if word)
+
+
+def _has_one_form(char: str) -> bool:
+    """LIKE ignores the case of ASCII letters only. Others are safe if they have one case and cannot be decomposed."""
+    caseless = char.lower() == char.upper() == char.casefold() and unicodedata.is_normalized("NFD", char)
+    return char.isalnum() and (char.isascii() or caseless)

@@ -1,21 +1,24 @@
-"""The parts of a request and their tokens: how full the window is, and with what. Pure."""
+"""The parts of a request and their tokens: how full the window is, and with what, now or over many requests. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime, tzinfo
+from itertools import accumulate
 
 from pager import blocks
 from pager.clock import from_micros
 from pager.limits import Limits
 from pager.prompt import digest
 from pager.prompt.state import PromptState
-from pager.store.rows import Part, Step
+from pager.store.rows import AnsweredRequest, Part
 from pager.tokens.counter import Counter
 from pager.types import Counts
 
 # In the order of the prompt. What is left of usable is free.
+MOST_COLUMNS = 120
 PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "turns")
 
 
@@ -76,12 +79,32 @@ class ResidentStep:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A request: the tokens of each of `PARTS`, which add up to `used_tokens`.
+
+    `opened` is the reason for which an epoch began with it, and empty if none did.
+    """
+
+    step: str
+    at: datetime
+    epoch: int
+    opened: str
+    tokens: tuple[int, ...]
+    used_tokens: int
+    usable_tokens: int | None
+    thresholds: tuple[int, int, int] | None  # notify_at, evict_at, evict_to
+
+
 def window_of(
     state: PromptState, counter: Counter, limits: Limits | None, *, epoch_reason: str, noticed: bool, ended: bool
 ) -> Window:
     """Return how full the window is with a request."""
     size = state.size(counter).tokens
-    estimates = [counter.tokens(counts) for counts in _counts_by_part(state).values()]
+    counts = {name: Counts() for name in PARTS} | (dict(state.epoch.sizes) if state.epoch else {})
+    for part in (part for step in state.steps for part in step.parts if part.form):
+        counts[part_name(part)] += part.counts
+    estimates = [counter.tokens(counts[name]) for name in PARTS]
     usable = limits.usable_tokens if limits else None
     return Window(
         parts=tuple(map(WindowPart, PARTS, share_out(size, estimates))),
@@ -101,24 +124,18 @@ def window_of(
     )
 
 
-def resident_steps(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
+def steps_of(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
     """Return the steps of a request, with their share of its tokens."""
     scale = state.size(counter).tokens / max(1, counter.tokens(state.counts()))
-    return tuple(_resident_step(step, counter, scale, zone) for step in state.steps)
-
-
-def _resident_step(step: Step, counter: Counter, scale: float, zone: tzinfo) -> ResidentStep:
-    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
-    words = " ".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
-    counts = sum((part.counts for part in step.parts if part.form), Counts())
-    return ResidentStep(
-        page_id=f"s{step.id}",
-        turn=f"s{step.turn}",
-        at=from_micros(step.at, zone),
-        who="agent" if step.kind == "assistant" else step.name or "user",
-        tokens=round(scale * counter.tokens(counts)),
-        words=digest.first_words(words),
-    )
+    steps: list[ResidentStep] = []
+    for step in state.steps:
+        forms = [part.form for part in step.parts if part.kind == "said" and part.form]
+        words = " ".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
+        tokens = scale * counter.tokens(sum((part.counts for part in step.parts if part.form), Counts()))
+        who, at = "agent" if step.kind == "assistant" else step.name or "user", from_micros(step.at, zone)
+        first_words = digest.first_words(words)
+        steps.append(ResidentStep(f"s{step.id}", f"s{step.turn}", at, who, round(tokens), first_words))
+    return tuple(steps)
 
 
 def model_of(state: PromptState) -> str:
@@ -135,15 +152,6 @@ def part_name(part: Part) -> str:
     return "turns"
 
 
-def _counts_by_part(state: PromptState) -> dict[str, Counts]:
-    counts = {name: Counts() for name in PARTS}
-    for name, size in state.epoch.sizes.items() if state.epoch else ():
-        counts[name] += size
-    for part in (part for step in state.steps for part in step.parts if part.form):
-        counts[part_name(part)] += part.counts
-    return counts
-
-
 def share_out(total: int, estimates: Sequence[int]) -> list[int]:
     """Return `total` divided in the proportions of the estimates, in whole numbers: the largest remainders round up.
 
@@ -156,3 +164,31 @@ def share_out(total: int, estimates: Sequence[int]) -> list[int]:
     left = total - sum(share for share, _ in shares)
     rounded_up = set(sorted(range(len(shares)), key=lambda place: -shares[place][1])[:left])
     return [share + (place in rounded_up) for place, (share, _) in enumerate(shares)]
+
+
+def columns_of(
+    state: PromptState, counter: Counter, requests: Sequence[tuple[AnsweredRequest, Limits | None]], opened: str
+) -> Iterator[Column]:
+    """Yield the columns of some requests of one epoch with their limits. `state` is the newest of them.
+
+    Within an epoch the prompt only grows, so the newest request also tells the sizes of the ones before it.
+    """
+    parts = sorted((part for step in state.steps for part in step.parts if part.form), key=lambda part: part.id)
+    growth: list[tuple[list[int], list[Counts]]] = []  # of each part of the window: ids, and the sum before each id
+    for name in PARTS:
+        own = [part for part in parts if part_name(part) == name]
+        fixed = state.epoch.sizes.get(name, Counts()) if state.epoch else Counts()
+        growth.append(([part.id for part in own], list(accumulate((part.counts for part in own), initial=fixed))))
+    for place, (request, limits) in enumerate(requests):
+        estimates = [counter.tokens(sums[bisect_right(ids, request.last_part)]) for ids, sums in growth]
+        used = request.usage.whole_input if request.usage else request.estimated_tokens
+        yield Column(
+            step=request.step,
+            at=request.at,
+            epoch=request.epoch,
+            opened="" if place else opened,
+            tokens=tuple(share_out(used, estimates)),
+            used_tokens=used,
+            usable_tokens=limits.usable_tokens if limits else None,
+            thresholds=astuple(Thresholds.of(limits)) if limits else None,
+        )

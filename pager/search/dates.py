@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from math import ceil
+from typing import NamedTuple
 
 Span = tuple[date, date]  # half-open
 DAY = timedelta(days=1)
@@ -73,8 +73,7 @@ _EVENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
+class _Time(NamedTuple):
     """A time that a question names: its place in the question, and the spans it may mean, oldest first."""
 
     start: int
@@ -101,7 +100,9 @@ def spans(
         elif side := _SIDE.search(before):
             last_day = today if newest is None else newest
             begun = next((span for span in reversed(first.spans) if span[0] <= last_day), first.spans[0])
-            found += _beside(side["side"].lower(), begun)
+            open_spans = {"before": (date.min, begun[0]), "after": (begun[1], date.max), "since": (begun[0], date.max)}
+            start, end = open_spans.get(side["side"].lower(), (date.min, begun[1]))
+            found += [(start, end)] if start < end else []
         else:
             found += first.spans
     return found
@@ -128,13 +129,6 @@ def _times(question: str, today: date, years: range, people: Container[str]) -> 
                 found.append(_Time(start, match.end(), read))
                 rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
     return sorted(found, key=lambda time: time.start)
-
-
-def _beside(side: str, span: Span) -> list[Span]:
-    start, end = span
-    found = {"before": (date.min, start), "after": (end, date.max), "since": (start, date.max)}.get(side)
-    found = found or (date.min, end)
-    return [found] if found[0] < found[1] else []
 
 
 def _through(first: Sequence[Span], last: Sequence[Span]) -> list[Span]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pager.search.neighbours import Speaker, TurnTable
 from pager.search.words import folded, rarity
@@ -33,8 +33,7 @@ NEGLIGIBLE = 1e-6  # a smaller spread is rounding
 _PRONOUNS = {"i": "user", "my": "user", "me": "user", "mine": "user", "you": "assistant", "your": "assistant"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(NamedTuple):
     """A word of the question: the positions that hold it, and how often each does."""
 
     rarity: float
@@ -148,9 +147,8 @@ class Ranking:
 
         score = self.words + sum(self.others.values())
         is_found = self.words > 0
-        for name in ("when", "meaning"):
-            if name in self.others:
-                is_found |= self.others[name] > 0
+        for name in self.others.keys() & {"when", "meaning"}:
+            is_found |= self.others[name] > 0
         found = np.flatnonzero(is_found & self.competes)
         if len(found) > limit:
             least = np.partition(score[found], -limit)[-limit]

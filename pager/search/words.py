@@ -46,25 +46,23 @@ MOST_WORDS = 256  # a question may be a page long
 NEGLIGIBLE = 1e-4  # a smaller spread is rounding, or of words that half of the texts hold: BM25 gives those a millionth
 # Words that nearly every text holds. They cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
-    re.findall(
-        r"\w+",
+    _WORD.findall(
         """
         a about all also am an and any are as at be been but by can could did do does for from had has have he her him
         his how i if in into is it its just me my no not of on or our out she so some than that the their them then
         there these they this to up us was we were what when where which who why will with would you your
         aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn weren won wouldn
-        """,
+        """
     )
 )
 # Words of small talk: no fact helps to answer it.
 _SMALL_TALK = frozenset(
-    re.findall(
-        r"\w+",
+    _WORD.findall(
         """
         again ask asked bye continue cool doing evening fine go goes going good great happy hello help hey hi hmm let
         lets lol meet moment morning much never nice night no nope oh ok okay perfect please really right say see
         something sorry sounds start stop sure tell thank thanks today try very wait welcome well wow yeah yes
-        """,
+        """
     )
 )
 
@@ -139,6 +137,9 @@ def rarity(count: int, total: int) -> float:
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
+SMALLEST_SPREAD = 1e-100  # below it a division overflows
+
+
 def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
     """Add two scores, each in units of its own spread; best first, of equal ones the higher id.
 
@@ -152,6 +153,7 @@ def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list
     for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
         values = [scores.get(each, least) for each in found]
         spread = pstdev(values) if len(values) > 1 else 0.0
+        spread = spread if spread > SMALLEST_SPREAD else 0.0
         weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
         for each, value in zip(found, values, strict=True):
             totals[each] += (value - least) * weight

@@ -24,8 +24,8 @@ from pager.types import Fact, read_page_id
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import VectorIndex
-from pager.vectors.indexing import Indexing, StoredVectors
+from pager.vectors.index import VectorSource
+from pager.vectors.indexing import Indexing
 from pager.vectors.turns import TurnVectors
 
 EmbedderChoice = Embedder | Literal["default"] | None
@@ -49,12 +49,11 @@ class Tiers:
         window: Window,
         embedder: EmbedderChoice,
         *,
-        index: VectorIndex | None = None,
         index_directory: Path | None = None,
     ) -> Tiers:
-        """Join the tiers. A writer gives an index, or the directory for Chroma's. Loads no weights and no Chroma."""
+        """Join the tiers. A writer gives the directory of its index. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
-        facts = _meaning_of_facts(store, clock, embedder, index, index_directory)
+        facts = _meaning_of_facts(store, clock, embedder, index_directory)
         turns = TurnVectors(store, facts.embedding) if facts else None
         return cls(
             store=store,
@@ -84,7 +83,7 @@ def is_embedder(value: Any) -> bool:
 
 
 def _meaning_of_facts(
-    store: Store, clock: Clock, choice: EmbedderChoice, index: VectorIndex | None, index_directory: Path | None
+    store: Store, clock: Clock, choice: EmbedderChoice, index_directory: Path | None
 ) -> FactVectors | None:
     if choice is None:
         return None
@@ -95,11 +94,12 @@ def _meaning_of_facts(
         if not logged or logged[-1].reason != str(error):  # once, not at every opening
             store.ledger.write("embedder", reason=str(error))
         return None
-    if index is None and index_directory is not None:
+    embedding = Embedding(store, store.ledger, embedder, clock)
+    indexing = None
+    if index_directory is not None:
         from pager.vectors.chroma.index import ChromaIndex
 
         path = store.path
-        source = StoredVectors(lambda: Store(path, clock, read_only=True), embedder)
-        index = ChromaIndex(index_directory, source)
-    embedding = Embedding(store, store.ledger, embedder, clock)
-    return FactVectors(store, embedding, Indexing(store, embedding, index) if index else None)
+        source = VectorSource(lambda: Store(path, clock, read_only=True), embedder)
+        indexing = Indexing(store, embedding, ChromaIndex(index_directory, source))
+    return FactVectors(store, embedding, indexing)

@@ -69,14 +69,8 @@ class Counter:
 
     def state(self) -> str:
         """Return what was learned, as JSON."""
-        return json.dumps(
-            {
-                "seen": self._seen,
-                "shortfalls": self._shortfalls,
-                "products": self._products,
-                "targets": self._targets,
-            }
-        )
+        state = {"seen": self._seen, "shortfalls": self._shortfalls}
+        return json.dumps(state | {"products": self._products, "targets": self._targets})
 
     @property
     def learned(self) -> bool:
@@ -128,13 +122,10 @@ class Counter:
             for i, row in enumerate(self._products)
         ]
         right = [target + weight * start for target, weight, start in zip(self._targets, prior, START, strict=True)]
-        self.ratios = tuple(map(_within, _solve(matrix, right), BOUNDS))
+        solved = zip(_solve(matrix, right), BOUNDS, strict=True)
+        self.ratios = tuple(min(most, max(least, ratio)) for ratio, (least, most) in solved)
         unit = [[START_WEIGHT if i == j else 0.0 for j in range(KINDS)] for i in range(KINDS)]
         self._doubt = [_solve(matrix, column) for column in unit]
-
-
-def _within(ratio: float, bounds: tuple[float, float]) -> float:
-    return min(bounds[1], max(bounds[0], ratio))
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:

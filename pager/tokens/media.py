@@ -7,9 +7,9 @@ counts as a large one.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import struct
+from contextlib import suppress
 from typing import cast
 
 from pager.types import Json
@@ -25,31 +25,17 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 def tokens(block: Json) -> int:
     """Return the estimated tokens of an image or a document block."""
-    source = cast(Json, block.get("source") or {})
-    data = _bytes(source)
+    source, data = cast(Json, block.get("source") or {}), b""
+    if source.get("type") == "base64":
+        with suppress(ValueError):
+            data = base64.b64decode(str(source.get("data", "")))
     if block.get("type") == "image":
-        return _image(data)
+        width, height = _dimensions(data) or (LARGE_IMAGE_TOKENS, PIXELS_PER_TOKEN)
+        return max(16, min(LARGE_IMAGE_TOKENS, width * height // PIXELS_PER_TOKEN))
     if not data:
         return UNSEEN_DOCUMENT_PAGES * PAGE_TOKENS
     pages = len(_PDF_PAGE.findall(data)) or 1 + len(data) // BYTES_PER_HIDDEN_PAGE
     return pages * PAGE_TOKENS
-
-
-def _bytes(source: Json) -> bytes:
-    if source.get("type") != "base64":
-        return b""
-    try:
-        return base64.b64decode(str(source.get("data", "")))
-    except (binascii.Error, ValueError):
-        return b""
-
-
-def _image(data: bytes) -> int:
-    size = _dimensions(data)
-    if size is None:
-        return LARGE_IMAGE_TOKENS
-    width, height = size
-    return max(16, min(LARGE_IMAGE_TOKENS, width * height // PIXELS_PER_TOKEN))
 
 
 def _dimensions(data: bytes) -> tuple[int, int] | None:
@@ -57,13 +43,7 @@ def _dimensions(data: bytes) -> tuple[int, int] | None:
         return struct.unpack(">II", data[16:24])
     if data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
         return struct.unpack("<HH", data[6:10])
-    if data.startswith(b"\xff\xd8"):
-        return _jpeg(data)
-    return None
-
-
-def _jpeg(data: bytes) -> tuple[int, int] | None:
-    place = 2
+    place = 2 if data.startswith(b"\xff\xd8") else len(data)  # JPEG has its size in a frame
     while place + 9 <= len(data) and data[place] == 0xFF:
         marker = data[place + 1]
         if marker in _JPEG_FRAMES:

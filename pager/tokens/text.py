@@ -21,6 +21,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -59,10 +60,7 @@ def count(text: str) -> Counts:
         frequencies.update(_encode(text[start:end]))
     sums = [0] * len(Counts._fields)
     for token, times in frequencies.items():
-        kind = _kinds.get(token)
-        if kind is None:
-            kind = _kinds[token] = _kind(_encoding().decode_single_token_bytes(token))
-        sums[kind] += times
+        sums[_kind(token)] += times
     return Counts(*sums)
 
 
@@ -98,7 +96,7 @@ def head(text: str, limit_tokens: int) -> str:
         piece = window[start:end]
         size = len(_encode(piece))
         if size > left:
-            return window[: start + _fitting_head(piece, left)]
+            return window[: start + _fitting(piece, left, at_end=False)]
         left -= size
     return text
 
@@ -116,7 +114,7 @@ def tail(text: str, limit_tokens: int) -> str:
         piece = text[start:end]
         size = len(_encode(piece))
         if size > left:
-            start += _fitting_tail(piece, left)
+            start += _fitting(piece, left, at_end=True)
             break
         left -= size
         end = start
@@ -144,47 +142,31 @@ def byte_bound(text: str) -> int:
     return max(len(shape) - joined - halved // 2, total(text))
 
 
-def _shapes() -> bytes:
-    table = bytearray(b"." * 256)
-    table[ord(" ")] = ord(" ")
-    for letter in range(26):
-        table[ord("A") + letter] = ord("U")
-        table[ord("a") + letter] = ord("v" if chr(ord("a") + letter) in "aeiouy" else "c")
-    return bytes(table)
-
-
-_SHAPES = _shapes()
+_SHAPES = (
+    "".join(
+        "U" if char.isupper() else "v" if char in "aeiouy" else "c" if char.islower() else " " if char == " " else "."
+        for char in map(chr, range(128))
+    )
+    .encode()
+    .ljust(256, b".")
+)
 _ODD_LETTERS = re.compile(rb"c{5,}|(?<![Uvc])[vc](?![vc])")
 
 
-def _fitting_head(piece: str, limit_tokens: int) -> int:
-    """Return how many characters from the beginning of the piece fit, in whole tokens."""
-    tokens = _encode(piece)
-    keep = limit_tokens
+def _fitting(piece: str, limit_tokens: int, *, at_end: bool) -> int:
+    """Return where to cut a piece that is too large, so that its beginning, or its end, fits in whole tokens."""
+    tokens, keep = _encode(piece), limit_tokens
     while True:
         # Tokens that end inside a character are left out with it.
-        length = len(_encoding().decode_bytes(tokens[:keep]).decode(errors="ignore"))
-        shorter = range(length, max(-1, length - LONGEST_JOINED), -1)
-        length = next((end for end in shorter if not _joined(piece, end)), length)
+        fitting = tokens[max(0, len(tokens) - keep) :] if at_end else tokens[:keep]
+        length = len(_encoding().decode_bytes(fitting).decode(errors="ignore"))
+        start, step, last = (len(piece) - length, 1, len(piece)) if at_end else (length, -1, 0)
+        cuts = range(start, last + step, step)[:LONGEST_JOINED]
+        cut = next((at for at in cuts if not _joined(piece, at)), start)
         # Counted alone, a part may have a token more than it had in the whole.
-        excess = len(_encode(piece[:length])) - limit_tokens
+        excess = len(_encode(piece[cut:] if at_end else piece[:cut])) - limit_tokens
         if excess <= 0:
-            return length
-        keep = max(0, keep - excess)
-
-
-def _fitting_tail(piece: str, limit_tokens: int) -> int:
-    """Return where in the piece the part begins that fits, in whole tokens, up to its end."""
-    tokens = _encode(piece)
-    keep = limit_tokens
-    while True:
-        kept = tokens[max(0, len(tokens) - keep) :]
-        start = len(piece) - len(_encoding().decode_bytes(kept).decode(errors="ignore"))
-        later = range(start, min(len(piece) + 1, start + LONGEST_JOINED))
-        start = next((begin for begin in later if not _joined(piece, begin)), start)
-        excess = len(_encode(piece[start:])) - limit_tokens
-        if excess <= 0:
-            return start
+            return cut
         keep = max(0, keep - excess)
 
 
@@ -232,7 +214,9 @@ def _cut_before(text: str, end: int) -> int:
 _CUT = re.compile(r"(?<=\S) ")
 
 
-def _kind(token: bytes) -> int:
+@cache
+def _kind(number: int) -> int:
+    token = _encoding().decode_single_token_bytes(number)
     if not token.isascii():
         name = "other"
     elif any(byte in b"0123456789" for byte in token):
@@ -271,4 +255,3 @@ def _load() -> Encoding:
 
 _loaded: Encoding | None = None
 _loading = Lock()
-_kinds: dict[int, int] = {}

@@ -32,7 +32,7 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     found += _last_request(store)
     if meaning is not None:
         found += _vectors(store, meaning, fix=fix)
-        found += [Problem("chroma", text, fixed) for text, fixed in meaning.check(fix=fix)]
+        found += [Problem("chroma", text, fixed=False) for text in meaning.check()]
     return found + _said_vectors(store, said, fix=fix)
 
 
@@ -69,18 +69,22 @@ def _last_request(store: Store) -> list[Problem]:
 
 
 def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
-    wrong = [f"f{fact}" for fact in store.archive.wrong_vectors(meaning.dimension)]
+    wrong = store.archive.wrong_vectors(meaning.embedding.embedder.dimension)
     missing = len(store.archive.without_vector(1_000_000))
-    found = [Problem("vectors", f"of another dimension: {', '.join(wrong[:5])}", fix)] if wrong else []
+    found = (
+        [Problem("vectors", f"of another dimension: {', '.join(f'f{fact}' for fact in wrong[:5])}", fix)]
+        if wrong
+        else []
+    )
     if missing:
         found.append(Problem("vectors", f"{missing} facts have no vector and are found by words only", fix))
     if fix and found:
-        for fact in store.archive.wrong_vectors(meaning.dimension):
+        for fact in wrong:
             store.maintenance.drop_vector(fact)
         mark_unembedded(store)
         # Without an embedder they stay as they are, and the next check reports them again.
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.embed_pending(meaning, missing + len(wrong))
+            meaning.embed_pending(missing + len(wrong))
     return found
 
 

@@ -245,7 +245,7 @@ def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> 
         _remove(index_directory)  # from a time with an embedder
     else:
         with suppress(EmbedderUnavailableError):
-            meaning.embedding.embed_pending(meaning, AT_ONCE)  # facts that quoted the text were rewritten
+            meaning.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
         meaning.clear("a purge")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()

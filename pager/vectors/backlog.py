@@ -13,7 +13,7 @@ from pager.call_lock import CallLock
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
 from pager.vectors.embedder import EmbedderUnavailableError
-from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch, Embeddable
+from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch
 from pager.vectors.facts import FactVectors
 from pager.vectors.index import Stop, never
 from pager.vectors.turns import TurnVectors
@@ -26,7 +26,7 @@ class Backlog:
         self._store = store
         self._calls = calls
         self._turns = turns
-        self._sources: list[Embeddable] = [source for source in (facts, turns) if source is not None]
+        self._sources = [source for source in (facts, turns) if source is not None]
         self._indexing = facts.indexing if facts else None
         self._recorded: list[int] = []  # committed steps that `embed_recorded` will embed
 
@@ -34,8 +34,7 @@ class Backlog:
         """Return the number of facts and turns without a vector. The lock must be held."""
         for source in self._sources:
             if not source.embedding.vectors_match():
-                with self._store.transaction():
-                    source.embedding.check_embedder()
+                source.embedding.check_committed()
         return sum(source.count_pending() for source in self._sources)
 
     def embed(self, limit: int, stop: Stop) -> int:
@@ -59,34 +58,32 @@ class Backlog:
 
     def add_recorded(self, steps: Sequence[int]) -> None:
         """Embed these steps once they are committed."""
-        self._store.after_commit(lambda: self._recorded.extend(steps))
+        if self._turns:
+            self._store.after_commit(lambda: self._recorded.extend(steps))
 
     def embed_recorded(self) -> None:
         """Embed the committed recorded steps. What an embedder or a disk refuses stays in the backlog."""
         turns = self._turns
-        if not self._recorded:
+        if not self._recorded or turns is None:
             return
         with self._calls.lock, self._calls:
             if self._store.in_transaction:
                 return  # a transaction of this thread: others would have the lock
             steps, self._recorded = self._recorded, []
-        for start in range(0, len(steps), LARGEST_BATCH):
-            if turns is None or turns.embedding.is_paused:
-                return
-            try:
+        try:
+            for start in range(0, len(steps), LARGEST_BATCH):
+                if turns.embedding.is_paused:
+                    return
                 with self._calls.lock, self._calls:
                     batch = turns.batch_of(steps[start : start + LARGEST_BATCH])
-                if not self._embed(turns, batch):
+                if batch.texts and not self._embed(turns, batch):
                     return
-            except StorageError as error:
-                with self._calls.lock, self._calls:
-                    turns.embedding.log_once("embedder", f"vectors of turns wait: {error}")
-                return
+        except StorageError as error:
+            with self._calls.lock, self._calls:
+                turns.embedding.log_once("embedder", f"vectors of turns wait: {error}")
 
-    def _embed(self, source: Embeddable, batch: Batch) -> bool:
+    def _embed(self, source: FactVectors | TurnVectors, batch: Batch) -> bool:
         """Embed a batch. Return False if the embedder failed. Only reading and storing takes the lock."""
-        if not batch.texts:
-            return True
         try:
             rows = source.embedding.embed_batch(batch)
         except EmbedderUnavailableError as error:
@@ -100,7 +97,7 @@ class Backlog:
     # the index
 
     def index_is_behind(self) -> bool:
-        """Return True if the index should be opened, built, extended or compacted. The lock must be held."""
+        """Return True if the index should be opened or built. The lock must be held."""
         return self._indexing is not None and self._indexing.next_task(never) is not None
 
     def update_index(self, stop: Stop, *, whole: bool = False) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from pager.errors import RejectedError
-from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.embedder import EmbedderUnavailableError, without_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,26 +110,27 @@ class ChromaEmbedder:
 
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
+        # Some services refuse an empty text.
+        rest, pieces = [without_surrogates(text) or " " for text in texts], list["NDArray[np.float32]"]()
         try:
-            rows = np.concatenate(self._in_calls([_readable(text) for text in texts]))
+            while rest:
+                piece, rest = rest[: self._at_once], rest[self._at_once :]
+                pieces.append(np.asarray(self._call(piece), dtype=np.float32))
+            rows = np.concatenate(pieces)
         except Exception as error:
             raise EmbedderUnavailableError(
                 f"the embedder {self._name!r} failed: {type(error).__name__}: {error}"
             ) from error
-        self._check(rows, len(texts))
+        wanted = (len(texts), self._dimension or (rows.shape[1] if rows.ndim == 2 else 0))
+        if rows.shape != wanted or not wanted[1] or not np.isfinite(rows).all():
+            raise EmbedderUnavailableError(
+                f"the embedder {self._name!r} answered with numbers of shape {rows.shape} for {len(texts)} texts, or "
+                f"with some that are none; expected {wanted}."
+            )
+        self._dimension = wanted[1]
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         # A vector of zeros has no direction: it becomes one that is equally far from every axis.
         return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
-
-    def _in_calls(self, texts: list[str]) -> list[NDArray[np.float32]]:
-        import numpy as np
-
-        rows: list[NDArray[np.float32]] = []
-        while texts:
-            size = self._at_once
-            piece, texts = texts[:size], texts[size:]
-            rows.append(np.asarray(self._call(piece), dtype=np.float32))
-        return rows
 
     def _call(self, texts: list[str]) -> Any:
         """Call the function, one call at a time: it may not be made for two threads.
@@ -150,22 +151,6 @@ class ChromaEmbedder:
             self._at_once = min(MOST_AT_ONCE, max(LEAST_AT_ONCE, size))
         return found
 
-    def _check(self, rows: NDArray[np.float32], count: int) -> None:
-        import numpy as np
-
-        wanted = (count, self._dimension or (rows.shape[1] if rows.ndim == 2 else 0))
-        if rows.shape != wanted or not wanted[1] or not np.isfinite(rows).all():
-            raise EmbedderUnavailableError(
-                f"the embedder {self._name!r} answered with numbers of shape {rows.shape} for {count} texts, or with "
-                f"some that are none; expected {wanted}."
-            )
-        self._dimension = wanted[1]
-
-
-def _readable(text: str) -> str:
-    """Return a text without lone surrogates, which no encoder takes, and never empty, which some services refuse."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " "
-
 
 def _identity(function: Any, config: Mapping[str, Any]) -> str:
     """Return the settings that decide the vectors, as JSON: the function's own with its defaults, or `config`."""
@@ -178,22 +163,14 @@ def _identity(function: Any, config: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        members = cast("Mapping[str, Any]", value)
-        left_out = {
-            name
-            for name in members
-            if ChromaEmbedder.is_secret(name) or name.endswith("_env_var") or name in _ABOUT_THE_CALL
+        return {
+            name: _plain(item)
+            for name, item in cast("Mapping[str, Any]", value).items()
+            if not (_SECRET.search(name) or name.endswith("_env_var") or name in _ABOUT_THE_CALL or item is None)
         }
-        return {name: _plain(item) for name, item in members.items() if name not in left_out and item is not None}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, str):
-        return _without_login(value)
-    return value if isinstance(value, bool | int | float) else type(value).__name__
-
-
-def _without_login(text: str) -> str:
-    if "://" not in text:
-        return text
-    parts = urlsplit(text)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    if isinstance(value, str) and "://" in value:  # an address, without its login
+        parts = urlsplit(value)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return value if isinstance(value, str | bool | int | float) else type(value).__name__

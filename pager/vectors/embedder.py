@@ -40,6 +40,11 @@ class Embedder(Protocol):
         ...
 
 
+def without_surrogates(text: str) -> str:
+    """Return a text without halves of characters, which no encoder takes."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def default_embedder() -> Embedder:
     """Return all-MiniLM-L6-v2 of `pager.vectors.minilm`. Raises EmbedderUnavailableError if a package is missing."""
     # By name: an implementation imports its protocol, so the protocol cannot import it.

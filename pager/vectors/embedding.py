@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pager.clock import Clock
 from pager.errors import StorageError
@@ -55,27 +55,8 @@ class Batch(NamedTuple):
     texts: list[tuple[int, str]]
 
 
-class Embeddable(Protocol):
-    """Facts or turns, as what is embedded."""
-
-    @property
-    def embedding(self) -> Embedding: ...
-
-    def next_batch(self, limit: int) -> Batch:
-        """Return the oldest texts without a vector."""
-        ...
-
-    def store_batch(self, batch: Batch, rows: Vectors) -> None:
-        """Store the vectors of a batch, unless it is out of date."""
-        ...
-
-    def count_pending(self) -> int:
-        """Return the number of texts without a vector."""
-        ...
-
-
 class _Stored(NamedTuple):
-    """Which vectors are committed: their embedder and their length; None where there are none."""
+    """Which vectors are committed; None where there are none."""
 
     fingerprint: str | None
     length: int | None
@@ -105,10 +86,8 @@ class Embedding:
         return None if rows is None else rows[0]
 
     def _embed_unless_paused(self, texts: Sequence[str]) -> Vectors | None:
-        if self.is_paused:
-            return None
         try:
-            return self.embed_all(texts)
+            return None if self.is_paused else self.embed_all(texts)
         except EmbedderUnavailableError as error:
             self.log_failure(error)
             return None
@@ -128,33 +107,23 @@ class Embedding:
         import numpy as np
 
         try:
-            rows, squares = self._call_embedder(texts)
-        except EmbedderUnavailableError as error:
+            rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
+            wanted = (len(texts), self.embedder.dimension)
+            squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
+            if not np.isfinite(squares).all():
+                raise EmbedderUnavailableError(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+        except Exception as error:
+            if not isinstance(error, EmbedderUnavailableError):
+                error = EmbedderUnavailableError(f"the embedder failed: {type(error).__name__}: {error}")
             self._failed = self._clock.now(), str(error)
-            raise
+            raise error
+        self._length = rows.shape[1]
         if self._failed:
             self._failed = None
             self.log_again("embedder")
         if (abs(squares - 1) < NEARLY_UNIT).all():
             return rows
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
-
-    def _call_embedder(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
-        """Return what the embedder gives, checked, and the squares of the lengths."""
-        import numpy as np
-
-        try:
-            rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
-            wanted = (len(texts), self.embedder.dimension)
-        except EmbedderUnavailableError:
-            raise
-        except Exception as error:
-            raise EmbedderUnavailableError(f"the embedder failed: {type(error).__name__}: {error}") from error
-        squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
-        if not np.isfinite(squares).all():
-            raise EmbedderUnavailableError(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
-        self._length = rows.shape[1]
-        return rows, squares
 
     def chance_cosine(self, message: str) -> float | None:
         """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails.
@@ -188,14 +157,6 @@ class Embedding:
         """Return True if the embedder still gives such vectors: a server may load another model between two calls."""
         return rows.shape[-1] == self._length
 
-    def embed_pending(self, source: Embeddable, limit: int) -> int:
-        """Embed up to `limit` texts that have no vector; return how many it was. Raises EmbedderUnavailableError."""
-        done = 0
-        while done < limit and (batch := source.next_batch(min(LARGEST_BATCH, limit - done))).texts:
-            source.store_batch(batch, self.embed_batch(batch))
-            done += len(batch.texts)
-        return done
-
     # which embedder made the stored vectors
 
     def vectors_match(self) -> bool:
@@ -214,10 +175,11 @@ class Embedding:
         """Return `vectors_match()`. The writer drops what another embedder made; in a transaction after its commit."""
         if self.vectors_match():
             return True
-        self._store.after_commit(self._check_committed)
+        self._store.after_commit(self.check_committed)
         return self.vectors_match()
 
-    def _check_committed(self) -> None:
+    def check_committed(self) -> None:
+        """Call `check_embedder` in a transaction of its own."""
         with self._store.transaction():
             self.check_embedder()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pager.store import Store
-from pager.vectors.embedding import UNEMBEDDED, Batch, Embedding, mark_unembedded
+from pager.vectors.embedding import LARGEST_BATCH, UNEMBEDDED, Batch, Embedding, mark_unembedded
 from pager.vectors.indexing import Indexing
 from pager.vectors.int8_matrix import Int8Matrix, quantize
 
@@ -61,8 +61,7 @@ class FactVectors:
 
     def next_batch(self, limit: int) -> Batch:
         """Return the oldest facts without a vector: the embedder failed, or was another one."""
-        with self._store.transaction():
-            self.embedding.check_embedder()
+        self.embedding.check_committed()
         if not self._store.settings.get(UNEMBEDDED):
             return self.embedding.batch([])
         texts = self._store.archive.without_vector(limit)
@@ -83,11 +82,18 @@ class FactVectors:
             self._has_new = True
             self._store.after_commit(lambda: self._add_late(facts, rows))
 
+    def embed_pending(self, limit: int) -> None:
+        """Embed up to `limit` facts that have no vector. Raises EmbedderUnavailableError."""
+        done = 0
+        while done < limit and (batch := self.next_batch(min(LARGEST_BATCH, limit - done))).texts:
+            self.store_batch(batch, self.embedding.embed_batch(batch))
+            done += len(batch.texts)
+
     def _add_late(self, facts: Sequence[int], rows: Vectors) -> None:
         self._reset_if_dropped()
         self._tail.add_late(facts, rows)
         if self.indexing:
-            self.indexing.add_late(facts, rows)
+            self.indexing.add_late(facts)
 
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
@@ -138,7 +144,7 @@ class FactVectors:
         return self._tail.begin if self._tail.begin and self._index_through() >= self._tail.begin else 0
 
     def _index_through(self) -> int:
-        return self.indexing.through() if self.indexing is not None and self.indexing.is_open else 0
+        return self.indexing.through() if self.indexing else 0
 
     def _reset_if_dropped(self) -> None:
         if self._drops != self.embedding.drops:
@@ -152,7 +158,7 @@ class FactVectors:
     # upkeep
 
     def reset(self) -> None:
-        """Read again what is held in memory: an interrupt may have left it half done."""
+        """Read again what is cached: an interrupt may have left it half done."""
         self._reset_tail()
         if self.indexing:
             self.indexing.reset()
@@ -163,13 +169,9 @@ class FactVectors:
         if self.indexing:
             self.indexing.clear(reason)
 
-    @property
-    def dimension(self) -> int:
-        return self.embedding.embedder.dimension
-
-    def check(self, *, fix: bool) -> list[tuple[str, bool]]:
-        """Return what is wrong with the index, each with True if it was mended."""
-        return self.indexing.check(fix=fix) if self.indexing else []
+    def check(self) -> list[str]:
+        """Return what is wrong with the index."""
+        return self.indexing.check() if self.indexing else []
 
     def close(self) -> None:
         """Close the index, if there is one."""

@@ -1,4 +1,4 @@
-"""When the vector index is opened, built and extended: in the background only.
+"""When the vector index is opened and built: in the background only.
 
 A search asks the index, if it is open, for facts that are too many to be compared (`pager.vectors.facts`). What takes
 time is a task. It is chosen under the lock (`next_task`), runs without it (`run`: the index reads over a connection of
@@ -8,78 +8,40 @@ costs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager.errors import StorageError
 from pager.store import Store
-from pager.vectors.embedder import Embedder
 from pager.vectors.embedding import Embedding
-from pager.vectors.index import IndexUnavailableError, OpenReport, Stop, Stopped, VectorIndex, never
+from pager.vectors.index import IndexUnavailableError, Stop, Stopped, never
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
+
     Vectors = NDArray[np.float32]
 
-BATCH = 256  # vectors that the index takes at a time; fewer facts need no index at all
-EXTENDED_AT_ONCE = 32  # vectors: Chroma blocks every thread meanwhile, some hundredths of a second
-# The index is written anew, by a child process, when so many vectors are in no flushed file (not written yet, or to be
-# replayed by the next opening), or one in so many of all.
-REBUILT_AT = 4000
-REBUILT_SHARE = 8
-
-
-class StoredVectors:
-    """The VectorSource of a memory, for any thread: it reads what is committed, over a connection of its own."""
-
-    def __init__(self, reader: Callable[[], Store], embedder: Embedder) -> None:
-        self._reader = reader
-        self._embedder = embedder
-
-    @property
-    def fingerprint(self) -> str:
-        with closing(self._reader()) as store:
-            return f"{self._embedder.fingerprint}#{store.settings.get('purges') or 0}"
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    def count(self, through: int) -> int:
-        with closing(self._reader()) as store:
-            return store.archive.count_vectors(through)
-
-    def last_id(self) -> int:
-        with closing(self._reader()) as store:
-            return store.archive.last_vector()
-
-    def batches(self, after: int, size: int) -> Iterator[tuple[list[int], Vectors]]:
-        while True:
-            with closing(self._reader()) as store:
-                ids, vectors = store.archive.vectors_after(after, size)
-            if not ids:
-                return
-            yield ids, vectors
-            after = ids[-1]
-
-
-Outcome = OpenReport | IndexUnavailableError | int | None
+BATCH = 256  # fewer facts need no index at all
+REBUILT_SHARE = 4  # it is built anew when it lacks one fact for so many that it holds, and at least BATCH
+RETRY_S = 60  # after a failure
 
 
 class Task(NamedTuple):
     """Work on the index that takes time."""
 
-    act: Callable[[], Outcome]
+    act: Callable[[Stop], LiveGeneration]
+    stop: Stop
     life: int  # the life of the index in which the task was chosen
 
-    def run(self) -> Outcome:
+    def run(self) -> LiveGeneration | IndexUnavailableError:
         """Do it, without the memory's lock."""
         try:
-            return self.act()
+            return self.act(self.stop)
         except IndexUnavailableError as error:
             return error
 
@@ -87,41 +49,38 @@ class Task(NamedTuple):
 class Indexing:
     """The index of one memory. Everything but a task's `run` needs the memory's lock."""
 
-    def __init__(self, store: Store, embedding: Embedding, index: VectorIndex) -> None:
+    def __init__(self, store: Store, embedding: Embedding, index: ChromaIndex) -> None:
         self._store = store
         self._embedding = embedding
         self._index = index
-        self.is_open = False
+        self._live: LiveGeneration | None = None
+        self._is_broken = False  # the live generation failed in use
         self._life = 0  # a task's outcome counts only in the life in which it was chosen
         self._is_halted = False
         self._drops = embedding.drops
+        self._retry_at = 0.0
 
     # searching
 
     def through(self) -> int:
         """Return the fact up to which it holds every committed vector; 0 while it cannot be asked."""
-        return self._index.through() if self._is_usable() else 0
-
-    def _is_usable(self) -> bool:
-        return self.is_open and self._drops == self._embedding.drops
+        return self._live.through if self._live and self._drops == self._embedding.drops else 0
 
     def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """Return facts near a vector, best first; none if the index fails."""
         try:
-            return self._index.query(vector, limit)
+            return self._live.collection.query(vector, limit) if self._live else []
         except IndexUnavailableError as error:
+            self._end_life()
+            self._is_broken = True
             self._fail(error)
             return []
 
-    def add_late(self, facts: Sequence[int], vectors: Vectors) -> None:
-        """Take over the vectors of facts that are not new."""
-        if not self._is_usable():
-            self._life += 1  # a build that runs at this moment may have passed their places
-            return
-        try:
-            self._index.upsert(facts, vectors)
-        except IndexUnavailableError as error:
-            self._fail(error)
+    def add_late(self, facts: Sequence[int]) -> None:
+        """Close it if one of these facts, whose vectors came late, should be in it; the next opening builds it anew."""
+        if min(facts) <= self.through():
+            self._end_life()
+        self._life += 1  # a build that runs at this moment may have passed their places
 
     # background work
 
@@ -131,60 +90,57 @@ class Indexing:
             return None
         if self._drops != self._embedding.drops:
             self.clear("all is embedded anew")
-
-        def halt() -> bool:
-            return self._is_halted or stop()
-
         stored = self._store.archive.last_vector()
-        if not self.is_open:
-            return Task(partial(self._index.open, halt), self._life) if stored >= BATCH else None
-        behind, replay = stored - self._index.through(), self._index.pending_replay()
-        if behind + replay >= (1 if whole else max(REBUILT_AT, stored // REBUILT_SHARE)):
-            return Task(partial(self._index.compact, halt), self._life)
-        return Task(partial(self._index.extend, EXTENDED_AT_ONCE), self._life) if behind >= BATCH else None
+        if stored < BATCH or time.monotonic() < self._retry_at:
+            return None
+        if self._live is None:
+            act = self._index.build if self._is_broken else self._index.open
+        elif stored - self._live.through >= (1 if whole else max(BATCH, self._live.through // REBUILT_SHARE)):
+            act = self._index.build
+        else:
+            return None
+        return Task(act, lambda: self._is_halted or stop(), self._life)
 
-    def finish(self, task: Task, outcome: Outcome) -> bool:
+    def finish(self, task: Task, outcome: LiveGeneration | IndexUnavailableError) -> bool:
         """Apply a task's outcome. Return True if there may be more to do."""
-        if isinstance(outcome, Stopped) or outcome == 0:
+        if isinstance(outcome, Stopped):
             return False
         if task.life != self._life:
-            self._index.close()  # the next opening counts what it holds
+            if not isinstance(outcome, IndexUnavailableError):
+                outcome.close()  # the next opening counts what it holds
             return not self._is_halted
         if isinstance(outcome, IndexUnavailableError):
             self._fail(outcome)
             return False
-        if isinstance(outcome, OpenReport):
-            self.is_open = True
-            self._embedding.log_again("index")
-            if outcome.outcome == "rebuilt":
-                self._embedding.log("index", f"rebuilt: {outcome.reason}")
+        if self._live:
+            self._live.discard()
+        self._live, self._is_broken = outcome, False
+        self._embedding.log_again("index")
+        if outcome.built_because:
+            self._embedding.log("index", f"rebuilt: {outcome.built_because}")
         return True
 
     def _fail(self, error: IndexUnavailableError) -> None:
-        self.is_open = False
+        self._retry_at = time.monotonic() + RETRY_S
         self._embedding.log_once("index", str(error))
 
-    def check(self, *, fix: bool) -> list[tuple[str, bool]]:
-        """Return what is wrong with it, each with True if it was mended. Opening it mends what is broken."""
+    def check(self) -> list[str]:
+        """Return what is wrong with it, and cannot be mended by opening it."""
         if self._store.archive.last_vector() < BATCH or not self._embedding.vectors_match():
             return []
         self._embedding.log_again()
-        while not self.is_open and (task := self.next_task(never)):
+        self._retry_at = 0.0
+        while self._live is None and (task := self.next_task(never)):
             if not self.finish(task, task.run()):
-                return [("the vector index cannot be opened; search goes on from pager.db", False)]
-        held, should = self.through(), self._store.archive.last_vector()
-        if should - held < 2 * BATCH:
-            return []
-        while fix and (task := self.next_task(never)) and self.finish(task, task.run()):
-            pass
-        return [(f"the vector index holds facts up to f{held} of f{should}", fix)]
+                return ["the vector index cannot be opened; search goes on from pager.db"]
+        return []
 
     # closing
 
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""
         with self._halted():
-            self._life, self.is_open, self._drops = self._life + 1, False, self._embedding.drops
+            self._drops, self._is_broken = self._embedding.drops, False
             try:
                 self._index.clear()
             except IndexUnavailableError as error:
@@ -194,19 +150,26 @@ class Indexing:
     def reset(self) -> None:
         """Close it, because an interrupt may have cut an update off: the next opening counts what it holds."""
         with self._halted():
-            self._life, self.is_open = self._life + 1, False
-            self._index.close()
+            self._index.wait()
 
     def close(self) -> None:
         """Close it for good, and stop what another thread is building."""
-        self._is_halted, self.is_open = True, False
-        self._index.close()
+        self._is_halted = True
+        self._end_life()
+        self._index.wait()
 
     @contextmanager
     def _halted(self) -> Generator[None]:
-        """Stop what another thread is building."""
+        """Close it, and stop what another thread is building."""
         self._is_halted = True
+        self._end_life()
         try:
             yield
         finally:
             self._is_halted = False
+
+    def _end_life(self) -> None:
+        self._life += 1
+        if self._live:
+            self._live.close()
+        self._live = None

@@ -25,7 +25,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
-from pager.vectors.embedder import EmbedderUnavailableError
+from pager.vectors.embedder import EmbedderUnavailableError, without_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,13 +99,8 @@ class MiniLM:
 
 
 def _readable(text: str) -> str:
-    """Return the part of a text that can count, without lone surrogates, which the tokenizer refuses."""
-    text = text[:MAX_CHARACTERS]
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    """Return the part of a text that can count, as the tokenizer takes it."""
+    return without_surrogates(text[:MAX_CHARACTERS])
 
 
 def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
@@ -113,11 +108,12 @@ def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for row, ids in enumerate(pieces):
         by_length.setdefault(len(ids), []).append(row)
-    batches: list[list[int]] = []
-    for length, rows in sorted(by_length.items()):
-        size = max(1, BATCH_WORD_PIECES // length)
-        batches.extend(rows[start : start + size] for start in range(0, len(rows), size))
-    return batches
+    sizes = {length: max(1, BATCH_WORD_PIECES // length) for length in by_length}
+    return [
+        by_length[length][start : start + size]
+        for length, size in sorted(sizes.items())
+        for start in range(0, len(by_length[length]), size)
+    ]
 
 
 def _tokenizer() -> Any:

@@ -73,8 +73,7 @@ class TurnVectors:
         return self._batch(self._store.said.queued_of(steps[:LARGEST_BATCH]))
 
     def _batch(self, parts: Sequence[Said]) -> Batch:
-        with self._store.transaction():
-            self.embedding.check_embedder()
+        self.embedding.check_committed()
         return self.embedding.batch([(part.part, text_to_embed(part)) for part in parts])
 
     def store_batch(self, batch: Batch, rows: Vectors) -> None:

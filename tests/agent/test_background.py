@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.stage import Stage
 
 
 class Slow(Words):
-    """Waits in the middle until it is let go."""
+    """Waits in the middle until it is released."""
 
     def __init__(self) -> None:
         super().__init__("slow")
@@ -32,77 +33,81 @@ class Slow(Words):
         return super().embed(texts)
 
 
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+def embedder() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def slow_memory(tmp_path: Path, embedder: Slow) -> Iterator[Memory]:
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        yield memory
+
+
 def turns(count: int) -> list[dict[str, str]]:
     return [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(count)]
 
 
 @pytest.mark.slow
-def test_it_embeds_all_that_waits_and_says_how_far_it_is(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        background = BackgroundWork(memory)
-        background.wake()
-        assert (background.is_busy, background.progress) == (False, Progress(0, 0))
-        memory.record_many(turns(100), embed=False)
-        background.wake()
-        background.finish()
-        assert (background.progress, memory.count_unembedded()) == (Progress(100, 100), 0)
-        background.close()
+def test_it_embeds_all_that_is_pending_and_says_how_far_it_is(memory: Memory) -> None:
+    background = BackgroundWork(memory)
+    background.wake()
+    assert (background.is_busy, background.progress) == (False, Progress(0, 0))
+    memory.record_many(turns(100), embed=False)
+    background.wake()
+    background.finish()
+    assert (background.progress, memory.count_unembedded()) == (Progress(100, 100), 0)
+    background.close()
 
 
-def test_others_take_their_turns_while_the_embedder_works(tmp_path: Path) -> None:
-    embedder = Slow()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many(turns(40), embed=False)
-        background = BackgroundWork(memory)
-        background.wake()
-        assert embedder.at_work.wait(30)
-        memory.append_user("hello")
-        memory.request()
-        memory.append_assistant("hello")
-        assert memory.page("s42") == "hello"
-        assert background.is_busy
-        background.wake()  # once is enough
-        embedder.go_on.set()
-        background.finish()
-        assert memory.count_unembedded() == 0
+def test_others_take_their_turns_while_the_embedder_works(slow_memory: Memory, embedder: Slow) -> None:
+    slow_memory.record_many(turns(40), embed=False)
+    background = BackgroundWork(slow_memory)
+    background.wake()
+    assert embedder.at_work.wait(30)
+    slow_memory.append_user("hello")
+    slow_memory.request()
+    slow_memory.append_assistant("hello")
+    assert slow_memory.page("s42") == "hello"
+    assert background.is_busy
+    background.wake()  # once is enough
+    embedder.go_on.set()
+    background.finish()
+    assert slow_memory.count_unembedded() == 0
 
 
-def test_closing_ends_it_after_the_batch_that_it_is_at(tmp_path: Path) -> None:
-    embedder = Slow()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many(turns(400), embed=False)
-        background = BackgroundWork(memory)
-        background.wake()
-        assert embedder.at_work.wait(30)
-        background._closing.set()
-        embedder.go_on.set()
-        background.close()
-        assert not background.is_busy
-        assert 0 < memory.count_unembedded() < 400
-        background.wake()
-        assert not background.is_busy
-    with Memory.open(tmp_path, embedder=Words("slow"), clock=HandClock()) as memory:
-        assert memory.embed_pending(limit=1_000) == 400 - 32
+def test_closing_ends_it_after_the_batch_that_it_is_at(slow_memory: Memory, embedder: Slow) -> None:
+    slow_memory.record_many(turns(400), embed=False)
+    background = BackgroundWork(slow_memory)
+    background.wake()
+    assert embedder.at_work.wait(30)
+    background._closing.set()
+    embedder.go_on.set()
+    background.close()
+    background.wake()
+    assert not background.is_busy
+    assert slow_memory.count_unembedded() == 400 - 32
 
 
 def test_a_full_disk_ends_it_and_the_next_turn_tries_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        memory.record_many(turns(40), embed=False)
-        background = BackgroundWork(memory)
-        with monkeypatch.context() as patched:
-            patched.setattr(memory._store.said, "store_vectors", _full)
-            background.wake()
-            background.finish()
-        assert "goes on after the next turn" in caplog.text
+    memory.record_many(turns(40), embed=False)
+    background = BackgroundWork(memory)
+    with monkeypatch.context() as patched:
+        patched.setattr(memory._store.said, "store_vectors", Mock(side_effect=StorageError("the disk is full")))
         background.wake()
         background.finish()
-        assert memory.count_unembedded() == 0
-
-
-def _full(_: object) -> None:
-    raise StorageError("the disk is full")
+    assert "goes on after the next turn" in caplog.text
+    background.wake()
+    background.finish()
+    assert memory.count_unembedded() == 0
 
 
 @pytest.mark.slow
@@ -130,26 +135,19 @@ def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: St
         assert json.loads(state.read_text())["through"] > len(agent.memory.inspect.newest_facts(10_000)) - BATCH
 
 
-def test_the_bar_is_shown_for_many_texts_only() -> None:
-    assert embedding_bar(Progress(0, MIN_TEXTS_FOR_BAR - 1)) == ""
-    told = embedding_bar(Progress(5_000, 20_000))
-    assert "█████░" in told
-    assert "5,000 of 20,000" in told
-
-
 @pytest.mark.parametrize(("json_lines", "shown"), [(False, True), (True, False)])
 def test_the_terminal_shows_it_while_it_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], json_lines: bool, shown: bool
+    slow_memory: Memory, embedder: Slow, capsys: pytest.CaptureFixture[str], json_lines: bool, shown: bool
 ) -> None:
-    embedder = Slow()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many(turns(MIN_TEXTS_FOR_BAR), embed=False)
-        background, printer = BackgroundWork(memory), Printer(json_lines=json_lines)
-        printer.embedding(background)
-        assert capsys.readouterr().err == ""
-        background.wake()
-        assert embedder.at_work.wait(30)
-        printer.embedding(background)
-        assert ("of 256 texts" in capsys.readouterr().err) == shown
-        embedder.go_on.set()
-        background.finish()
+    assert embedding_bar(Progress(0, MIN_TEXTS_FOR_BAR - 1)) == ""
+    assert "█████░" in embedding_bar(Progress(5_000, 20_000))
+    slow_memory.record_many(turns(MIN_TEXTS_FOR_BAR), embed=False)
+    background, printer = BackgroundWork(slow_memory), Printer(json_lines=json_lines)
+    printer.embedding(background)
+    assert capsys.readouterr().err == ""
+    background.wake()
+    assert embedder.at_work.wait(30)
+    printer.embedding(background)
+    assert ("of 256 texts" in capsys.readouterr().err) == shown
+    embedder.go_on.set()
+    background.finish()

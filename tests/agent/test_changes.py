@@ -20,6 +20,7 @@ from agents.events import Event, Replied, Stopped, ToolFinished
 from tests.standin import Reply, call, thinking
 from tests.standin.server import StandinProcess
 from tests.support import HandClock
+from tests.support.stage import last, leave_at
 
 TOOLS = '''
 def look(city: str) -> str:
@@ -31,6 +32,11 @@ def order(number: int) -> str:
     """Look up an order."""
     return f"order {number} is on its way"
 '''
+SKY = "Tell me about the sky over Porto."
+LOOK = Reply(thinking("I look."), call("look", {"city": "Porto"}))
+DONE = Reply(thinking("Done."), call("task_done", {"summary": "sunny"}))
+
+
 Json = dict[str, Any]
 pytestmark = pytest.mark.slow
 
@@ -85,8 +91,7 @@ class Place:
 
     def assert_fine(self) -> None:
         log = self.standin.log()
-        assert log["rejected"] == []
-        assert log["unsaid"] == 0
+        assert (log["rejected"], log["unsaid"]) == ([], 0)
         with self.agent() as agent:
             assert not agent.memory.check()
 
@@ -105,6 +110,20 @@ def put(config: Json, path: str, value: Any) -> None:
     for section in sections:
         config = config[section]
     config[key] = value
+
+
+def leave_task(place: Place, kind: type[Event]) -> None:
+    """Start a task, and end the process at the first event of this kind."""
+    place.standin.script(LOOK)
+    with place.agent(task=True) as agent:
+        leave_at(agent.tasks().start(SKY), kind)
+        assert agent.memory.turn_is_open
+
+
+def resume_task(place: Place) -> None:
+    place.standin.script(DONE, Reply(thinking("So be it."), "Sunny."))
+    with place.agent(task=True) as agent:
+        assert last(agent.tasks().resume()) == Stopped("done", "sunny")
 
 
 CHANGES: dict[str, tuple[str, Any, str]] = {  # what changes: path, value, what the ledger says
@@ -134,11 +153,7 @@ def thought(request: Json) -> list[Json]:
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_between_two_runs(place: Place, change: str) -> None:
     path, value, why = CHANGES[change]
-    place.ask(
-        "How is the sky over Porto?",
-        Reply(thinking("I look."), call("look", {"city": "Porto"})),
-        Reply(thinking("Now I know."), "Sunny."),
-    )
+    place.ask("How is the sky over Porto?", LOOK, Reply(thinking("I see."), "Sunny."))
     assert place.ask("Thank you.", Reply(thinking("Kind."), "You are welcome.")).text == "You are welcome."
     assert len(thought(place.requests[-1])) == 2
     assert place.epochs() == ["first request"]
@@ -147,8 +162,7 @@ def test_a_change_between_two_runs(place: Place, change: str) -> None:
     assert place.ask("Good.", Reply("Yes.")).text == "Yes."
     if why:
         assert place.epochs() == ["first request", why]
-        assert thought(place.requests[-2]) == []
-        assert len(thought(place.requests[-1])) == 1
+        assert [len(thought(request)) for request in place.requests[-2:]] == [0, 1]
     said = json.dumps(place.requests[-1])
     assert "sunny in Porto" in said
     assert "You are welcome." in said
@@ -157,31 +171,17 @@ def test_a_change_between_two_runs(place: Place, change: str) -> None:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("left_at", [Replied, ToolFinished])
 def test_a_change_in_the_middle_of_a_task(place: Place, change: str, left_at: type[Event]) -> None:
-    """The process ends behind a reply, its call open, or behind the result; the file is changed, the task goes on."""
     path, value, why = CHANGES[change]
-    place.standin.script(Reply(thinking("I look."), call("look", {"city": "Porto"})))
-    with place.agent(task=True) as agent:
-        events = agent.tasks().start("Tell me about the sky over Porto.")
-        assert next(event for event in events if isinstance(event, left_at))
-        events.close()
-        assert agent.memory.turn_is_open
+    leave_task(place, left_at)
     put(place.config, path, value)
-    place.standin.script(
-        Reply(thinking("Done."), call("task_done", {"summary": "sunny"})), Reply(thinking("So be it."), "Sunny.")
-    )
-    with place.agent(task=True) as agent:
-        ended = [event for event in agent.tasks().resume() if isinstance(event, Stopped)]
-        assert ended == [Stopped("done", "sunny")]
-        epochs = [move.reason for move in agent.memory.ledger(limit=1_000) if move.event == "epoch"]
+    resume_task(place)
     resumed = place.requests[-2]
-    assert "sky over Porto" in json.dumps(resumed)
-    asked_for = json.dumps(resumed["messages"])
-    if change in {"other tools", "no tools of its own"} and left_at is Replied:
-        assert "There is no tool 'look'" in asked_for
-    else:
-        assert "sunny in Porto" in asked_for
+    messages = json.dumps(resumed["messages"])
+    assert "sky over Porto" in messages
+    is_gone = change in {"other tools", "no tools of its own"} and left_at is Replied
+    assert ("There is no tool 'look'" if is_gone else "sunny in Porto") in messages
     if why:
-        assert epochs == ["first request", why]
+        assert place.epochs() == ["first request", why]
         assert thought(resumed) == []
 
 
@@ -199,15 +199,9 @@ def test_a_changed_file_is_told_within_the_epoch_and_stands_in_core_after_it(pla
 
 
 def test_a_changed_file_in_the_middle_of_a_task(place: Place) -> None:
-    place.standin.script(Reply(thinking("I look."), call("look", {"city": "Porto"})))
-    with place.agent(task=True) as agent:
-        events = agent.tasks().start("Tell me about the sky over Porto.")
-        assert next(event for event in events if isinstance(event, Replied))
-        events.close()
+    leave_task(place, Replied)
     (place.folder / "notes.md").write_text("the second notes", encoding="utf-8")
-    place.standin.script(Reply(thinking("Done."), call("task_done", {"summary": "sunny"})), Reply("Sunny."))
-    with place.agent(task=True) as agent:
-        assert [e.reason for e in agent.tasks().resume() if isinstance(e, Stopped)] == ["done"]
+    resume_task(place)
     assert "the second notes" in json.dumps(place.requests[-2]["messages"][-1])
     assert len(thought(place.requests[-2])) == 1
 
@@ -221,12 +215,11 @@ def test_a_block_that_is_gone_or_new(place: Place) -> None:
 
 
 def test_a_smaller_window_in_the_middle_of_a_long_conversation(place: Place) -> None:
+    story = "once upon a time there was a fox " * 120
     for number in range(6):
-        place.ask(
-            f"Tell me story {number}: " + "once upon a time there was a fox " * 120, Reply(thinking("Hm."), "No.")
-        )
+        place.ask(f"Tell me story {number}: {story}", Reply(thinking("Hm."), "No."))
     before = len(json.dumps(place.requests[-1]))
-    put(place.config, "model", {**place.config["model"], "id": "small"})
+    put(place.config, "model.id", "small")
     put(place.config, "window.limit_tokens", 8_000)
     place.ask("And now?", Reply(thinking("Hm."), "A short one."))
     place.ask("Which was the first story?", Reply("That of the fox."))

@@ -1,8 +1,9 @@
-"""Long tasks: they go on until they are done or a limit holds, and are taken up again after any end."""
+"""Long tasks go on until they are done or a limit holds, are resumed after any end, and read messages in between."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,19 +19,17 @@ from agents.testing import http_error
 from agents.tools.functions import Tool
 from pager import RejectedError
 from pager.types import Json
+from pager.upkeep import inbox
 from tests.standin import Reply, call, thinking
 from tests.support import HandClock
 from tests.support.hats import DONE, TASK, look, open_agent, resume, run
-from tests.support.stage import Stage, last, said_to, stage_in, until
+from tests.support.stage import Said, Stage, last, leave_at, said_to, stage_in, until
 
 
 def task_of(agent: Agent) -> tasks.Task:
     task = tasks.current(agent.memory)
     assert task is not None
     return task
-
-
-# ---- until it is done
 
 
 def test_it_goes_on_until_the_agent_says_that_it_is_done(stage: Stage) -> None:
@@ -44,18 +43,11 @@ def test_it_goes_on_until_the_agent_says_that_it_is_done(stage: Stage) -> None:
 
 
 def test_an_agent_that_only_talks_is_nudged_a_few_times(stage: Stage) -> None:
-    agent = open_agent(stage.says(*(NUDGES + 1) * ["I shall."]))
+    agent = open_agent(stage.says(*(NUDGES + 1) * ["I shall."], *2 * NUDGES * [call("look"), "I shall."], DONE, "Two."))
     stopped = run(agent)
-    assert (stopped.reason, task_of(agent).state) == ("answered", "open")
-    assert "resume" in stopped.text
-    stage.says(DONE, "Two.")
-    assert resume(agent).reason == "done"
-    assert said_to(stage).count(NUDGE + TASK) == NUDGES + 1
-
-
-def test_an_agent_that_works_between_its_words_is_nudged_as_often_as_it_takes(stage: Stage) -> None:
-    agent = open_agent(stage.says(*2 * NUDGES * ["I shall.", call("look")], DONE, "Two."))
-    assert run(agent).reason == "done"
+    assert (stopped.reason, "resume" in stopped.text, task_of(agent).state) == ("answered", True, "open")
+    assert resume(agent).reason == "done"  # it works between its words: it is nudged as often as it takes
+    assert said_to(stage).count(NUDGE + TASK) == 3 * NUDGES + 1
 
 
 def test_a_long_task_is_repeated_by_its_beginning_and_its_page(stage: Stage) -> None:
@@ -85,11 +77,8 @@ def test_a_new_task_waits_for_the_one_that_is_open(stage: Stage) -> None:
 
 
 def test_a_task_in_an_open_conversation_answers_its_calls_first(stage: Stage) -> None:
-    agent = open_agent(stage.says(call("look")))
-    events = agent.stream("what is in the box?")
-    until(events, Replied)
-    events.close()
-    stage.says(DONE, "Two.")
+    agent = open_agent(stage.says(call("look"), DONE, "Two."))
+    leave_at(agent.stream("what is in the box?"), Replied)
     assert run(agent).reason == "done"
     assert said_to(stage)[:2] == ["what is in the box?", TASK]
 
@@ -104,11 +93,9 @@ def test_what_task_done_refuses(stage: Stage) -> None:
     assert "s1 is the task itself" in results[0]["content"][0]["text"]
 
 
-# ---- where it stops, and after any end
-
-
-def test_steps(stage: Stage) -> None:
-    agent = open_agent(stage.says(*3 * [call("look")]), limits=RunLimits(max_steps=3))
+@pytest.mark.parametrize("lines", [3 * [call("look")], [call("look"), call("look"), "I shall."]])
+def test_steps(stage: Stage, lines: list[Said]) -> None:
+    agent = open_agent(stage.says(*lines), limits=RunLimits(max_steps=3))
     stopped = run(agent)
     assert (stopped.reason, task_of(agent).stopped, task_of(agent).steps) == ("steps", "steps", 3)
     assert "max_steps 3" in stopped.text
@@ -121,8 +108,7 @@ def test_steps(stage: Stage) -> None:
 
 def test_dollars(stage: Stage) -> None:
     agent = open_agent(stage.says(*2 * [call("look")]), limits=RunLimits(max_usd=0.003))
-    stopped = run(agent)
-    assert (stopped.reason, task_of(agent).steps) == ("usd", 2)
+    assert (run(agent).reason, task_of(agent).steps) == ("usd", 2)
     assert 0.003 <= task_of(agent).usd == agent.meter.usd < 0.006
     agent.close()
     assert resume(open_agent(stage, limits=RunLimits(max_usd=0.003))).reason == "usd"
@@ -135,68 +121,45 @@ def test_minutes(stage: Stage) -> None:
         return "waited"
 
     clock = HandClock()
-    stage.says(*2 * [call("wait")])
-    agent = open_agent(stage, wait, clock=clock, limits=RunLimits(max_minutes=10))
-    assert run(agent).reason == "minutes"
-    assert task_of(agent).seconds >= 2 * 6 * 60
-    agent.close()
+    with open_agent(stage.says(*2 * [call("wait")]), wait, clock=clock, limits=RunLimits(max_minutes=10)) as agent:
+        assert run(agent).reason == "minutes"
+        assert task_of(agent).seconds >= 2 * 6 * 60
     clock.set(clock.now() + timedelta(days=1))  # the time between two runs is not spent
-    before = open_agent(stage, clock=clock, limits=RunLimits(max_minutes=10))
-    assert resume(before).reason == "minutes"  # what was spent in the first run is
-    before.close()
-    again = open_agent(stage.says(DONE, "Two."), clock=clock, limits=RunLimits(max_minutes=20))
-    assert resume(again).reason == "done"
-
-
-def test_a_limit_holds_before_a_nudge_too(stage: Stage) -> None:
-    agent = open_agent(stage.says("I shall."), limits=RunLimits(max_steps=1))
-    assert run(agent).reason == "steps"
+    for minutes, reason, lines in ((10, "minutes", []), (20, "done", [DONE, "Two."])):
+        with open_agent(stage.says(*lines), clock=clock, limits=RunLimits(max_minutes=minutes)) as agent:
+            assert resume(agent).reason == reason
 
 
 def test_after_an_outage_that_was_too_long(stage: Stage) -> None:
-    waits: list[float] = []
-    patience = Patience(12 * 3_600, first_pause_seconds=1, longest_pause_seconds=300, wait=waits.append)
-    agent = open_agent(stage.says(call("look"), *30 * [http_error(529)], DONE, "Two."), patience=patience)
-    assert run(agent).reason == "done"
-    assert waits[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
-    assert sum(waits) > 1.5 * 3_600
-    agent.close()
-    shorter = open_agent(stage.says(*3 * [http_error(529)]), patience=Patience(2, wait=waits.append))
+    agent = open_agent(stage.says(*3 * [http_error(529)], DONE, "Two."), patience=Patience(2, wait=lambda _: None))
     with pytest.raises(ModelUnavailableError):
-        run(shorter, "Count the shoes.")
-    assert task_of(shorter).state == "open"
-    stage.says(DONE, "None.")
-    assert resume(shorter).reason == "done"
-    assert said_to(stage).count("Count the shoes.") == 1
+        run(agent)
+    assert task_of(agent).state == "open"
+    assert resume(agent).reason == "done"
+    assert said_to(stage).count(TASK) == 1
 
 
-def test_after_a_refusal_the_task_is_told_again(stage: Stage) -> None:
-    agent = open_agent(stage.says(call("look"), Reply.refusal("I will n")))
+def test_after_a_refusal_the_task_is_repeated(stage: Stage) -> None:
+    agent = open_agent(stage.says(call("look"), Reply.refusal("I will n"), DONE, "Two."))
     assert run(agent).reason == "refused"
-    stage.says(DONE, "Two.")
     assert resume(agent).reason == "done"
     assert said_to(stage) == [NUDGE + TASK]
 
 
 def test_after_a_stop(stage: Stage) -> None:
-    agent = open_agent(stage.says("I shall."))
+    agent = open_agent(stage.says("I shall.", DONE, "Two."))
     events = agent.tasks().start(TASK)
     until(events, Text)
     agent.stop()  # while it says its last word of this turn: it is not nudged to go on
-    assert last(events).reason == "cancelled"
-    assert task_of(agent).stopped == "cancelled"
-    stage.says(DONE, "Two.")
+    assert last(events).reason == task_of(agent).stopped == "cancelled"
     assert resume(agent).reason == "done"
 
 
 def test_while_a_call_waits_for_approval(stage: Stage) -> None:
     tool = Tool.of(look, name="look_closely", approve="always")
-    agent = open_agent(stage.says(call("look_closely")), tool)
-    assert run(agent).reason == "approval"
-    assert resume(agent).reason == "approval"
-    agent.close()
-    again = open_agent(stage.says(DONE, "Two."), tool, approve=lambda _: True)
-    assert resume(again).reason == "done"
+    with open_agent(stage.says(call("look_closely")), tool) as agent:
+        assert run(agent).reason == resume(agent).reason == "approval"
+    assert resume(open_agent(stage.says(DONE, "Two."), tool, approve=lambda _: True)).reason == "done"
 
 
 def step_by_step(params: Json) -> Reply:
@@ -212,13 +175,12 @@ def step_by_step(params: Json) -> Reply:
 
 @pytest.mark.slow
 def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> None:
-    ticked: list[int] = []
-
     def tick() -> str:
         """Tick."""
         ticked.append(1)
         return "ticked"
 
+    ticked: list[int] = []
     with stage_in(tmp_path) as stage:
         whole = list(open_agent(stage.follows(step_by_step), tick).tasks().start(TASK))
     assert last(whole).reason == "done"
@@ -226,17 +188,111 @@ def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> N
     for count in range(1, len(whole)):
         ticked.clear()
         with stage_in(tmp_path / str(count)) as stage:
-            agent = open_agent(stage.follows(step_by_step), tick)
-            events = agent.tasks().start(TASK)
-            seen = [next(events) for _ in range(count)]
-            events.close()
-            steps = task_of(agent).steps
-            assert steps == sum(isinstance(event, Replied) for event in seen), "what a reply cost is kept with it"
-            agent.close()
+            with open_agent(stage.follows(step_by_step), tick) as agent:
+                events = agent.tasks().start(TASK)
+                seen = [next(events) for _ in range(count)]
+                events.close()
+                replies = sum(isinstance(event, Replied) for event in seen)
+                assert task_of(agent).steps == replies, "what a reply cost is stored with it"
             again = open_agent(stage, tick)
             assert resume(again) == Stopped("done", "two hats")
-            assert (len(ticked), len(again.memory.inspect.newest_facts())) == (1, 1)
+            assert (len(ticked), len(again.memory.inspect.newest_facts()), task_of(again).steps) == (1, 1, 4)
             assert said_to(stage) == [TASK, NUDGE + TASK]
-            assert task_of(again).steps == 4
             assert again.memory.check() == []
             stage.assert_over()
+
+
+def tell(agent: Agent, stage: Stage, text: str) -> None:
+    """As another process does."""
+    inbox.send_command(stage.directory, "message", {"text": text}, agent.clock)
+
+
+def test_a_message_reaches_it_at_the_next_step(stage: Stage) -> None:
+    def write() -> str:
+        """While this runs, a person writes."""
+        tell(agent, stage, "only the red ones")
+        return "looked"
+
+    agent = open_agent(stage.says(Reply(call("write"), call("look")), DONE, "One."), write)
+    assert run(agent).reason == "done"
+    *_, answers, message = stage.requests[1]["messages"]
+    assert [block["type"] for block in answers["content"]] == ["tool_result", "tool_result"]
+    assert message["content"][0]["text"] == "only the red ones"
+
+
+def test_messages_wait_for_the_next_run(stage: Stage) -> None:
+    with open_agent(stage.says(call("look")), limits=RunLimits(max_steps=1)) as agent:
+        run(agent)
+    tell(agent, stage, "only the red ones")
+    assert resume(open_agent(stage.says(DONE, "One."))).reason == "done"
+    assert "only the red ones" in said_to(stage)
+
+
+def test_a_message_in_the_last_moment_is_still_answered(stage: Stage) -> None:
+    agent = open_agent(stage.says(DONE, "There are two. " * 20, "And three shoes."))
+    events = agent.tasks().start(TASK)
+    until(events, Replied)
+    until(events, Text)
+    tell(agent, stage, "and the shoes?")
+    assert last(events).reason == "done"
+    assert said_to(stage)[-1] == "and the shoes?"
+
+
+CAT = "in between, please feed the cat"
+
+
+class House:
+    """A model that feeds the cat when it is told to, perhaps marks that as done, and then reads until it is enough."""
+
+    def __init__(self, *, marks: bool) -> None:
+        self._marks = marks
+        self.reads = 0
+        self.fed = 0
+
+    def reply(self, params: Json) -> Reply:
+        last = params["messages"][-1]["content"]
+        text = "".join(inner["text"] for block in last for inner in block.get("content", ()) if "text" in inner)
+        if last[-1].get("text") == CAT:
+            return Reply(call("feed"), call("search_recall", {"query": "feed the cat"}))
+        if "fed the cat" in text and self._marks:
+            page = next(line.split()[0] for line in text.splitlines() if CAT in line)
+            return Reply(call("task_done", {"summary": "fed", "step": page}))
+        self.reads += 1
+        if self.reads < 40:
+            return Reply(call("read"))
+        return Reply(call("task_done", {"summary": "read"})) if self.reads == 40 else Reply("Read.")
+
+    def feed(self) -> str:
+        """Feed the cat."""
+        self.fed += 1
+        return "fed the cat\n"
+
+
+def read() -> str:
+    """Read."""
+    return "and so we went on and on " * 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("marks", [True, False])
+def test_what_is_marked_as_done_is_not_asked_for_after_an_eviction(stage: Stage, marks: bool) -> None:
+    house = House(marks=marks)
+    agent = open_agent(stage.follows(house.reply), house.feed, read, window=9_000)
+    events = agent.tasks().start(TASK)
+    until(events, Replied)
+    tell(agent, stage, CAT)
+    assert last(events).reason == "done"
+    assert sum(move.event == "epoch" for move in agent.memory.ledger()) > 3
+    assert house.fed == 1
+    opening = stage.requests[-1]["messages"][0]["content"]
+    repeated = [said["text"] for told, said in pairwise(opening) if told["text"].startswith("<request")]
+    assert repeated == ([TASK] if marks else [TASK, CAT])
+
+
+@pytest.mark.slow
+def test_the_task_is_in_view_after_a_nudge_and_evictions(stage: Stage) -> None:
+    replies = iter(["I shall.", *40 * [call("read")], DONE, "Two."])
+    agent = open_agent(stage.follows(lambda _: Reply(next(replies))), read, window=9_000)
+    assert run(agent).reason == "done"
+    assert sum(move.event == "epoch" for move in agent.memory.ledger()) > 3
+    assert all(TASK in str(request["messages"]) for request in stage.requests)

@@ -67,8 +67,8 @@ def _embedded(embedder: Embedder, texts: list[str]) -> NDArray[np.float32]:
 def _bare(directory: Path, vectors: NDArray[np.float32]) -> Collection:
     """Flushed and opened again, as the other side's is."""
     directory.mkdir()
-    collection = Collection.create(directory)
+    collection = Collection(directory, create=True)
     collection.upsert(range(1, len(vectors) + 1), vectors)
-    collection.never_flush()
+    collection.count()
     collection.close()
-    return Collection.open(directory)
+    return Collection(directory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from agents.cli.main import run
 from agents.config import embedders
 from pager import BlockSpec, Memory
 from tests.support.cli import Done
+from tests.support.shop import Shop, shop_in
 
 Command = Callable[..., Done]
 
@@ -40,3 +41,10 @@ def alice(tmp_path: Path) -> Path:
         memory.archive("prefers aisle seats", key="seat")
         memory.save_value(embedders.STORED_AS, "null")
     return directory
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Shop]:
+    """A folder with an agent whose model is scripted."""
+    with shop_in(tmp_path) as place:
+        yield place

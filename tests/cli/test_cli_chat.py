@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agents.testing import Reply, call, http_error
 from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
-from tests.support.shop import Gate, Shop, shop_in
-
-pytestmark = pytest.mark.slow
+from tests.support.shop import Gate, Shop
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Shop]:
-    with shop_in(tmp_path) as place:
-        yield place
-
-
-def test_answers_are_on_stdout_and_nothing_else(place: Shop) -> None:
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_answers_are_on_stdout_and_nothing_else(place: Shop, options: tuple[str, ...]) -> None:
     place.model.script("Hello you.", call("archive", text="likes hats"), "Noted.")
-    done = place.chat("hello", "", "I like hats.", "/quit", "never said")
+    done = place.chat("hello", "", "I like hats.", "/quit", "never said", options=options)
     assert (done.code, done.out) == (0, "Hello you.\nNoted.\n")
-    assert "archive(text='likes hats')" in done.err
-    assert "archived f1" in done.err
-
-
-def test_quiet_shows_only_the_answers(place: Shop) -> None:
-    place.model.script(call("archive", text="likes hats"), "Noted.")
-    done = place.chat("I like hats.", options=("--quiet",))
-    assert (done.code, done.out, done.err) == (0, "Noted.\n", "")
+    if options:
+        assert done.err == ""
+    else:
+        assert "archive(text='likes hats')" in done.err
+        assert "archived f1" in done.err
 
 
 def test_json_is_a_line_for_each_event(place: Shop) -> None:
     place.model.script(call("archive", text="likes hats"), "Noted.")
     events = place.chat("I like hats.", options=("--json",)).events
-    kinds = [event["event"] for event in events]
-    assert kinds[-1] == "stopped"
-    assert events[-1]["reason"] == "answered"
-    assert {"toolstarted", "toolfinished", "replied", "paged", "text"} <= set(kinds)
+    assert (events[-1]["event"], events[-1]["reason"]) == ("stopped", "answered")
+    assert {"toolstarted", "toolfinished", "replied"} <= {event["event"] for event in events}
     assert "".join(event["text"] for event in events if event["event"] == "text") == "Noted."
     moved = [event["movement"] for event in events if event["event"] == "paged"]
     assert {movement["event"] for movement in moved} >= {"epoch", "archive"}
@@ -53,9 +41,8 @@ def test_what_a_tool_prints_is_no_line_of_json(place: Shop) -> None:
     place.more += 'tools: [{use: "shop:talk"}]\n'
     place.model.script(call("talk"), "Done.")
     done = selfpager("chat", place.file, "--home", place.home, "--json", said="Talk.\n")
-    assert [event["event"] for event in done.events][-1] == "stopped"
-    assert "I am at work" in done.err
-    assert "so am I" in done.err
+    assert done.events[-1]["event"] == "stopped"
+    assert ("I am at work" in done.err, "so am I" in done.err) == (True, True)
 
 
 def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None:
@@ -68,32 +55,26 @@ def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None
     assert sorted(path.name for path in place.home.iterdir()) == ["ann", "bob"]
 
 
-def test_history_from_elsewhere_is_taken_once(place: Shop) -> None:
+def test_history_from_elsewhere_is_imported_once(place: Shop) -> None:
     history = place.folder / "history.jsonl"
-    turns = [
-        {"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"},
-        {"role": "assistant", "text": "How nice."},
-    ]
-    history.write_text("\n".join(map(json.dumps, turns)), encoding="utf-8")
+    turn = '{"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"}\n'
+    history.write_text(turn + '{"role": "assistant", "text": "How nice."}\n', encoding="utf-8")
+    options = ("--history", str(history))
     place.model.script("Hello.", "Hello.")
-    first = place.chat("hello", options=("--history", str(history)))
-    assert "imported 2 turns" in first.err
-    assert "imported 0 turns" in place.chat("hello", options=("--history", str(history))).err
+    for count in (2, 0):
+        assert f"imported {count} turns" in place.chat("hello", options=options).err
     with place.memory() as memory:
-        assert [hit.who for hit in memory.search_recall("moved to Porto")][:1] == ["Dana"]
+        assert memory.search_recall("moved to Porto")[0].who == "Dana"
     history.write_text('{"role": "user", "text": "x"}\nnot json\n', encoding="utf-8")
-    wrong = place.chat("hello", options=("--history", str(history)))
-    assert wrong.code == 1
-    assert f"{history}:2: this line is not JSON" in wrong.err
+    wrong = place.chat("hello", options=options)
+    assert (wrong.code, f"{history}:2: this line is not JSON" in wrong.err) == (1, True)
 
 
-def test_a_failed_call_is_told_and_the_turn_stays_open(place: Shop) -> None:
-    place.model.script(http_error(403, "no such key"))
+def test_a_failed_call_is_reported_and_the_turn_stays_open(place: Shop) -> None:
+    place.model.script(*2 * [http_error(403, "no such key")])
     failed = place.chat("hello")
     assert (failed.code, failed.out) == (1, "")
-    assert "no such key" in failed.err
-    assert "Traceback" not in failed.err
-    place.model.script(http_error(403, "no such key"))
+    assert ("no such key" in failed.err, "Traceback" in failed.err) == (True, False)
     assert "Traceback" in place.chat(options=("--debug",)).err
     place.model.script("Here I am again.")
     resumed = place.chat()
@@ -108,71 +89,64 @@ def test_no_key_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
     done = command_line("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path, said="hello\n")
-    assert done.code == 1
-    assert "ANTHROPIC_API_KEY" in done.err
-    assert "Traceback" not in done.err
+    assert (done.code, "ANTHROPIC_API_KEY" in done.err, "Traceback" in done.err) == (1, True, False)
 
 
-def test_a_limit_stops_the_turn_with_exit_code_3(place: Shop) -> None:
-    place.more += "limits: {max_steps: 1}\n"
-    place.model.script(call("search_archive", query="hats"))
-    done = place.chat("What do I like?")
-    assert done.code == 3
-    assert "stopped (steps): max_steps 1 is reached" in done.err
-
-
-def test_a_call_that_needs_approval_waits_where_nobody_can_be_asked(place: Shop) -> None:
-    place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("limits: {max_steps: 1}", "stopped (steps): max_steps 1 is reached"),
+        ('tools: [{use: "shop:refund", approve: always}]', "refund waits for approval and was not run"),
+    ],
+)
+def test_what_stops_a_turn_is_exit_code_3(place: Shop, more: str, message: str) -> None:
+    place.more += f"{more}\n"
     place.model.script(call("refund", order=17))
     done = place.chat("Give me my money back.")
-    assert done.code == 3
-    assert "refund waits for approval and was not run" in done.err
-    with place.memory() as memory:
-        assert [call.name for call in memory.open_calls] == ["refund"]
+    assert (done.code, message in done.err) == (3, True)
+
+
+@contextmanager
+def chat_on_terminal(place: Shop) -> Generator[Terminal]:
+    """A conversation that is at its prompt before and behind the block, and ends with Ctrl-D."""
+    with Terminal("chat", place.file, "--home", place.home) as terminal:
+        terminal.until("you> ")
+        yield terminal
+        terminal.until("you> ")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
 
 
 @pytest.mark.parametrize(("typed", "result"), [("y\r", "order 17 was refunded"), ("\r", "A person refused this call")])
 def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -> None:
     place.more += 'tools: [{use: "shop:refund", approve: always}]\n'
     place.model.script(Reply("One moment.", call("refund", order=17)), "There you go.")
-    with Terminal("chat", place.file, "--home", place.home) as terminal:
-        terminal.until("you> ")
+    with chat_on_terminal(place) as terminal:
         terminal.type("Give me my money back.\r")
         terminal.until("One moment.\r\n")
         terminal.until('Allow refund({"order": 17})? [y/N]: ')
         terminal.type(typed)
         terminal.until("There you go.")
-        terminal.until("you> ")
-        terminal.type("\x04")
-        assert terminal.end()[0] == 0
     assert result in str(place.model.requests[-1]["messages"][-1])
 
 
-def test_in_a_terminal_it_talks_until_ctrl_d_or_ctrl_c_at_the_prompt(place: Shop) -> None:
-    for key in ("\x04", "\x03", "/quit\r"):
-        place.model.script("Hello you.")
-        with Terminal("chat", place.file, "--home", place.home) as terminal:
-            terminal.until("you> ")
-            terminal.type("hello\r")
-            terminal.until("Hello you.")
-            terminal.until("you> ")
-            terminal.type(key)
-            assert terminal.end(insist=key)[0] == 0
+@pytest.mark.parametrize("key", ["\x03", "/quit\r"])
+def test_in_a_terminal_it_talks_until_ctrl_c_at_the_prompt(place: Shop, key: str) -> None:
+    with Terminal("chat", place.file, "--home", place.home) as terminal:
+        terminal.until("you> ")
+        terminal.type(key)
+        assert terminal.end(insist=key)[0] == 0
 
 
 def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
     place.model.script("I see.")
     text = " ".join(f"w{number}" for number in range(1_500))
-    with Terminal("chat", place.file, "--home", place.home) as terminal:
-        terminal.until("you> ")
+    with chat_on_terminal(place) as terminal:
         for start in range(0, len(text), 1_000):
             terminal.type(text[start : start + 1_000])
             terminal.until(text[start : start + 1_000][-5:])
         terminal.type("\r")
         terminal.until("I see.")
-        terminal.until("you> ")
-        terminal.type("\x04")
-        assert terminal.end()[0] == 0
     with place.memory() as memory:
         assert memory.page("s1") == text
 
@@ -186,22 +160,6 @@ def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
     assert (done.returncode, done.stdout) == (0, b"Hello.\nStill here.\n")
     with place.memory() as memory:
         assert memory.page("s1") == "caf\N{REPLACEMENT CHARACTER}"
-
-
-def test_ctrl_c_once_stops_at_the_step(place: Shop) -> None:
-    gate = Gate("I look.", call("search_archive", query="hats"))
-    place.model.script(gate)
-    with Running("chat", place.file, "--home", place.home) as chat:
-        chat.say("What do I like?")
-        assert gate.asked.wait(60)
-        chat.interrupt()
-        chat.tells("stopping at the next step")
-        gate.may.set()
-        chat.tells("stopped (cancelled)")
-        done = chat.end()
-    assert (done.code, done.out) == (130, "I look.\n")
-    place.model.script("Hats.")
-    assert place.chat().out == "Hats.\n"
 
 
 def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 from threading import Event
@@ -31,6 +26,7 @@ from pager import BlockSpec, Memory, MemoryReader
 from pager.inspect import PARTS, Thresholds, Window, WindowPart
 from tests.standin import call, thinking
 from tests.support import Talk, Words
+from tests.support.cli import Terminal, command_line
 
 HOSTILE = (
     "[bold]not bold[/bold] [/] [link=x]y :smile: \x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u2066"
@@ -78,60 +74,44 @@ def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str
     return result.stdout
 
 
-# --- what it says
-
-
 def test_it_says_what_the_snapshot_knows(home: Path) -> None:
     text = shown(home, "anna")
     with MemoryReader.open(home / "anna") as reading:
         now = take(reading)
-    window = now.window
-    assert window.thresholds
-    assert f"{window.used_tokens:,} of {window.usable_tokens:,} tokens" in text
+    window, marks = now.window, now.window.thresholds
+    assert marks
+    expected = [
+        f"{window.used_tokens:,} of {window.usable_tokens:,} tokens",
+        f"epoch {window.epoch}",
+        *(f" {tokens:,}" for tokens in (marks.notify_at, marks.evict_at, marks.evict_to)),
+        *(f"{one.used_tokens:,}/{one.limit_tokens:,} v{one.version} · {one.actor}" for one in now.core.blocks),
+        *("read-only", "likes story 0", "f3 pinned", "3 facts, 2 current, 0 never used", "superseded by f2"),
+        *("1x seat: prefers aisle seats", "search", "aisle"),
+        *(f"{step.page_id} " for step in now.steps[-12:]),
+        *(step.words[:20] for step in now.steps[-12:]),
+        *(fact.text for fact in now.archive.newest),
+        *(f" {movement.event} " for movement in now.movements),
+    ]
+    assert [words for words in expected if words not in text] == []
     for part in window.parts:
         assert (f"{part.name} {part.tokens:,}" in text) == (part.tokens > 0)
-    for tokens in (window.thresholds.notify_at, window.thresholds.evict_at, window.thresholds.evict_to):
-        assert f" {tokens:,}" in text
-    assert f"epoch {window.epoch}" in text
-    for block in now.core.blocks:
-        assert f"{block.used_tokens:,}/{block.limit_tokens:,} v{block.version} · {block.actor}" in text
-    assert "read-only" in text
-    assert "likes story 0" in text
-    for step in now.steps[-12:]:
-        assert f"{step.page_id} " in text
-        assert step.words[:20] in text
-    assert "f3 pinned" in text
-    assert "3 facts, 2 current, 0 never used" in text
-    for fact in now.archive.newest:
-        assert fact.text in text
-    assert "superseded by f2" in text
-    assert "1x seat: prefers aisle seats" in text
-    for movement in now.movements:
-        assert f" {movement.event} " in text
-    assert "search" in text
-    assert "aisle" in text
 
 
 def test_at_a_step_it_says_what_was(home: Path) -> None:
     with MemoryReader.open(home / "anna") as reading:
-        step = "s9"
-        then = take(reading, step)
-        answered = reading.history.prompt(step).answered
-        sent = json.dumps(reading.history.rebuild(step))
-    text = shown(home, "anna", "--at", step)
-    assert "the request that s9 answered" in text
+        then, answered = take(reading, "s9"), reading.history.prompt("s9").answered
+        sent = json.dumps(reading.history.rebuild("s9"))
+    text = shown(home, "anna", "--at", "s9")
     assert answered
     assert answered.usage
+    assert "the request that s9 answered" in text
     assert f"{answered.usage.whole_input:,} of " in text
-    assert "likes story 1" in sent
-    assert "likes story 1" in text
-    assert "likes story 3" not in sent
-    assert "likes story 3" not in text
+    for where in (sent, text):
+        assert ("likes story 1" in where, "likes story 3" in where) == (True, False)
     assert all(f"{resident.page_id} " in text for resident in then.steps)
     assert "No fact was archived by then" in text
     assert shown(home, "anna", "--at", "s4") == shown(home, "anna", "--at", "s5")  # s4 is no reply
-    data = json.loads(shown(home, "anna", "--at", step, "--json"))
-    assert data == {"agent": "anna", **to_json(then)}
+    assert json.loads(shown(home, "anna", "--at", "s9", "--json")) == {"agent": "anna", **to_json(then)}
 
 
 def test_json_is_one_line_with_everything(home: Path) -> None:
@@ -145,30 +125,23 @@ def test_json_is_one_line_with_everything(home: Path) -> None:
 
 def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
     text = " ".join(shown(home, "nobody").split())
-    for hint in (
-        "selfpager chat",
-        "core.blocks",
-        "What is said next",
-        "tool archive stores facts",
-        "Nothing has moved yet",
-    ):
-        assert hint in text
+    hints = ["selfpager chat", "core.blocks", "What is said next", "tool archive stores facts", "Nothing has moved yet"]
+    assert [hint for hint in hints if hint not in text] == []
 
 
-def test_wrong_questions_are_answered_with_the_way_out(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, code, said in (
-        (["nobody", "--at", "s1"], 1, "nothing was sent yet"),
-        (["anna", "--at", "s99"], 1, "no request was answered after s99; the last one was answered by s"),
-        (["anna", "--at", "f1"], 1, "is not a step"),
-        (["anna", "--at", "soon"], 1, "is not a page id"),
-        (["otto"], 1, "there are: anna, hana, nobody"),
-        (["anna", "--at", "s3", "--watch"], 2, "leave out --watch"),
-    ):
-        assert run(["show", *arguments, "--home", str(home)]) == code
-        assert said in capsys.readouterr().err
-
-
-# --- how it says it
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("nobody --at s1", 1, "nothing was sent yet"),
+        ("anna --at s99", 1, "no request was answered after s99; the last one was answered by s"),
+        ("anna --at f1", 1, "is not a step"),
+        ("anna --at soon", 1, "is not a page id"),
+        ("anna --at s3 --watch", 2, "leave out --watch"),
+    ],
+)
+def test_wrong_questions_are_answered_with_the_way_out(home: Path, line: str, code: int, message: str) -> None:
+    done = command_line("show", *line.split(), "--home", home)
+    assert (done.code, message in done.err) == (code, True)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
@@ -274,9 +247,6 @@ def test_every_mark_has_its_name_in_touch(window: Window, width: int) -> None:
         assert any(place in span for span in spans)
 
 
-# --- live
-
-
 def test_watching_shows_each_change_of_another_process_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,37 +275,14 @@ def test_watching_shows_each_change_of_another_process_and_nothing_else(
 
 def test_watching_on_a_terminal_draws_the_screen_anew_until_interrupted(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "live")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "agents", "show", "live", "--watch", "--home", str(tmp_path)]
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, env=env)
-    try:
-        screen = _read_until(ours, "Nothing was sent")
+    screen = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
+    with Terminal("show", "live", "--watch", "--home", tmp_path, cwd=tmp_path, **screen) as terminal:
+        first = terminal.until("Nothing was sent")
         talk.ask("a word that was not there before")
-        screen += _read_until(ours, "a word that was not there before")
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == 0
-    finally:
-        process.kill()
-        assert process.communicate()[1] == b""
-        os.close(theirs)
-        os.close(ours)
-        talk.memory.close()
-    assert "\x1b[?1049h" in screen  # the alternate screen: what was there before comes back
-
-
-def _read_until(terminal: int, wanted: str) -> str:
-    text = ""
-    while wanted not in text:
-        text += os.read(terminal, 65_536).decode(errors="replace")
-    return text
-
-
-def test_rich_is_loaded_by_drawing_only(home: Path) -> None:
-    script = (
-        "import sys; from agents.cli.main import run\n"
-        "for line in sys.argv[1:]: run(line.split()); print('rich' in sys.modules)"
-    )
-    lines = ["--help", f"show anna --json --home {home}", f"show anna --home {home}"]
-    out = subprocess.run([sys.executable, "-c", script, *lines], capture_output=True, text=True, check=True).stdout
-    assert [line for line in out.splitlines() if line in ("True", "False")] == ["False", "False", "True"]
+        terminal.until("a word that was not there before")
+        terminal.type("\x03")
+        code, rest = terminal.end()
+    talk.memory.close()
+    assert code == 0
+    assert "\x1b[?1049h" in first  # the alternate screen: what was there before comes back
+    assert "Traceback" not in rest

@@ -10,17 +10,14 @@ import pytest
 from chromadb.utils import embedding_functions
 
 from agents import Agent
-from agents.cli.main import run
 from agents.config import embedders
-from pager import MemoryReader
+from pager import ChromaEmbedder, MemoryReader
 from tests.support import Words
-
-BASE = "name: x\nmodel: {provider: scripted, script: 'tests.support.answers:keeps_and_finds'}\n"
+from tests.support.cli import command_line
 
 
 class Shelf(embedding_functions.EmbeddingFunction):
     def __init__(self, size: int = 16, api_key: str = "") -> None:
-        self._size = size
         self._words = Words(dimension=size)
 
     def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
@@ -31,7 +28,7 @@ class Shelf(embedding_functions.EmbeddingFunction):
         return "shelf"
 
     def get_config(self) -> dict[str, Any]:
-        return {"size": self._size}
+        return {"size": self._words.dimension}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> Shelf:
@@ -43,60 +40,57 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(embedding_functions.known_embedding_functions, "shelf", Shelf)
 
 
-def agent_file(folder: Path, archival: str) -> Path:
+SHELF = "embedder: {name: shelf, config: {size: 24, api_key: s3cret}}"
+
+
+def agent_in(folder: Path, archival: str = SHELF) -> Agent:
     path = folder / "x.yaml"
-    path.write_text(f"{BASE}archival: {{{archival}}}\n", encoding="utf-8")
-    return path
+    model = "{provider: scripted, script: 'tests.support.answers:keeps_and_finds'}"
+    path.write_text(f"name: x\nmodel: {model}\narchival: {{{archival}}}\n", encoding="utf-8")
+    return Agent.load(path, home=folder)
 
 
 def embedded_by(directory: Path) -> str | None:
-    """The embedder of the vectors that are stored, from the ledger of a memory that has another one."""
+    """Return the fingerprint of the stored vectors."""
     with MemoryReader.open(directory) as reading:
         return reading._store.settings.get("embedder")
 
 
 def test_an_agent_finds_by_the_embedder_that_its_file_names(tmp_path: Path) -> None:
-    file = agent_file(tmp_path, "embedder: {name: shelf, config: {size: 24, api_key: s3cret}}")
-    with Agent.load(file, home=tmp_path) as agent:
+    with agent_in(tmp_path) as agent:
         agent.turn("I prefer window seats.")
         assert agent.memory.search_archive("window")[0].parts["meaning"] > 0
-    told = embedded_by(tmp_path / "x") or ""
-    assert told.startswith("chroma shelf")
-    assert '"size": 24' in told
+    fingerprint = embedded_by(tmp_path / "x") or ""
+    assert fingerprint.startswith("chroma shelf")
+    assert '"size": 24' in fingerprint
 
 
 @pytest.mark.parametrize("options", [[], ["--fix"]])
-@pytest.mark.parametrize("archival", ["embedder: {name: shelf, config: {size: 24}}", "embedder: none"])
-def test_check_embeds_as_the_agent_does(
-    tmp_path: Path, archival: str, options: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Agent.load(agent_file(tmp_path, archival), home=tmp_path) as agent:
+@pytest.mark.parametrize("archival", [SHELF, "embedder: none"])
+def test_check_embeds_as_the_agent_does(tmp_path: Path, archival: str, options: list[str]) -> None:
+    with agent_in(tmp_path, archival) as agent:
         agent.memory.archive("prefers window seats")
     before = embedded_by(tmp_path / "x")
-    assert run(["check", "x", "--home", str(tmp_path), *options]) == 0
-    assert capsys.readouterr().out == "x: no problems found.\n"
+    assert command_line("check", "x", "--home", tmp_path, *options).out == "x: no problems found.\n"
     assert embedded_by(tmp_path / "x") == before
 
 
 def test_a_purge_leaves_the_other_facts_their_vectors(tmp_path: Path) -> None:
-    file = agent_file(tmp_path, "embedder: {name: shelf, config: {size: 24}}")
-    with Agent.load(file, home=tmp_path) as agent:
+    with agent_in(tmp_path) as agent:
         secret = agent.memory.archive("the code is 4711")
         agent.memory.archive("prefers window seats")
     before = embedded_by(tmp_path / "x")
-    assert run(["purge", "x", secret.id, "--yes", "--home", str(tmp_path)]) == 0
+    assert command_line("purge", "x", secret.id, "--yes", "--home", tmp_path).code == 0
     assert embedded_by(tmp_path / "x") == before
-    with Agent.load(file, home=tmp_path) as agent:
+    with agent_in(tmp_path) as agent:
         assert [hit.text for hit in agent.memory.search_archive("seats")] == ["prefers window seats"]
         assert not agent.memory.check()
 
 
-def test_which_one_it_was_is_known_without_its_secrets(tmp_path: Path) -> None:
-    for archival, kind in (
-        ("embedder: {name: shelf, config: {size: 24, api_key: s3cret}}", "ChromaEmbedder"),
-        ("embedder: none", "NoneType"),
-        ("embedder: default", "str"),
-    ):
-        with Agent.load(agent_file(tmp_path, archival), home=tmp_path) as agent:
-            assert "s3cret" not in (agent.memory.load_value(embedders.STORED_AS) or "")
-        assert type(embedders.stored(tmp_path / "x")).__name__ == kind
+@pytest.mark.parametrize(
+    ("archival", "kind"), [(SHELF, ChromaEmbedder), ("embedder: none", type(None)), ("embedder: default", str)]
+)
+def test_which_one_it_was_is_stored_without_its_secrets(tmp_path: Path, archival: str, kind: type) -> None:
+    with agent_in(tmp_path, archival) as agent:
+        assert "s3cret" not in (agent.memory.load_value(embedders.STORED_AS) or "")
+    assert isinstance(embedders.stored(tmp_path / "x"), kind)

@@ -41,77 +41,60 @@ class Unexpanded(dict[str, str]):
         return f"${{{name}}}"
 
 
-def as_written(path: Path) -> dict[str, Any]:
-    return yaml_file.read(path, Unexpanded()).data
-
-
-def sections() -> dict[str, dict[str, Any]]:
-    return {"": SCHEMA, **{name: each for name, each in SCHEMA["$defs"].items() if "properties" in each}}
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_agents_that_come_along_keep_to_it(path: Path) -> None:
+    assert not list(ALLOWED.iter_errors(yaml_file.read(path, Unexpanded()).data))
 
 
 def test_the_file_for_editors_is_current() -> None:
     written = (CONFIGS / "agent.schema.json").read_text(encoding="utf-8")
-    assert written == rendered(), "run: python -m agents.config.schema > configs/agent.schema.json"
+    assert written == rendered(), "run: selfpager schema > configs/agent.schema.json"
 
 
-def test_it_is_a_schema_with_a_title_and_without_an_id() -> None:
+def test_it_is_a_schema_of_every_key_with_its_meaning_and_of_no_other() -> None:
     Draft7Validator.check_schema(SCHEMA)
     assert SCHEMA["title"] == "An agent of selfpager"
     assert "$id" not in SCHEMA
-
-
-def test_every_key_says_what_it_means() -> None:
-    found = {
-        f"{name}.{key}": each for name, section in sections().items() for key, each in section["properties"].items()
-    }
-    assert len(found) > 40
-    assert not [key for key, each in found.items() if len(each.get("description", "")) < 5]
-
-
-def test_every_key_of_the_models_is_there_and_no_other() -> None:
     assert set(SCHEMA["properties"]) == set(AgentConfig.model_fields)
-    assert all(section["additionalProperties"] is False for section in sections().values())
-
-
-def test_the_only_key_that_is_needed_is_a_name_unless_a_base_may_have_it() -> None:
-    assert ALLOWED.is_valid({"name": "x"})
-    assert ALLOWED.is_valid({"extends": "base.yaml"})
-    assert not ALLOWED.is_valid({"version": 1})
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
-def test_the_agents_that_come_along_keep_to_it(path: Path) -> None:
-    assert not list(ALLOWED.iter_errors(as_written(path)))
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
-@pytest.mark.parametrize("section", [(), ("model",), ("window",), ("core",), ("archival", "prefetch")], ids=str)
-def test_a_key_that_nobody_knows_is_seen_in_them(path: Path, section: tuple[str, ...]) -> None:
-    data = put(as_written(path), section, {"name": "x", "zzz": 1} if not section else {"zzz": 1})
-    assert [list(error.absolute_path) for error in ALLOWED.iter_errors(data)] == [list(section[:1])]
+    sections = [SCHEMA, *(section for section in SCHEMA["$defs"].values() if "properties" in section)]
+    assert all(section["additionalProperties"] is False for section in sections)
+    keys = [(key, about) for section in sections for key, about in section["properties"].items()]
+    assert len(keys) > 40
+    assert not [key for key, about in keys if len(about.get("description", "")) < 5]
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("data", "valid"),
     [
-        {"name": "../x"},
-        {"name": "x", "modle": {}},
-        {"name": "x", "model": {"provider": "anthropc"}},
-        {"name": "x", "window": {"limit_tokens": "many"}},
-        {"name": "x", "window": {"limit_tokens": 0}},
-        {"name": "x", "window": {"evict_at": 1.5}},
-        {"name": "x", "core": {"blocks": {"9x": {}}}},
-        {"name": "x", "tools": [{"use": "nothing"}]},
-        {"name": "x", "tools": [{"use": "a:b", "mcp": {}}]},
-        {"name": "x", "recall": {"digest": "never"}},
-        {"name": "x", "prices": {"input": 1}},
+        ({"name": "x"}, True),
+        ({"extends": "base.yaml"}, True),  # which may have the name
+        ({"version": 1}, False),
+        ({"name": "../x"}, False),
+        ({"name": "x", "modle": {}}, False),
+        ({"name": "x", "model": {"provider": "anthropc"}}, False),
+        ({"name": "x", "window": {"limit_tokens": "many"}}, False),
+        ({"name": "x", "window": {"limit_tokens": 0}}, False),
+        ({"name": "x", "window": {"evict_at": 1.5}}, False),
+        ({"name": "x", "core": {"blocks": {"9x": {}}}}, False),
+        ({"name": "x", "tools": [{"use": "nothing"}]}, False),
+        ({"name": "x", "tools": [{"use": "a:b", "mcp": {}}]}, False),
+        ({"name": "x", "recall": {"digest": "never"}}, False),
+        ({"name": "x", "prices": {"input": 1}}, False),
     ],
 )
-def test_it_sees_what_load_would_refuse(wrong: dict[str, Any]) -> None:
-    assert not ALLOWED.is_valid(wrong)
+def test_it_sees_what_load_would_refuse(data: dict[str, Any], valid: bool) -> None:
+    assert ALLOWED.is_valid(data) == valid
 
 
 odd = st.sampled_from([None, "x", "${A}", "${A:-x}", 0, 1, -1, 5, 0.5, 1e9, True, [], {}, "build", "9x", "a:b", "../x"])
+
+
+def is_loaded(file: Path, value: str) -> bool:
+    try:
+        load(file, {"A": value})
+    except ConfigError:
+        return False
+    return True
 
 
 @pytest.mark.slow
@@ -126,11 +109,5 @@ def test_it_never_complains_about_what_load_accepts(
     data = put(EVERYTHING, path, new)
     file = tmp_path_factory.mktemp("any") / "a.yaml"
     file.write_text(yaml_file.dump(data), encoding="utf-8")
-    accepted = set[str]()
-    for environ in ({"A": "1"}, {"A": "true"}, {"A": "off"}, {"A": "http://x"}, {"A": "a:b"}):
-        try:
-            load(file, environ)
-        except ConfigError:
-            continue
-        accepted.add(environ["A"])
-    assert not accepted or ALLOWED.is_valid(data)
+    if any(is_loaded(file, value) for value in ("1", "true", "off", "http://x", "a:b")):
+        assert ALLOWED.is_valid(data)

@@ -31,22 +31,21 @@ def test_expansions(text: str, expanded: str) -> None:
     assert expand(text, {"A": "one", "EMPTY": "", "LIKE_ONE": "${A}"}) == (expanded, [])
 
 
-@pytest.mark.parametrize("text", ["${NONE}", "${NONE} ${NONE}"])
-def test_a_variable_that_is_not_set_is_named_once(text: str) -> None:
-    mistake = "the environment variable NONE is not set. Set it, or give a default: ${NONE:-...}."
-    assert expand(text, {}) == (text, [mistake])
+FORMS = "is not a variable. Write ${VAR} or ${VAR:-default} (without braces in the default), or $${ for a plain ${."
+UNSET = "the environment variable NONE is not set. Set it, or give a default: ${NONE:-...}."
+NO_TEXT = "the environment variable BYTES is not valid UTF-8. Set it again."
 
 
-@pytest.mark.parametrize("text", ["${}", "${1A}", "${A", "${A:?no}", "${ A }", "${NONE:-${A}}"])
-def test_what_is_not_a_variable_is_told_the_forms(text: str) -> None:
-    forms = "Write ${VAR} or ${VAR:-default} (without braces in the default), or $${ for a plain ${."
-    assert expand(text, {"A": "one"}) == (text, [f"{text!r} is not a variable. {forms}"])
-
-
-@pytest.mark.parametrize("text", ["${A}", "${A:-x}"])
-def test_a_variable_that_is_not_utf_8_is_refused(text: str) -> None:
-    mistake = "the environment variable A is not valid UTF-8. Set it again."
-    assert expand(text, {"A": "gr\udcfcn"}) == (text, [mistake])
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        *((text, f"{text!r} {FORMS}") for text in ("${}", "${1A}", "${A", "${A:?no}", "${ A }", "${NONE:-${A}}")),
+        *((text, UNSET) for text in ("${NONE}", "${NONE} ${NONE}")),
+        *((text, NO_TEXT) for text in ("${BYTES}", "${BYTES:-x}")),
+    ],
+)
+def test_a_mistake_is_told_once_and_the_text_stays(text: str, mistake: str) -> None:
+    assert expand(text, {"A": "one", "BYTES": "gr\udcfcn"}) == (text, [mistake])
 
 
 def test_only_a_text_that_is_one_expansion_knows_its_source() -> None:

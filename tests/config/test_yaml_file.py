@@ -1,5 +1,4 @@
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 
 from agents.config import yaml_file
 from agents.config.errors import ConfigError
+from tests.config.conftest import problems, write
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tricky = st.sampled_from(
@@ -25,59 +25,17 @@ data = st.recursive(
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def write(name: str, text: str | bytes) -> Path:
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else dedent(text).encode())
-    return path
-
-
-def wrong(path: Path, environ: dict[str, str] | None = None) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        yaml_file.read(path, environ or {})
-    return str(caught.value).splitlines()
-
-
-def test_every_key_and_value_has_its_place(folder: Path) -> None:
-    path = write(
-        "a.yaml",
-        """\
-        name: x
-        core:
-          blocks: {human: {value: "hi"}}
-        tools:
-          - use: a:b
-        text: |
-          two
-          lines
-        """,
-    )
+def test_every_key_and_value_has_its_place() -> None:
+    path = write('name: x\ncore:\n  blocks: {human: {value: "hi"}}\ntools:\n  - use: a:b\ntext: |\n  two\n  lines\n')
     document = yaml_file.read(path, {})
-    assert document.data == {
-        "name": "x",
-        "core": {"blocks": {"human": {"value": "hi"}}},
-        "tools": [{"use": "a:b"}],
-        "text": "two\nlines\n",
-    }
+    core = {"blocks": {"human": {"value": "hi"}}}
+    assert document.data == {"name": "x", "core": core, "tools": [{"use": "a:b"}], "text": "two\nlines\n"}
     places = {".".join(map(str, path)): (str(w.key)[7:], str(w.value)[7:]) for path, w in document.written.items()}
     assert places == {
-        "": ("1:1", "1:1"),
-        "name": ("1:1", "1:7"),
-        "core": ("2:1", "3:3"),
-        "core.blocks": ("3:3", "3:11"),
-        "core.blocks.human": ("3:12", "3:19"),
-        "core.blocks.human.value": ("3:20", "3:27"),
-        "tools": ("4:1", "5:3"),
-        "tools.0": ("5:5", "5:5"),
-        "tools.0.use": ("5:5", "5:10"),
-        "text": ("6:1", "6:7"),
-    }
+        "": ("1:1", "1:1"), "name": ("1:1", "1:7"), "core": ("2:1", "3:3"), "core.blocks": ("3:3", "3:11"),
+        "core.blocks.human": ("3:12", "3:19"), "core.blocks.human.value": ("3:20", "3:27"), "tools": ("4:1", "5:3"),
+        "tools.0": ("5:5", "5:5"), "tools.0.use": ("5:5", "5:10"), "text": ("6:1", "6:7"),
+    }  # fmt: skip
     assert document.at("tools", 0, "zzz", "y") == document.at("tools", 0)
     assert document.at("zzz") == document.at()
 
@@ -92,17 +50,24 @@ def test_every_key_and_value_has_its_place(folder: Path) -> None:
         *(("'17'", "17"), ('"true"', "true"), ("!!str 17", "17"), ("!!float 17", 17.0), ("=", "="), ("5m", "5m")),
     ],
 )
-def test_scalars_are_those_of_the_core_schema(folder: Path, written: str, read: object) -> None:
-    value = yaml_file.read(write("a.yaml", f"a: {written}\n"), {}).data["a"]
+def test_scalars_are_those_of_the_core_schema(written: str, read: object) -> None:
+    value = yaml_file.read(write(f"a: {written}\n"), {}).data["a"]
     assert (value, type(value)) == (read, type(read))
 
 
-def test_an_alias_stands_for_what_it_names(folder: Path) -> None:
-    assert yaml_file.read(write("a.yaml", "a: &x {b: 1}\nc: [*x, *x]\n"), {}).data["c"] == [{"b": 1}, {"b": 1}]
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("a: &x {b: 1}\nc: [*x, *x]\n", {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}),
+        *((f"a: 1\nextends: {nothing}\n", {"a": 1}) for nothing in ("", "~", '""', "${NONE:-}")),
+    ],
+)
+def test_aliases_stand_for_what_they_name_and_extends_may_be_empty(text: str, data: object) -> None:
+    assert yaml_file.read(write(text), {}).data == data
 
 
-def test_a_byte_order_mark_and_foreign_line_ends_are_fine(folder: Path) -> None:
-    document = yaml_file.read(write("a.yaml", b"\xef\xbb\xbfa: 1\r\nb: 2\r\n"), {})
+def test_a_byte_order_mark_and_foreign_line_ends_are_fine() -> None:
+    document = yaml_file.read(write(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n"), {})
     assert document.data == {"a": 1, "b": 2}
     assert str(document.at("b").value) == "a.yaml:2:4"
 
@@ -150,83 +115,63 @@ INDENT = "Check the indentation, the quotes and the brackets."
         ("a: 1\nextends: .\n", "2:10: . cannot be read (Is a directory). It has to be a readable file."),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(folder: Path, text: str | bytes, message: str) -> None:
-    assert wrong(write("bad.yaml", text)) == [f"bad.yaml:{message}"]
+def test_what_is_wrong_is_said_with_its_place(text: str | bytes, message: str) -> None:
+    assert problems(write(text, "bad.yaml")) == [f"bad.yaml:{message}"]
 
 
 @pytest.mark.slow
-def test_deep_nesting_is_refused(folder: Path) -> None:
-    assert wrong(write("deep.yaml", "a: " + "[" * 5000)) == ["deep.yaml: this is nested too deeply to be read."]
-
-
-@pytest.mark.slow
-def test_aliases_of_aliases_do_not_fill_the_memory(folder: Path) -> None:
-    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    [message] = wrong(write("laughs.yaml", "\n".join(lines)))
+def test_what_would_fill_the_memory_is_refused() -> None:
+    deep, laughs = "a: " + "[" * 5000, ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    assert problems(write(deep)) == ["a.yaml: this is nested too deeply to be read."]
+    laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    [message] = problems(write("\n".join(laughs)))
     assert message.endswith("with its aliases this file stands for more than 100000 values. Use fewer.")
 
 
-def test_all_duplicates_are_listed(folder: Path) -> None:
-    path = write("a.yaml", "a: 1\na: 2\nextends: b.yaml\n")
-    write("b.yaml", "c: {d: 1, d: 2}\n5: x\n")
-    assert wrong(path) == [
+def test_all_duplicates_are_listed() -> None:
+    path = write("a: 1\na: 2\nextends: b.yaml\n")
+    write("c: {d: 1, d: 2}\n5: x\n", "b.yaml")
+    assert problems(path) == [
         "a.yaml:2:1: the key 'a' is in this mapping already, in line 1. Remove one.",
         "b.yaml:1:11: the key 'd' is in this mapping already, in line 1. Remove one.",
         'b.yaml:2:1: a key has to be text. Put it in quotes: "5".',
     ]
 
 
-def test_a_missing_file_is_named_and_a_near_one_proposed(folder: Path) -> None:
-    write("configs/assistant.yaml", "name: x\n")
-    assert wrong(Path("configs/assitant.yaml")) == [
-        "configs/assitant.yaml: there is no such file. Did you mean 'configs/assistant.yaml'?"
-    ]
-    assert wrong(Path("nowhere/x.yaml")) == ["nowhere/x.yaml: there is no such file. Check the path."]
+def test_a_missing_file_is_named_and_a_near_one_proposed() -> None:
+    write("name: x\n", "configs/assistant.yaml")
+    write("name: x\n", "base.yaml")
+    near = "there is no such file. Did you mean 'configs/assistant.yaml'?"
+    assert problems(Path("configs/assitant.yaml")) == [f"configs/assitant.yaml: {near}"]
+    assert problems(Path("nowhere/x.yaml")) == ["nowhere/x.yaml: there is no such file. Check the path."]
+    base = "a.yaml:2:10: extends: there is no file bas.yaml. Did you mean 'base.yaml'?"
+    assert problems(write("a: 1\nextends: bas.yaml\n")) == [base]
 
 
-def test_extends_lays_a_file_over_its_base_and_places_follow(folder: Path) -> None:
-    path = write("sub/top.yaml", "extends: ../mid.yaml\nmodel: {id: top}\n")
-    write("mid.yaml", "extends: ${WHERE:-far}/base.yaml\nmodel: {id: mid, thinking: off}\ntools: [a]\n")
-    write("far/base.yaml", "name: base\nmodel: {cache_ttl: 1h}\ntools: [b, c]\n")
+def test_extends_lays_a_file_over_its_base_and_places_follow() -> None:
+    path = write("extends: ../mid.yaml\nmodel: {id: top}\n", "sub/top.yaml")
+    write("extends: ${WHERE:-far}/base.yaml\nmodel: {id: mid, thinking: off}\ntools: [a]\n", "mid.yaml")
+    write("name: base\nmodel: {cache_ttl: 1h}\ntools: [b, c]\n", "far/base.yaml")
     document = yaml_file.read(path, {})
-    assert document.data == {
-        "name": "base",
-        "model": {"cache_ttl": "1h", "id": "top", "thinking": "off"},
-        "tools": ["a"],
-    }
-    places = {key: str(document.at(*key.split(".")).value) for key in ("name", "model.id", "model.thinking", "tools")}
-    assert places == {
-        "name": "sub/../far/base.yaml:1:7",
-        "model.id": "sub/top.yaml:2:13",
-        "model.thinking": "sub/../mid.yaml:2:28",
-        "tools": "sub/../mid.yaml:3:8",
-    }
-    write("elsewhere/base.yaml", "name: other\n")
+    model = {"cache_ttl": "1h", "id": "top", "thinking": "off"}
+    assert document.data == {"name": "base", "model": model, "tools": ["a"]}
+    places = [str(document.at(*key.split(".")).value) for key in ("name", "model.id", "model.thinking", "tools")]
+    assert places == [
+        "sub/../far/base.yaml:1:7", "sub/top.yaml:2:13", "sub/../mid.yaml:2:28", "sub/../mid.yaml:3:8"
+    ]  # fmt: skip
+    write("name: other\n", "elsewhere/base.yaml")
     assert yaml_file.read(path, {"WHERE": "elsewhere"}).data["name"] == "other"
 
 
-@pytest.mark.parametrize("nothing", ["", "~", '""', "${NONE:-}"])
-def test_extends_may_be_empty(folder: Path, nothing: str) -> None:
-    assert yaml_file.read(write("a.yaml", f"a: 1\nextends: {nothing}\n"), {}).data == {"a": 1}
-
-
-def test_a_missing_base_is_an_error_where_it_is_named(folder: Path) -> None:
-    write("base.yaml", "name: x\n")
-    assert wrong(write("a.yaml", "a: 1\nextends: bas.yaml\n")) == [
-        "a.yaml:2:10: extends: there is no file bas.yaml. Did you mean 'base.yaml'?"
+def test_a_circle_of_extends_is_named() -> None:
+    write("extends: ../c.yaml\n", "sub/b.yaml")
+    write("extends: ./a.yaml\n", "c.yaml")
+    circle = "a.yaml -> sub/b.yaml -> sub/../c.yaml -> sub/../a.yaml"
+    assert problems(write("extends: sub/b.yaml\n")) == [
+        f"sub/../c.yaml:1:10: extends goes in a circle: {circle}. Take one of them out."
     ]
-
-
-def test_a_circle_of_extends_is_named(folder: Path) -> None:
-    write("a.yaml", "extends: sub/b.yaml\n")
-    write("sub/b.yaml", "extends: ../c.yaml\n")
-    write("c.yaml", "extends: ./a.yaml\n")
-    assert wrong(Path("a.yaml")) == [
-        "sub/../c.yaml:1:10: extends goes in a circle: a.yaml -> sub/b.yaml -> sub/../c.yaml -> sub/../a.yaml. "
-        "Take one of them out."
-    ]
-    assert wrong(write("self.yaml", "extends: self.yaml\n"))[0].startswith("self.yaml:1:10: extends goes in a circle")
+    [own] = problems(write("extends: self.yaml\n", "self.yaml"))
+    assert own.startswith("self.yaml:1:10: extends goes in a circle")
 
 
 mappings = st.dictionaries(st.sampled_from("abc"), data, max_size=3)
@@ -272,11 +217,7 @@ def test_what_is_dumped_reads_back_as_the_same(tmp_path_factory: pytest.TempPath
 def test_any_file_is_read_or_refused_with_a_place(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "a.yaml"
     path.write_bytes(content)
-    problems = ()
     try:
-        document = yaml_file.read(path, {})
+        assert isinstance(yaml_file.read(path, {}).data, dict)
     except ConfigError as error:
-        problems = error.problems
-    else:
-        assert isinstance(document.data, dict)
-    assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in problems)
+        assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in error.problems)

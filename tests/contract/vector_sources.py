@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pager.vectors.index import VectorSource
+
+BATCH = 16
 
 
 def unit_vectors(count: int, dimension: int = 16, *, seed: int = 0) -> NDArray[np.float32]:
@@ -13,12 +17,12 @@ def unit_vectors(count: int, dimension: int = 16, *, seed: int = 0) -> NDArray[n
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-class MemorySource:
+class MemorySource(VectorSource):
     """What pager.db is to an index: vectors by id, and which embedder made them."""
 
-    def __init__(self, dimension: int = 16, fingerprint: str = "model-a") -> None:
+    def __init__(self, dimension: int = 16, embedder: str = "model-a") -> None:
         self.dimension = dimension
-        self.fingerprint = fingerprint
+        self.embedder = embedder
         self.vectors: dict[int, NDArray[np.float32]] = {}
 
     @classmethod
@@ -39,7 +43,10 @@ class MemorySource:
         scored = [(each, float(self.vectors[each] @ vector)) for each in self.vectors]
         return sorted(scored, key=lambda hit: -hit[1])[:limit]
 
-    # --- VectorSource
+    # what is overridden
+
+    def fingerprint(self) -> str:
+        return self.embedder
 
     def count(self, through: int) -> int:
         return sum(each <= through for each in self.vectors)
@@ -47,8 +54,8 @@ class MemorySource:
     def last_id(self) -> int:
         return max(self.vectors, default=0)
 
-    def batches(self, after: int, size: int) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
-        ids = sorted(each for each in self.vectors if each > after)
-        for start in range(0, len(ids), size):
-            some = ids[start : start + size]
+    def batches(self, through: int) -> Generator[tuple[list[int], NDArray[np.float32]]]:
+        ids = sorted(each for each in self.vectors if each <= through)
+        for start in range(0, len(ids), BATCH):
+            some = ids[start : start + BATCH]
             yield some, np.stack([self.vectors[each] for each in some])

@@ -13,11 +13,8 @@ from tests.standin import Rejected, Reply, Standin, call, search_result, thinkin
 from tests.support import Talk
 from tests.support.messages import WEATHER, goes_on, kinds, texts
 
-# refusals
 
-
-def test_a_refusal_of_the_first_turn_leaves_nothing(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_of_the_first_turn_leaves_nothing(talk: Talk) -> None:
     step = talk.ask("something terrible", Reply.refusal("I'd rather"))
     assert not talk.memory.turn_is_open
     assert talk.memory.page(step) == "I'd rather"
@@ -26,8 +23,7 @@ def test_a_refusal_of_the_first_turn_leaves_nothing(tmp_path: Path) -> None:
     assert [hit.page_id for hit in talk.memory.search_recall("terrible") if "words" in hit.parts] == ["s1"]
 
 
-def test_a_refusal_takes_its_whole_turn_and_nothing_before(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_takes_its_whole_turn_and_nothing_before(talk: Talk) -> None:
     talk.ask("good day", thinking("hm"), "good day")
     talk.ask("something terrible", thinking("oh"), WEATHER)
     talk.answer()
@@ -41,8 +37,7 @@ def test_a_refusal_takes_its_whole_turn_and_nothing_before(tmp_path: Path) -> No
     assert {move.reason for move in talk.memory.ledger(events=["drop"])} == {"refusal"}
 
 
-def test_a_refusal_with_a_call_in_it_leaves_no_call_open(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_refusal_with_a_call_in_it_leaves_no_call_open(talk: Talk) -> None:
     talk.ask("something terrible", Reply("Well.", WEATHER, stop_reason="refusal"))
     assert talk.memory.open_calls == []
     assert not talk.memory.turn_is_open
@@ -70,7 +65,6 @@ def test_a_refusal_takes_the_request_also_out_of_the_preamble(tmp_path: Path) ->
 
 
 def test_what_the_agent_was_told_in_a_refused_turn_it_is_told_again(tmp_path: Path) -> None:
-    """A core edit and a pin from outside went out with the turn that the refusal took back."""
     talk = Talk(tmp_path, core={"human": BlockSpec(description="who")})
     talk.ask("good day", "good day")
     fact = talk.memory.archive("has two cats")
@@ -97,11 +91,7 @@ def test_what_the_agent_changed_in_a_refused_turn_it_still_sees(tmp_path: Path) 
     talk.reply("go on")
 
 
-# pauses
-
-
-def test_a_pause_is_sent_back_as_it_came_and_goes_on(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pause_is_sent_back_as_it_came_and_goes_on(talk: Talk) -> None:
     paused = talk.ask("news?", Reply.pause("news", thinking("look"), "I am looking."))
     assert talk.memory.turn_is_open
     with pytest.raises(OpenCallsError, match="paused"):
@@ -116,39 +106,7 @@ def test_a_pause_is_sent_back_as_it_came_and_goes_on(tmp_path: Path) -> None:
     assert kinds(goes_on(talk))[:2] == ["thinking", "text"]
 
 
-def test_a_pause_may_follow_a_pause_and_end_in_a_call(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    first = talk.ask("news?", Reply.pause("news"))
-    second = talk.reply(Reply.pause("more", search_result(_server_call_of(talk, first))))
-    talk.reply(search_result(_server_call_of(talk, second)), WEATHER)
-    talk.answer()
-    talk.reply("All quiet.")
-    goes_on(talk)
-
-
-def test_nothing_is_appended_to_a_paused_reply(tmp_path: Path) -> None:
-    """A core edit from outside, a message in the inbox: they wait until the reply has gone on."""
-    talk = Talk(tmp_path, core={"human": BlockSpec(description="who")})
-    paused = talk.ask("news?", Reply.pause())
-    talk.memory.core_append("human", "lives in Porto")
-    talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
-    talk.memory.append_user("and then?")
-    assert "lives in Porto" in talk.text
-    talk.reply("ok")
-
-
-@pytest.mark.slow
-def test_a_paused_step_and_what_goes_on_leave_together_and_do_not_block_the_way(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=6_000)
-    paused = talk.ask("news?", Reply.pause())
-    talk.reply(search_result(_server_call_of(talk, paused)), "No news.")
-    talk.fill(12_000)
-    assert paused not in {stay.page_id for stay in talk.memory.history.resident()}
-    assert not talk.memory.check()
-
-
 def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path) -> None:
-    """Its prefix is gone: the instructions changed, or it is larger than the window. The model answers anew."""
     talk = Talk(tmp_path, window=8_000)
     talk.ask("hello", "hello")
     paused = talk.ask("news?", Reply.pause("news"))
@@ -165,8 +123,7 @@ def test_a_pause_that_cannot_be_sent_back_as_it_came_is_given_up(tmp_path: Path)
 @pytest.mark.parametrize(
     "blocks", [(thinking("hm"),), (thinking("hm"), " "), ("Wait.", " "), ("I will search now ",), ("Wait.\n",)]
 )
-def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(tmp_path: Path, blocks: tuple[Any, ...]) -> None:
-    talk = Talk(tmp_path)
+def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(talk: Talk, blocks: tuple[Any, ...]) -> None:
     talk.ask("hello", "hello")
     paused = talk.ask("news?", Reply(*blocks, stop_reason="pause_turn"))
     assert talk.memory.turn_is_open
@@ -176,8 +133,7 @@ def test_a_pause_that_could_never_be_sent_back_is_given_up_at_once(tmp_path: Pat
     goes_on(talk)
 
 
-def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(talk: Talk) -> None:
     talk.memory.append_user("news?")
     for _ in range(3):
         assert talk.memory.turn_is_open
@@ -227,9 +183,6 @@ def _plain(content: list[Json]) -> list[Json]:
     return [{name: value for name, value in block.items() if name != "cache_control"} for block in content]
 
 
-# a window that is exceeded
-
-
 def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=6_000)
     talk.fill(1_000)
@@ -259,7 +212,6 @@ def test_three_replies_that_the_window_cut_off_end_the_turn(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_prompt_that_was_too_long_is_made_smaller_until_it_fits(tmp_path: Path) -> None:
-    """The window is really far smaller than we were told: each refusal makes the next request smaller."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=9_000, max_tokens_count=False))
     for number in range(80):
         talk.memory.append_user(f"turn {number}: " + "and so we went on and on " * 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,11 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pager.vectors.chroma import build as chroma_build
-from pager.vectors.chroma.child_process import command
 from pager.vectors.chroma.index import ChromaIndex
 from pager.vectors.index import IndexUnavailableError, Stopped
 from tests.contract.vector_sources import MemorySource, unit_vectors
@@ -34,52 +33,27 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Child]]:
         return started[-1]
 
     monkeypatch.setattr(chroma_build.subprocess, "Popen", start)
+    monkeypatch.setattr(chroma_build, "FEW", 10)
     yield started
     assert all(child.returncode is not None for child in started)
 
 
-def index_of(root: Path, source: MemorySource, few: int = 10) -> ChromaIndex:
-    return ChromaIndex(root, source, few=few, retry_after_s=0)
-
-
-def test_it_writes_what_this_process_would_have_written(tmp_path: Path, children: list[Child]) -> None:
-    source = MemorySource.of(40)
-    index = index_of(tmp_path, source)
-    assert index.open().outcome == "rebuilt"
-    assert (len(children), children[0].returncode) == (1, 0)
-    assert_complete(index, source)
-    source.grow(30)
-    index.extend(10)
-    index.compact()
-    assert (len(children), index.through(), index.pending_replay()) == (2, 70, 0)
-    assert_complete(index, source)
-    index.close()
-    few = index_of(tmp_path / "few", MemorySource.of(10))
-    few.open()
-    assert len(children) == 2
-    few.close()
-
-
-def test_more_than_one_batch_of_ids_with_gaps_arrives_whole(
-    tmp_path: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chroma_build, "BATCH", 16)
+def test_more_than_one_batch_of_ids_with_gaps_arrives_whole(tmp_path: Path, children: list[Child]) -> None:
     source = MemorySource()
     source.vectors = {3 * number + 2**33: row for number, row in enumerate(unit_vectors(100))}
-    index = index_of(tmp_path, source)
-    index.open()
+    live = ChromaIndex(tmp_path, source).open()
+    assert [child.returncode for child in children] == [0]
+    assert_complete(live, source)
+    live.close()
+    ChromaIndex(tmp_path / "few", MemorySource.of(10)).open().close()
     assert len(children) == 1
-    assert_complete(index, source)
-    index.close()
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_a_child_that_is_killed_leaves_nothing(
     tmp_path: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    source = MemorySource.of(100)
-    index, sent = index_of(tmp_path, source), chroma_build._send
-    count = 0
+    index, dump, count = ChromaIndex(tmp_path, source := MemorySource.of(40)), pickle.dump, 0
 
     def send(*args: Any) -> None:
         nonlocal count
@@ -87,49 +61,44 @@ def test_a_child_that_is_killed_leaves_nothing(
             children[-1].send_signal(signal.SIGKILL)
             children[-1].wait()
         count += 1
-        sent(*args)
+        dump(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(chroma_build, "BATCH", 40)
-        patched.setattr(chroma_build, "_send", send)
+        patched.setattr(chroma_build.pickle, "dump", send)
         with pytest.raises(IndexUnavailableError, match="ended a child process with -9"):
             index.open()
-    assert [entry.name for entry in tmp_path.iterdir()] == []
-    index.open()
-    assert_complete(index, source)
-    index.close()
+    assert list(tmp_path.iterdir()) == []
+    live = index.open()
+    assert_complete(live, source)
+    live.close()
 
 
-def test_what_the_child_says_of_its_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_child_says_of_its_end_is_told(
+    tmp_path: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
     dying = [sys.executable, "-c", "import sys; sys.exit('no such luck')"]
     monkeypatch.setattr(chroma_build, "command", lambda *_: dying)
     with pytest.raises(IndexUnavailableError, match="ended a child process with 1: no such luck"):
-        index_of(tmp_path, MemorySource.of(100)).open()
+        ChromaIndex(tmp_path, MemorySource.of(100)).open()
+    assert len(children) == 1
 
 
-def test_whoever_stops_it_does_not_wait_for_it(
-    tmp_path: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chroma_build, "BATCH", 16)
-    source = MemorySource.of(100)
-    index = index_of(tmp_path, source)
-    for asked in (1, 4, 8):  # before the child is fed, meanwhile, and while it ends
+def test_whoever_stops_it_does_not_wait_for_it(tmp_path: Path, children: list[Child]) -> None:
+    index = ChromaIndex(tmp_path, MemorySource.of(100))
+    for asked in (1, 4, 9):  # before the child is fed, meanwhile, and while it ends
         left = iter(range(asked))
         with pytest.raises(Stopped):
             index.open(lambda left=left: next(left, None) is None)
-        assert [entry.name for entry in tmp_path.iterdir()] == []
-    index.open()
-    assert_complete(index, source)
-    index.close()
+        assert list(tmp_path.iterdir()) == []
+    assert len(children) == 3
 
 
 def test_a_child_without_a_parent_ends(tmp_path: Path) -> None:
-    rows = unit_vectors(3)
-    begun = np.asarray([3, 1, 2, 3], dtype="int64").tobytes() + rows.astype("float32").tobytes()
+    begun = pickle.dumps(([1, 2, 3], unit_vectors(3)))
     for sent in (b"", begun[:20], begun[:-1], begun):
         # From another directory, without an environment: it runs wherever this package was imported from.
         done = subprocess.run(
-            command("pager.vectors.chroma.build", tmp_path / str(len(sent)), 16),
+            chroma_build.command(tmp_path / str(len(sent))),
             input=sent,
             capture_output=True,
             check=False,

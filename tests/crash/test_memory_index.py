@@ -18,10 +18,8 @@ import pytest
 from pager import Memory
 from pager.tiers.archive import CANDIDATES
 from pager.types import number_of
-from pager.vectors.chroma import probe as chroma_probe
 from pager.vectors.indexing import BATCH
 from tests.crash.children import Life, die, run, say
-from tests.crash.index_life import forked_probe
 from tests.support.clock import START, HandClock
 from tests.support.embedders import Words, vector
 
@@ -175,7 +173,6 @@ def test_a_transaction_that_ends_early_leaves_nothing_in_the_index(tmp_path: Pat
 
 def archive_on(directory: Path, first: int) -> None:
     """Facts from that number on, for ever, with searches and compactions between them: the index is always at work."""
-    chroma_probe.probe = forked_probe
     with open_memory(directory, clock=HandClock(START + timedelta(days=first))) as memory:
         for number in count(first):
             with memory.transaction():
@@ -191,7 +188,6 @@ def archive_on(directory: Path, first: int) -> None:
 
 def look_for_all(directory: Path, newest: int) -> None:
     """Count the facts, and list those of the newest that are not found by their meaning. All are whole, in order."""
-    chroma_probe.probe = forked_probe
     with open_memory(directory, clock=HandClock(START + timedelta(days=1_000_000))) as memory:
         memory.embed_pending()
         facts = memory.inspect.newest_facts(100_000)

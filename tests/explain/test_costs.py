@@ -11,7 +11,7 @@ from agents import Agent
 from agents.explain import costs
 from agents.explain.costs import cache_loss
 from agents.meter import Prices
-from pager import Memory, MemoryReader
+from pager import MemoryReader
 from pager.inspect import AnsweredRequest
 from pager.types import Usage
 from tests.support import Talk
@@ -48,10 +48,9 @@ def test_a_cache_that_was_lost_says_why(now: AnsweredRequest, ttl: str, why: str
 
 
 def test_what_was_never_cached_was_not_lost() -> None:
-    assert cache_loss(None, asked(0, 0)) == ""
-    assert cache_loss(asked(0, 0), asked(0, 0)) == ""
     silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, 0)
-    assert cache_loss(silent, asked(0, 5)) == cache_loss(asked(5, 5), silent) == ""
+    for before, now in ((None, asked(0, 0)), (asked(0, 0), asked(0, 0)), (silent, asked(0, 5)), (asked(5, 5), silent)):
+        assert cache_loss(before, now) == ""
 
 
 def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
@@ -73,19 +72,10 @@ def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_an_agent_notes_the_prices_of_its_file(tmp_path: Path) -> None:
+def test_the_prices_of_the_file_are_stored_as_the_agent_runs_with_them(tmp_path: Path) -> None:
     prices = "prices: {input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75}\n"
-    for more, noted in ((prices, PRICES), ("", None)):
-        with Agent.load(write_agent(tmp_path, more + "archival: {embedder: none}\n"), home=tmp_path / "home"):
-            pass
+    for more, stored in ((prices, PRICES), (prices, PRICES), ("", None)):
+        Agent.load(write_agent(tmp_path, more + "archival: {embedder: none}\n"), home=tmp_path / "home").close()
         with MemoryReader.open(tmp_path / "home" / "x") as reading:
-            assert costs.load_prices(reading) == noted
-
-
-def test_prices_are_noted_as_the_agent_runs_with_them(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        assert costs.load_prices(memory) is None
-        for prices in (PRICES, PRICES, None):
-            costs.save_prices(memory, prices)
-            assert costs.load_prices(memory) == prices
-        assert costs.costs(memory).usd is None
+            assert costs.load_prices(reading) == stored
+            assert (costs.costs(reading).usd is None) == (stored is None)

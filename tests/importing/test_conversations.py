@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,17 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield memory
 
 
+@pytest.fixture
+def read(memory: Memory, tmp_path: Path) -> Callable[..., int]:
+    """Import a file with this text; return how many turns were new."""
+
+    def read(text: str, name: str = "c.json") -> int:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return import_conversations(memory, tmp_path / name)
+
+    return read
+
+
 def steps(memory: Memory) -> list[tuple[str, str]]:
     """The session and the text of everything that was imported."""
     rows = [memory._store.conversation.step(n) for n in range(1, memory._store.conversation.last_step() + 1)]
@@ -44,40 +55,32 @@ def steps(memory: Memory) -> list[tuple[str, str]]:
         (f"{written(ANTHROPIC)}\n\n{written({'messages': OPENAI})}", ["c.json:1", "c.json:3"]),
     ],
 )
-def test_a_file_of_any_format_is_imported_once(memory: Memory, tmp_path: Path, text: str, sessions: list[str]) -> None:
-    file = tmp_path / "c.json"
-    file.write_text(text, encoding="utf-8")
-    assert import_conversations(memory, file) == len(steps(memory))
-    assert import_conversations(memory, file) == 0
+def test_a_file_of_any_format_is_imported_once(
+    memory: Memory, read: Callable[..., int], text: str, sessions: list[str]
+) -> None:
+    assert (read(text), read(text)) == (len(steps(memory)), 0)
     assert list(dict.fromkeys(session for session, _ in steps(memory))) == sessions
     assert memory.search_recall("order 17")
     assert memory.search_recall("way", after="2026-05-05", before="2026-05-05")[0].who == "assistant"
 
 
-def test_a_file_of_lines_that_has_grown_gives_only_its_new_end(memory: Memory, tmp_path: Path) -> None:
-    file = tmp_path / "h.jsonl"
-    for lines, new in ((["one", "two"], 2), (["one", "two"], 0), (["one", "two", "three"], 1), (["other", "two"], 2)):
-        file.write_text("\n".join(map(line, lines)), encoding="utf-8")
-        assert import_conversations(memory, file) == new
+def test_a_file_of_lines_that_has_grown_gives_only_its_new_end(memory: Memory, read: Callable[..., int]) -> None:
+    files = ("one two", "one two", "one two three", "other two")
+    assert [read("\n".join(map(line, words.split()))) for words in files] == [2, 0, 1, 2]
     assert [text for _, text in steps(memory)] == ["one", "two", "three", "other", "two"]
 
 
-@pytest.mark.parametrize(
-    ("text", "turns"), [("\n", []), ("\ufeff" + line("one\u2028two\u0085three"), ["one\u2028two\u0085three"])]
-)
-def test_only_a_line_break_ends_a_line(memory: Memory, tmp_path: Path, text: str, turns: list[str]) -> None:
-    (tmp_path / "h.jsonl").write_text(text, encoding="utf-8")
-    assert import_conversations(memory, tmp_path / "h.jsonl") == len(turns)
-    assert [text for _, text in steps(memory)] == turns
+def test_only_a_line_break_ends_a_line(memory: Memory, read: Callable[..., int]) -> None:
+    assert (read("\n", "h.jsonl"), read("\ufeff" + line("one\u2028two\u0085three"), "h.jsonl")) == (0, 1)
+    assert [text for _, text in steps(memory)] == ["one\u2028two\u0085three"]
 
 
 @pytest.mark.parametrize(
     "wrong", ["no json", "[1]", "[" * 100_000, '{"role": "user"}', line("x", at="never"), line("x", mood=1)]
 )
-def test_an_error_names_the_line_and_nothing_is_imported(memory: Memory, tmp_path: Path, wrong: str) -> None:
-    (tmp_path / "h.jsonl").write_text(f"{line('one')}\n\n{wrong}\n", encoding="utf-8")
+def test_an_error_names_the_line_and_nothing_is_imported(memory: Memory, read: Callable[..., int], wrong: str) -> None:
     with pytest.raises(RejectedError, match=r"h\.jsonl:3: "):
-        import_conversations(memory, tmp_path / "h.jsonl")
+        read(f"{line('one')}\n\n{wrong}\n", "h.jsonl")
     assert steps(memory) == []
 
 
@@ -85,14 +88,12 @@ def said(words: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": word} for word in words.split()]
 
 
-def test_a_conversation_is_recognised_by_its_text(memory: Memory, tmp_path: Path) -> None:
-    first, moved = tmp_path / "a.json", tmp_path / "b.json"
-    first.write_text(written(said("one two")), encoding="utf-8")
-    moved.write_text(written({"messages": said("one two three")}), encoding="utf-8")
-    assert [import_conversations(memory, file) for file in (first, moved, first, moved)] == [2, 1, 0, 0]
+def test_a_conversation_is_recognised_by_its_text(memory: Memory, read: Callable[..., int]) -> None:
+    first, moved = written(said("one two")), written({"messages": said("one two three")})
+    files = [(first, "a.json"), (moved, "b.json"), (first, "a.json"), (moved, "b.json")]
+    assert [read(*file) for file in files] == [2, 1, 0, 0]
     assert [session for session, _ in steps(memory)] == ["a.json"] * 3
-    moved.write_text(written(said("ONE two")), encoding="utf-8")
-    assert import_conversations(memory, moved) == 2
+    assert read(written(said("ONE two")), "b.json") == 2
 
 
 @pytest.mark.parametrize(
@@ -103,37 +104,31 @@ def test_a_conversation_is_recognised_by_its_text(memory: Memory, tmp_path: Path
     ],
 )
 def test_a_beginning_is_left_alone_and_another_end_is_another_conversation(
-    memory: Memory, tmp_path: Path, imports: list[list[str]], new: list[int], sessions: list[str]
+    memory: Memory, read: Callable[..., int], imports: list[list[str]], new: list[int], sessions: list[str]
 ) -> None:
-    file = tmp_path / "c.json"
-    counts: list[int] = []
-    for talks in imports:
-        file.write_text(written([{"id": number, "messages": said(talk)} for number, talk in enumerate(talks)]), "utf-8")
-        counts.append(import_conversations(memory, file))
-    assert counts == new
+    files = [[{"id": number, "messages": said(talk)} for number, talk in enumerate(talks)] for talks in imports]
+    assert [read(written(file)) for file in files] == new
     assert [session for session, _ in steps(memory)] == [f"c.json:{number}" for number in sessions]
 
 
 @pytest.mark.parametrize(
-    ("messages", "message"),
+    ("message", "problem"),
     [
-        ([{"role": "user", "content": "x"}, {"content": "y"}], "message 1 is {'content': 'y'}"),
-        ([{"role": "user", "content": 7}], "message 0: its content is 7"),
-        ([{"role": "user", "content": [7]}], "message 0: its content is 7"),
-        ([{"role": "assistant", "tool_calls": [{"id": "c"}]}], "message 0: a tool call is {'id': 'c'}"),
-        ([{"role": "assistant", "tool_calls": {"id": "c"}}], "message 0: its tool_calls are {'id': 'c'}"),
-        ([{"role": "user", "content": "x", "at": float("nan")}], "message 0: its time is nan"),
-        ([{"role": "user", "content": "x", "at": True}], "message 0: its time is True"),
-        ([{"role": "user", "content": "x", "at": "soon"}], "message 0: 'soon' is not a moment"),
-        ([{"role": 7, "content": "x"}], "message 0: its role is 7"),
+        ({"content": "y"}, "is {'content': 'y'}"),
+        *(({"role": "user", "content": content}, ": its content is 7") for content in (7, [7])),
+        ({"role": "assistant", "tool_calls": [{"id": "c"}]}, ": a tool call is {'id': 'c'}"),
+        ({"role": "assistant", "tool_calls": {"id": "c"}}, ": its tool_calls are {'id': 'c'}"),
+        ({"role": "user", "content": "x", "at": float("nan")}, ": its time is nan"),
+        ({"role": "user", "content": "x", "at": True}, ": its time is True"),
+        ({"role": "user", "content": "x", "at": "soon"}, ": 'soon' is not a moment"),
+        ({"role": 7, "content": "x"}, ": its role is 7"),
     ],
 )
 def test_what_cannot_be_read_is_refused_and_nothing_is_imported(
-    memory: Memory, tmp_path: Path, messages: Any, message: str
+    memory: Memory, read: Callable[..., int], message: Any, problem: str
 ) -> None:
-    file = tmp_path / "c.json"
-    file.write_text(written({"messages": messages}), encoding="utf-8")
     with pytest.raises(RejectedError) as refused:
-        import_conversations(memory, file)
-    assert str(refused.value).startswith(f"{file}: {message}")
+        read(written({"messages": [*said("x"), message]}))
+    assert "c.json: message 1" in str(refused.value)
+    assert problem in str(refused.value)
     assert steps(memory) == []

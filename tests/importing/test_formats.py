@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,32 +36,6 @@ ANTHROPIC: dict[str, Any] = {
 }  # fmt: skip
 
 
-def turns(value: Any) -> list[dict[str, Any]]:
-    (found,) = conversations_in(value, "c.json")
-    return [turn for _, turn in found.turns]
-
-
-def test_openais_messages() -> None:
-    assert turns(OPENAI) == [
-        {"role": "developer", "text": "Be brief."},
-        {"role": "user", "name": "Dana", "text": "Where is order 17?\n(image_url)"},
-        {"role": "assistant", "text": 'fetch_order {"number": 17}'},
-        {"role": "tool", "text": "two hats"},
-        {"role": "assistant", "at": "2026-05-05T14:30:00+00:00", "text": "On its way."},
-    ]
-
-
-def test_anthropics_messages() -> None:
-    assert turns(ANTHROPIC) == [
-        {"role": "system", "text": "Be brief."},
-        {"role": "user", "text": "Where is order 17?"},
-        {"role": "assistant", "text": 'I look.\nfetch_order {"number": 17}'},
-        {"role": "tool", "text": "two hats"},
-        {"role": "user", "text": "And?"},
-        {"role": "assistant", "at": "2026-05-05T14:30Z", "text": "On its way."},
-    ]
-
-
 RESPONSES: dict[str, Any] = {
     "instructions": "Be brief.",
     "input": [
@@ -77,60 +52,63 @@ RESPONSES: dict[str, Any] = {
                                                              {"type": "refusal", "refusal": "No more."}]},
     ],
 }  # fmt: skip
+RARE_OPENAI = [
+    {"role": "assistant", "content": None, "refusal": "I cannot."},
+    {"role": "assistant", "content": None, "audio": {"id": "a", "data": "UklGR", "transcript": "Good morning."}},
+    {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
+    {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "UklGR", "format": "wav"}},
+                                 {"type": "file", "file": {"filename": "tax.pdf", "file_data": "JVBE"}}]},
+]  # fmt: skip
+RARE_ANTHROPIC = [
+    {"role": "user", "content": [
+        {"type": "document", "title": "Rules", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "No hats."}]}},
+        {"type": "search_result", "title": "T", "source": "s", "content": [{"type": "text", "text": "inside"}]}]},
+    {"role": "assistant", "content": [
+        {"type": "text", "text": "I search."},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "hats"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
+            {"type": "web_search_result", "title": "Hats", "url": "https://h", "encrypted_content": "Eo0"}]},
+        {"type": "something_new", "id": "n", "deep": [{"words": "kept anyway"}]},
+        {"type": "text", "text": "Found."}]},
+]  # fmt: skip
+CALL = "assistant", 'fetch_order {"number": 17}'
+SEARCH = 'web_search_call {"type": "search", "query": "hats"}'
+READ = {  # the turns of each: who, what, and when if that is there
+    "openai": (OPENAI, [
+        ("developer", "Be brief."), ("user", "Where is order 17?\n(image_url)"), CALL, ("tool", "two hats"),
+        ("assistant", "On its way.", "2026-05-05T14:30:00+00:00"),
+    ]),
+    "anthropic": (ANTHROPIC, [
+        ("system", "Be brief."), ("user", "Where is order 17?"), ("assistant", f"I look.\n{CALL[1]}"),
+        ("tool", "two hats"), ("user", "And?"), ("assistant", "On its way.", "2026-05-05T14:30Z"),
+    ]),
+    "responses": (RESPONSES, [
+        ("system", "Be brief."), ("user", "Where is it?\n(input_image)"), CALL, ("tool", "two hats"),
+        ("assistant", "shell ls -l"), ("tool", "a.txt"), ("assistant", SEARCH), ("assistant", "On its way.\nNo more."),
+    ]),
+    "a text": ({"input": "Hello"}, [("user", "Hello")]),
+    "an answer": ({"created_at": 1777991400, "output": RESPONSES["output"]}, [
+        ("assistant", "On its way.\nNo more.", "2026-05-05T14:30:00+00:00")
+    ]),
+    "refusals, sound, files and custom calls": (RARE_OPENAI, [
+        ("assistant", "I cannot."), ("assistant", "Good morning."), ("assistant", "sql select 1"),
+        ("user", "(input_audio)\n(file)\ntax.pdf"),
+    ]),
+    "server tools and documents": (RARE_ANTHROPIC, [
+        ("user", "(document)\nRules\nx\n(document)\nNo hats.\n(search_result)\nT\ns\ninside"),
+        ("assistant", 'I search.\nweb_search {"query": "hats"}'), ("tool", "Hats\nhttps://h"),
+        ("assistant", "(something_new)\nkept anyway\nFound."),
+    ]),
+}  # fmt: skip
 
 
-def test_the_responses_api() -> None:
-    assert turns(RESPONSES) == [
-        {"role": "system", "text": "Be brief."},
-        {"role": "user", "text": "Where is it?\n(input_image)"},
-        {"role": "assistant", "text": 'fetch_order {"number": 17}'},
-        {"role": "tool", "text": "two hats"},
-        {"role": "assistant", "text": "shell ls -l"},
-        {"role": "tool", "text": "a.txt"},
-        {"role": "assistant", "text": 'web_search_call {"type": "search", "query": "hats"}'},
-        {"role": "assistant", "text": "On its way.\nNo more."},
-    ]
-    assert turns({"input": "Hello"}) == [{"role": "user", "text": "Hello"}]
-    answered = {"created_at": 1777991400, "output": RESPONSES["output"]}
-    assert turns(answered) == [
-        {"role": "assistant", "text": "On its way.\nNo more.", "at": "2026-05-05T14:30:00+00:00"}
-    ]
-
-
-def test_refusals_sound_files_and_custom_calls_of_openai() -> None:
-    assert turns([
-        {"role": "assistant", "content": None, "refusal": "I cannot."},
-        {"role": "assistant", "content": None, "audio": {"id": "a", "data": "UklGR", "transcript": "Good morning."}},
-        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
-        {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "UklGR", "format": "wav"}},
-                                     {"type": "file", "file": {"filename": "tax.pdf", "file_data": "JVBE"}}]},
-    ]) == [
-        {"role": "assistant", "text": "I cannot."},
-        {"role": "assistant", "text": "Good morning."},
-        {"role": "assistant", "text": "sql select 1"},
-        {"role": "user", "text": "(input_audio)\n(file)\ntax.pdf"},
-    ]  # fmt: skip
-
-
-def test_server_tools_and_documents_of_anthropic() -> None:
-    found = [{"type": "web_search_result", "title": "Hats", "url": "https://h", "encrypted_content": "Eo0"}]
-    assert turns([
-        {"role": "user", "content": [
-            {"type": "document", "title": "Rules", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
-            {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "No hats."}]}},
-            {"type": "search_result", "title": "T", "source": "s", "content": [{"type": "text", "text": "inside"}]}]},
-        {"role": "assistant", "content": [
-            {"type": "text", "text": "I search."},
-            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "hats"}},
-            {"type": "web_search_tool_result", "tool_use_id": "s", "content": found},
-            {"type": "something_new", "id": "n", "deep": [{"words": "kept anyway"}]},
-            {"type": "text", "text": "Found."}]},
-    ]) == [
-        {"role": "user", "text": "(document)\nRules\nx\n(document)\nNo hats.\n(search_result)\nT\ns\ninside"},
-        {"role": "assistant", "text": 'I search.\nweb_search {"query": "hats"}'},
-        {"role": "tool", "text": "Hats\nhttps://h"},
-        {"role": "assistant", "text": "(something_new)\nkept anyway\nFound."},
-    ]  # fmt: skip
+@pytest.mark.parametrize(("value", "expected"), READ.values(), ids=READ)
+def test_messages_are_read(value: Any, expected: list[tuple[str, ...]]) -> None:
+    (found,) = conversations_in(value, "c.json")
+    read = [turn for _, turn in found.turns]
+    assert [tuple(turn[key] for key in ("role", "text", "at") if key in turn) for turn in read] == expected
+    assert [turn["name"] for turn in read if "name" in turn] == (["Dana"] if value is OPENAI else [])
 
 
 def node(name: str, parent: str | None, role: str, *parts: Any, **more: Any) -> dict[str, Any]:

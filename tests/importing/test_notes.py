@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,21 +53,27 @@ def test_no_line_is_lost_and_no_key_is_used_twice(lines: list[str]) -> None:
     assert kept == [line for line in lines if line in ("x", "y", "#d", "####### e")]
 
 
-def test_a_folder_is_imported_once_and_changes_supersede(tmp_path: Path) -> None:
-    folder = tmp_path / "memories"
-    (folder / "more").mkdir(parents=True)
-    (folder / "MEMORY.md").write_text("# Seat\nwindow\n# Tea\ngreen\n", encoding="utf-8")
-    (folder / "more" / "hats.markdown").write_text("likes hats", encoding="utf-8")
-    (folder / "notes.txt").write_text("not this", encoding="utf-8")
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
     with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        assert (import_notes(memory, folder), import_notes(memory, folder)) == (3, 0)
-        (folder / "MEMORY.md").write_text("# Seat\naisle\n# Tea\ngreen\n", encoding="utf-8")
-        assert import_notes(memory, folder) == 1
-        assert [fact.text for fact in memory.history.fact_versions("memories/MEMORY.md#Seat")] == [
-            "# Seat\nwindow",
-            "# Seat\naisle",
-        ]
-        assert memory.search_archive("hats")[0].text == "likes hats"
+        yield memory
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def test_a_folder_is_imported_once_and_changes_supersede(memory: Memory, tmp_path: Path) -> None:
+    folder, notes = tmp_path / "memories", "# Seat\nwindow\n# Tea\ngreen\n"
+    write(folder, {"MEMORY.md": notes, "more/hats.markdown": "likes hats", "notes.txt": "not this"})
+    assert (import_notes(memory, folder), import_notes(memory, folder)) == (3, 0)
+    write(folder, {"MEMORY.md": notes.replace("window", "aisle")})
+    assert import_notes(memory, folder) == 1
+    seats = [fact.text for fact in memory.history.fact_versions("memories/MEMORY.md#Seat")]
+    assert seats == ["# Seat\nwindow", "# Seat\naisle"]
+    assert memory.search_archive("hats")[0].text == "likes hats"
 
 
 @pytest.mark.parametrize(
@@ -86,49 +93,42 @@ def test_what_only_looks_like_a_heading_is_none_and_keys_differ(text: str, keys:
     assert [note.key for note in sections("m.md", text)] == keys
 
 
-def test_projects_have_keys_of_their_own_and_hidden_or_installed_files_are_left_out(tmp_path: Path) -> None:
-    for place in ("one", "two", "two/.git", "two/node_modules/x", "two/.venv/lib"):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "CLAUDE.md").write_text(f"# Build\nthat of {place}", encoding="utf-8")
-    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        names = ("one/CLAUDE.md", "two", "two/CLAUDE.md")
-        assert [import_notes(memory, tmp_path / name) for name in names] == [1, 1, 0]
-        assert {fact.key: fact.text for fact in memory.inspect.newest_facts()} == {
-            "one/CLAUDE.md#Build": "# Build\nthat of one", "two/CLAUDE.md#Build": "# Build\nthat of two",
-        }  # fmt: skip
+def test_projects_have_keys_of_their_own_and_hidden_or_installed_files_are_left_out(
+    memory: Memory, tmp_path: Path
+) -> None:
+    places = ("one", "two", "two/.git", "two/node_modules/x", "two/.venv/lib")
+    write(tmp_path, {f"{place}/CLAUDE.md": f"# Build\nthat of {place}" for place in places})
+    names = ("one/CLAUDE.md", "two", "two/CLAUDE.md")
+    assert [import_notes(memory, tmp_path / name) for name in names] == [1, 1, 0]
+    assert {fact.key: fact.text for fact in memory.inspect.newest_facts()} == {
+        f"{place}/CLAUDE.md#Build": f"# Build\nthat of {place}" for place in ("one", "two")
+    }
 
 
-def test_files_that_a_note_imports_are_included(tmp_path: Path) -> None:
-    project = tmp_path / "app"
-    (project / "docs").mkdir(parents=True)
-    (project / "CLAUDE.md").write_text(
-        "See @docs/style.txt and @../secret.md, write to me@example.md.\n`@docs/no.md`\n```\n@docs/no.md\n```\n"
-    )
-    (project / "docs" / "style.txt").write_text("Short words. @more.md")
-    (project / "docs" / "more.md").write_text(f"And few. @../CLAUDE.md @{'long' * 100}.md")
-    (project / "docs" / "no.md").write_text("not imported")
-    (tmp_path / "secret.md").write_text("not below it")
-    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        assert import_notes(memory, project / "CLAUDE.md") == 3
-        assert {fact.key for fact in memory.inspect.newest_facts()} == {
-            "app/CLAUDE.md", "app/docs/style.txt", "app/docs/more.md",
-        }  # fmt: skip
+def test_files_that_a_note_imports_are_included(memory: Memory, tmp_path: Path) -> None:
+    files = {
+        "app/CLAUDE.md": "See @docs/style.txt and @../secret.md, write to me@example.md.\n"
+        "`@docs/no.md`\n```\n@docs/no.md\n```\n",
+        "app/docs/style.txt": "Short words. @more.md",
+        "app/docs/more.md": f"And few. @../CLAUDE.md @{'long' * 100}.md",
+    }
+    write(tmp_path, {**files, "app/docs/no.md": "not imported", "secret.md": "not below it"})
+    assert import_notes(memory, tmp_path / "app" / "CLAUDE.md") == 3
+    assert {fact.key for fact in memory.inspect.newest_facts()} == files.keys()
 
 
-def test_a_folder_without_notes_and_a_file_that_is_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "a.md").write_text("fine", encoding="utf-8")
+def test_a_folder_without_notes_and_a_file_that_is_no_text_are_refused(memory: Memory, tmp_path: Path) -> None:
+    write(tmp_path, {"bad/a.md": "fine", "none/x.txt": "no Markdown"})
     (tmp_path / "bad" / "b.md").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "none").mkdir()
     os.mkfifo(tmp_path / "none" / "pipe.md")  # nobody will ever write to it
-    with Memory.open(tmp_path / "m", embedder=None) as memory:
-        with pytest.raises(RejectedError, match=r"b\.md cannot be read"):
-            import_notes(memory, tmp_path / "bad")
-        with pytest.raises(RejectedError, match="holds no Markdown files"):
-            import_notes(memory, tmp_path / "none")
-        with pytest.raises(RejectedError, match=r"x cannot be read: File name too long\."):
-            import_notes(memory, too_deep(tmp_path))
-        assert memory.inspect.newest_facts() == []
+    for folder, message in (
+        (tmp_path / "bad", r"b\.md cannot be read"),
+        (tmp_path / "none", "holds no Markdown files"),
+        (too_deep(tmp_path), r"x cannot be read: File name too long\."),
+    ):
+        with pytest.raises(RejectedError, match=message):
+            import_notes(memory, folder)
+    assert memory.inspect.newest_facts() == []
 
 
 def too_deep(folder: Path) -> Path:

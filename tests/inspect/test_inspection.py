@@ -1,23 +1,17 @@
-"""What is asked of long lists and of places; the lists themselves are tested in tests/store."""
+"""Long lists, places of a text, and the window over time; the lists themselves are tested in tests/store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import astuple
 
 import pytest
 
-from pager import Memory, NotFoundError, RejectedError
+from pager import Memory, MemoryReader, NotFoundError, RejectedError
 from pager.inspect import Inspection, normal
 from pager.inspect.inspection import LONGEST_LIST
-from pager.inspect.texts import like_pattern
-from tests.support.clock import HandClock
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        yield memory
+from pager.inspect.places import like_pattern
+from tests.inspect.life import Life
 
 
 @pytest.mark.parametrize(
@@ -61,3 +55,39 @@ def test_what_is_pinned_is_known_before_the_prompt_shows_it(memory: Memory) -> N
     memory.archive("the tram")
     memory.page_in("f1", pin=True)
     assert [(pin.page_id, pin.unseen) for pin in memory.inspect.pins()] == [("f1", True)]
+
+
+@pytest.mark.slow
+def test_every_column_is_the_window_of_its_request(life: Life, inspect: Inspection) -> None:
+    columns = inspect.columns(500)
+    assert [column.step for column in columns] == [request.step for request in inspect.requests(500)] == life.steps
+    for column in columns:
+        window = inspect.window(column.step)
+        assert column.tokens == tuple(part.tokens for part in window.parts)
+        assert column.used_tokens == window.used_tokens
+        assert (column.usable_tokens, column.epoch) == (window.usable_tokens, window.epoch)
+        assert window.thresholds
+        assert column.thresholds == astuple(window.thresholds)
+    assert len({column.usable_tokens for column in columns}) == 2
+
+
+def test_a_column_says_why_an_epoch_began_with_it(life: Life, inspect: Inspection) -> None:
+    columns = inspect.columns(500)
+    reasons = [row.reason for row in life.memory.ledger(events=["epoch"])]
+    assert [column.opened for column in columns if column.opened] == reasons
+    first = {column.epoch: column.step for column in reversed(columns)}
+    assert {column.step for column in columns if column.opened} == set(first.values())
+
+
+@pytest.mark.parametrize("limit", [0, 1, 7, 500])
+def test_the_newest_or_those_up_to_a_step(inspect: Inspection, limit: int) -> None:
+    columns = inspect.columns(500)
+    assert inspect.columns(limit) == (columns[-limit:] if limit else ())
+    middle = len(columns) // 2
+    assert inspect.columns(limit, through=columns[middle].step) == (columns[: middle + 1][-limit:] if limit else ())
+
+
+def test_a_reader_beside_the_writer_sees_the_same(life: Life, inspect: Inspection) -> None:
+    with MemoryReader.open(life.talk.directory, clock=life.talk.clock) as reader:
+        assert reader.inspect.columns() == inspect.columns()
+        assert reader.inspect.pieces() == inspect.pieces()

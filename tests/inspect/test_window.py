@@ -53,7 +53,6 @@ def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -
 
 @pytest.mark.slow
 def test_sizes_are_of_the_form_that_was_sent_not_of_the_present_one(life: Life) -> None:
-    """Thinking left when a later epoch opened; in its own it still had its size."""
     for step in life.steps:
         state, request = life.memory.history.prompt(step), life.memory.history.rebuild(step)
         messages = request["messages"][1:] if state.epoch and state.epoch.preamble else request["messages"]
@@ -95,8 +94,7 @@ def test_now_is_the_next_request(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_an_epoch_that_ended_says_so(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_epoch_that_ended_says_so(talk: Talk) -> None:
     talk.ask("hello")
     assert not talk.memory.inspect.window().ended
     talk.memory.purge(talk.memory.archive("secret").id)
@@ -107,15 +105,11 @@ def test_an_epoch_that_ended_says_so(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_before_anything_was_sent_there_are_no_limits(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        window = memory.inspect.window()
-        assert (window.usable_tokens, window.thresholds, window.free_tokens, window.epoch) == (None, None, None, None)
-        memory.append_user("hello")
-        assert [(step.who, step.words) for step in memory.inspect.window_and_steps()[1]] == [("user", "hello")]
-
-
-# --- limits
+def test_before_anything_was_sent_there_are_no_limits(memory: Memory) -> None:
+    window = memory.inspect.window()
+    assert (window.usable_tokens, window.thresholds, window.free_tokens, window.epoch) == (None, None, None, None)
+    memory.append_user("hello")
+    assert [(step.who, step.words) for step in memory.inspect.window_and_steps()[1]] == [("user", "hello")]
 
 
 def test_each_moment_has_the_limits_of_its_requests(tmp_path: Path) -> None:

@@ -17,22 +17,19 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 
-from agents.agent import Agent
-from agents.cli.main import run
 from agents.config.errors import ConfigError
 from agents.mcp import client as mcp_client
-from agents.mcp import served_memory
+from agents.mcp import server
 from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory, MemoryReader
 from pager.clock import SystemClock
+from tests.mcp.conftest import agent_with
 from tests.standin import Reply, call
-from tests.support.cli import TIMEOUT_S, Running, environment, selfpager
+from tests.support.cli import Running, command_line, environment, selfpager
 from tests.support.stage import Stage, results
 
-pytestmark = pytest.mark.slow
 TIME = str(Path(sys.executable).with_name("mcp-server-time"))
-SELFPAGER = (sys.executable, "-m", "agents", "mcp", "alice")
 
 
 @pytest.fixture
@@ -48,25 +45,12 @@ def home(tmp_path: Path) -> Path:
 
 @contextmanager
 def served(home: Path, *options: str) -> Generator[str]:
-    """`selfpager mcp alice --http`; its address."""
-    command = [*SELFPAGER, "--home", str(home), "--http", "0", *options]
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            line = process.stderr.readline()
-            address = re.search(r"alice is served at (http://127\.0\.0\.1:\d+/mcp) until", line)
-            assert address, line
-            yield address[1]
-        finally:
-            process.terminate()
-            process.wait(TIMEOUT_S)
-
-
-def stdio(home: Path, *options: str) -> StdioServerParameters:
-    _, *arguments = SELFPAGER
-    return StdioServerParameters(
-        command=sys.executable, args=[*arguments, "--home", str(home), *options], env=environment()
-    )
+    """Run `selfpager mcp alice --http`; yield its address."""
+    with Running("mcp", "alice", "--home", home, "--http", "0", *options) as running:
+        line = running.tells("alice is served at")
+        address = re.search(r"http://127\.0\.0\.1:\d+/mcp(?= until)", line)
+        assert address, line
+        yield address[0]
 
 
 def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object]]) -> tuple[list[str], list[str]]:
@@ -85,14 +69,13 @@ def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object
     return asyncio.run(run())
 
 
-# --- our memory, their client
-
-
 def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
+    arguments = ["-m", "agents", "mcp", "alice", "--home", str(home)]
+    stdio = StdioServerParameters(command=sys.executable, args=arguments, env=environment())
     with Memory.open(home / "alice", embedder=None) as memory:
         before = memory.ledger()
-        tools, answers = ask(
-            stdio(home),
+        tools, (found, said, page, end, behind, pinned, core, refused) = ask(
+            stdio,
             ("search_archive", {"query": "aisle seats"}),
             ("search_recall", {"query": "Porto", "after": "2026-05-03"}),
             ("page_in", {"page_id": "s1"}),
@@ -104,12 +87,9 @@ def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
         )
         assert memory.ledger() == before
     assert tools == ["core", "search_archive", "search_recall", "page_in"]
-    found, said, page, end, behind, pinned, core, refused = answers
     assert re.fullmatch(r"f1 since \S+, stored just now: prefers aisle seats", found)
     assert said.startswith("s1 2026-05-03 ")
-    cut = re.match(r"s1, characters 0 to (\d+) of 54000; read on with offset (\d+):\nI moved to Porto\.", page)
-    assert cut
-    assert cut[1] == cut[2]
+    assert re.match(r"s1, characters 0 to (\d+) of 54000; read on with offset \1:\nI moved to Porto\.", page)
     assert behind == "ERROR offset 54001 is outside of s1, which has 54000 characters from 0."
     assert end == "s1, characters 53990 to 54000 of 54000:\nto Porto. "
     assert pinned.startswith("ERROR this memory is read-only here")
@@ -119,61 +99,58 @@ def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
 
 def test_with_write_a_client_can_do_all_that_the_agent_can(home: Path) -> None:
     with served(home, "--write") as address:
-        tools, answers = ask(
+        tools, (stored, block, too_long, wrong) = ask(
             address,
             ("archive", {"text": "prefers window seats", "key": "seat"}),
             ("core_append", {"block": "human", "text": "has two cats"}),
             ("core_append", {"block": "human", "text": "word " * 80}),
             ("archive", {"txt": "x"}),
         )
-    assert tools[0] == "core"
-    assert {"archive", "core_append", "core_replace", "page_out", "forget"} < set(tools)
-    assert answers[0] == "Stored as f2.\nIt supersedes f1: prefers aisle seats"
-    assert answers[1].endswith("Alice, a baker\nhas two cats")
-    assert answers[2].startswith("ERROR the block 'human' would hold")
-    assert "there is no such argument" in answers[3]
+    assert {"core", "archive", "core_append", "core_replace", "page_out", "forget"} < set(tools)
+    assert stored == "Stored as f2.\nIt supersedes f1: prefers aisle seats"
+    assert block.endswith("Alice, a baker\nhas two cats")
+    assert too_long.startswith("ERROR the block 'human' would hold")
+    assert "there is no such argument" in wrong
     with Memory.open(home / "alice", embedder=None) as memory:
         assert memory.fact("f2").actor == "mcp"
         memory.append_user("hello")
         assert "has two cats" in json.dumps(memory.request().params)
 
 
-def test_what_cannot_be_served_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_served_is_an_error(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert run(["mcp", "alice", "--home", str(home), "--http", str(port)]) == 1
+        busy = command_line("mcp", "alice", "--home", home, "--http", str(port))
     message = f"selfpager: 127.0.0.1:{port} cannot be served: Address already in use. Choose another port"
-    assert message in capsys.readouterr().err
+    assert (busy.code, message in busy.err) == (1, True)
     with Memory.open(home / "alice", embedder=None):
-        assert run(["mcp", "alice", "--home", str(home), "--write"]) == 1
-    assert "alice is in use by process" in capsys.readouterr().err
+        locked = command_line("mcp", "alice", "--home", home, "--write")
+    assert (locked.code, "alice is in use by process" in locked.err) == (1, True)
 
 
 def test_a_client_reads_the_text_that_the_agent_has_in_view(home: Path) -> None:
-    clock = SystemClock()
-    with Memory.open(home / "alice", embedder=None) as memory:
+    with Memory.open(home / "alice", embedder=None) as memory, MemoryReader.open(home / "alice") as reader:
         step = memory.append_user("The oven is repaired on Friday.")
         memory.request()
         memory.append_assistant("Good.")
-        (page_in,) = (tool for tool in served_memory.writing_tools(memory, clock) if tool.name == "page_in")
-        assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
-    with MemoryReader.open(home / "alice") as reader:
-        (page_in,) = (tool for tool in served_memory.reading_tools(reader, clock) if tool.name == "page_in")
-        assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
+        clock = SystemClock()
+        for tools in (server.writing_tools(memory, clock), server.reading_tools(reader, clock)):
+            page_in = next(tool for tool in tools if tool.name == "page_in")
+            assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
 
 
-PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 
 
 def test_a_request_before_the_end_of_the_input_is_answered(home: Path) -> None:
-    done = selfpager("mcp", "alice", "--home", home, said=PING.strip())
+    done = selfpager("mcp", "alice", "--home", home, said=PING)
     assert (done.json, done.err) == ({"jsonrpc": "2.0", "id": 1, "result": {}}, "")
 
 
 @pytest.mark.parametrize("options", [(), ("--write",)])
 def test_ctrl_c_ends_a_server_on_standard_input(home: Path, options: tuple[str, ...]) -> None:
     with Running("mcp", "alice", "--home", home, *options) as running:
-        running.say(PING.strip())
+        running.say(PING)
         assert json.loads(running.line())["id"] == 1
         running.interrupt()
         done = running.end()
@@ -183,25 +160,12 @@ def test_ctrl_c_ends_a_server_on_standard_input(home: Path, options: tuple[str, 
         assert memory.check() == []
 
 
-# --- their server, our agent
-
-
 def test_an_agent_uses_the_tools_of_a_server(stage: Stage, tmp_path: Path) -> None:
     converted = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata"}
-    stage.says(
-        Reply(call("convert_time", converted), call("convert_time", {"time": "soon"}), call("get_current_time")),
-        "Half past eight.",
-    )
-    yaml = f"""\
-name: x
-model: {{id: m, base_url: "{stage.base_url}"}}
-archival: {{embedder: none}}
-tools:
-  - mcp: {{command: ["{TIME}", --local-timezone, Europe/Lisbon]}}
-    only: [convert_time]
-"""
-    (tmp_path / "x.yaml").write_text(yaml, encoding="utf-8")
-    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+    calls = call("convert_time", converted), call("convert_time", {"time": "soon"}), call("get_current_time")
+    stage.says(Reply(*calls), "Half past eight.")
+    entry = f'{{mcp: {{command: ["{TIME}", --local-timezone, Europe/Lisbon]}}, only: [convert_time]}}'
+    with agent_with(tmp_path, entry, stage.base_url) as agent:
         assert agent.turn("It is noon in Tokyo.").text == "Half past eight."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
     assert "get_current_time" not in sent
@@ -225,18 +189,16 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{command: [no-such-program]}", "the MCP server no-such-program cannot be used: "),
-        (f"{{command: [{sys.executable}, -c, 'raise SystemExit']}}", "cannot be used: "),
-        ("{url: 'http://127.0.0.1:9/mcp'}", "the MCP server http://127.0.0.1:9/mcp cannot be used: "),
-        (f"{{command: [{TIME}]}}\n    only: [fly]", "has no tool 'fly'; there are: get_current_time, convert_time."),
-        (f"{{command: [{TIME}]}}\n  - mcp: {{command: [{TIME}]}}", "there is a tool 'get_current_time' already"),
+        ("{mcp: {command: [no-such-program]}}", "the MCP server no-such-program cannot be used: "),
+        (f"{{mcp: {{command: [{sys.executable}, -c, 'raise SystemExit']}}}}", "cannot be used: "),
+        ("{mcp: {url: 'http://127.0.0.1:9/mcp'}}", "the MCP server http://127.0.0.1:9/mcp cannot be used: "),
+        (f"{{mcp: {{command: [{TIME}]}}, only: [fly]}}", "has no tool 'fly'; there are: get_current_time, convert_"),
+        (f"{{mcp: &a {{command: [{TIME}]}}}}, {{mcp: *a}}", "there is a tool 'get_current_time' already"),
     ],
 )
 def test_what_cannot_be_used_is_reported_at_its_place(tmp_path: Path, entry: str, message: str) -> None:
-    text = "name: x\nmodel: {id: m, base_url: 'http://127.0.0.1:9'}\narchival: {embedder: none}\ntools:\n"
-    (tmp_path / "x.yaml").write_text(f"{text}  - mcp: {entry}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
-        Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={})
+        agent_with(tmp_path, entry)
     assert re.search(r"x\.yaml:\d:\d+: ", str(refused.value))
     assert message in str(refused.value)
 

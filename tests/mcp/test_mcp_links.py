@@ -14,14 +14,13 @@ from threading import Thread
 
 import pytest
 
-from agents.agent import Agent
 from agents.config.errors import ConfigError
 from agents.mcp.client import Server, connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
+from tests.mcp.conftest import agent_with
 from tests.standin import call
 from tests.support.stage import Stage, results
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 ODD = Server((sys.executable, "-m", "tests.support.mcp_servers"), {"PYTHONPATH": str(ROOT)})
 STRUCTURED = Server((*ODD.command, "structured"), ODD.env)
@@ -40,11 +39,10 @@ def test_a_server_that_died_between_two_calls_is_connected_again(odd: dict[str, 
 
 
 def test_an_interrupted_call_is_an_error_and_is_not_repeated(odd: dict[str, Tool]) -> None:
-    with pytest.raises(
-        ToolCallError, match=r"went away during the call of go, which may have run \(.*Connection closed\)"
-    ):
+    error = r"went away during the call of go, which may have run \(.*Connection closed\)"
+    with pytest.raises(ToolCallError, match=error):
         odd["go"].run({"reason": "tired"})
-    assert odd["echo"].run({"text": "here again"}) == "here again"
+    assert odd["echo"].run({"text": "here again, a\ud800b"}) == "here again, a\ufffdb"  # nor does a surrogate harm it
 
 
 def test_a_harmless_call_is_repeated_once(odd: dict[str, Tool], tmp_path: Path) -> None:
@@ -53,29 +51,30 @@ def test_a_harmless_call_is_repeated_once(odd: dict[str, Tool], tmp_path: Path) 
 
 def test_a_server_that_stays_away_is_an_error_result(tmp_path: Path) -> None:
     program = tmp_path / "server.py"
-    program.write_text(f"import runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.argv = ['x']\n"
-                       "runpy.run_module('tests.support.mcp_servers', run_name='__main__')\n")  # fmt: skip
+    text = f"import runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.argv = ['x']\n"
+    text += "runpy.run_module('tests.support.mcp_servers', run_name='__main__')\n"
+    program.write_text(text)
     with connected(Server((sys.executable, str(program)))) as connection:
         tools = {tool.name: tool for tool in connection.tools()}
         with pytest.raises(ToolCallError):
             tools["go"].run({"reason": "x"})
-        kept = program.read_text()
         program.write_text("raise SystemExit('the disk is full')")
-        with pytest.raises(
-            ToolCallError, match=r"cannot be used: .*The call was not made; the next one tries to connect"
-        ):
+        error = r"cannot be used: .*The call was not made; the next one tries to connect"
+        with pytest.raises(ToolCallError, match=error):
             tools["echo"].run({"text": "x"})
-        program.write_text(kept)
+        program.write_text(text)
         assert tools["echo"].run({"text": "x"}) == "x"
 
 
-def test_standard_error_goes_to_the_log(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_standard_error_goes_to_the_log(
+    odd: dict[str, Tool], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "selfpager")
     failing = Server((sys.executable, "-c", "raise SystemExit('no key is set')"))
     with pytest.raises(ToolConfigError, match="its last output: no key is set"), connected(failing):
         raise AssertionError("it cannot be connected")
-    with connected(ODD) as connection, pytest.raises(ToolCallError):
-        next(tool for tool in connection.tools() if tool.name == "go").run({"reason": "tired"})
+    with pytest.raises(ToolCallError):
+        odd["go"].run({"reason": "tired"})
     assert "I go: tired" in caplog.text
     assert {record.name.split(".")[0] for record in caplog.records} <= {"selfpager", "mcp"}
     assert capfd.readouterr() == ("", "")
@@ -93,30 +92,18 @@ def test_a_call_without_an_answer_is_given_up_and_the_next_one_uses_another_proc
         assert quick.run({}) != before
 
 
-def test_a_lone_surrogate_harms_no_connection(odd: dict[str, Tool]) -> None:
-    assert odd["echo"].run({"text": "a\ud800b"}) == "a\ufffdb"
-
-
 def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage, tmp_path: Path) -> None:
-    stage.says(
-        call("either", {"name": "Dana"}), call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1}), "Done."
-    )
-    text = f"""\
-name: x
-model: {{id: m, base_url: "{stage.base_url}"}}
-archival: {{embedder: none}}
-tools: [{{mcp: {{command: {json.dumps(STRUCTURED.command)}, env: {json.dumps(dict(STRUCTURED.env))}}}}}]
-"""
-    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
-    with Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={}) as agent:
+    odata = call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1})
+    stage.says(call("either", {"name": "Dana"}), odata, "Done.")
+    entry = {"mcp": {"command": STRUCTURED.command, "env": dict(STRUCTURED.env)}}
+    with agent_with(tmp_path, json.dumps(entry), stage.base_url) as agent:
         assert agent.turn("Where is Dana?").text == "Done."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
-    assert sent["either"]["input_schema"]["properties"] == {
-        "number": {"anyOf": [{"type": "integer"}, {}]}, "name": {"anyOf": [{"type": "string"}, {}]},
-    }  # fmt: skip
-    assert sent["either"]["description"] == "Find it. Give one of: number; name."
-    assert sent["odata_list"]["input_schema"]["properties"].keys() == {"_top_2", "_top", "_odata.id"}
-    assert sent["odata_list"]["input_schema"]["required"] == ["_top_2"]
+    either, listed = sent["either"], sent["odata_list"]["input_schema"]
+    types = {"number": "integer", "name": "string"}
+    assert either["input_schema"]["properties"] == {name: {"anyOf": [{"type": types[name]}, {}]} for name in types}
+    assert either["description"] == "Find it. Give one of: number; name."
+    assert (listed["properties"].keys(), listed["required"]) == ({"_top_2", "_top", "_odata.id"}, ["_top_2"])
     assert sent["_"]["input_schema"] == {"type": "object"}
     assert results(stage.requests[1]["messages"][-1]["content"]) == [('{"asked": {"name": "Dana"}}', False)]
     assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
@@ -136,10 +123,9 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), Guarded) as guarded:
         Thread(target=guarded.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{guarded.server_port}/mcp"
-        entry = f"{{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}"
-        (tmp_path / "x.yaml").write_text(f"name: x\nwindow: {{limit_tokens: 20000}}\ntools: [{{mcp: {entry}}}]\n")
+        entry = f"{{mcp: {{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}}}"
         with pytest.raises(ConfigError, match=r"cannot be used: .*; its last output: .*401 Unauthorized"):
-            Agent.load(tmp_path / "x.yaml", home=tmp_path, environ={"KEY": "very-secret"})
+            agent_with(tmp_path, entry, KEY="very-secret")
         guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
     assert "very-secret" not in repr(Server(url=url, headers={"Authorization": "Bearer very-secret"}))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import date, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from pager import (
     StorageError,
     send_command,
 )
-from tests.support import HandClock, Talk, Words
+from tests.support import HandClock, Talk, Words, undone
 
 pytestmark = pytest.mark.slow
 
@@ -34,72 +34,72 @@ ODD: list[Any] = [
     "\0", HALF, "x" * 100_000, "s" + "9" * 5000, "f²", ["\0"], [HALF], [None], [{}], date(1, 1, 1), timedelta(1),
     lambda: 1, Exception("x"), range(3), complex(1, 2),
 ]  # fmt: skip
-CALLS: dict[str, Callable[[Memory, Any], object]] = {
-    "append_user": lambda memory, odd: memory.append_user(odd),
-    "its name": lambda memory, odd: memory.append_user("x", name=odd),
-    "append_assistant": lambda memory, odd: memory.append_assistant(odd),
-    "a model": lambda memory, odd: memory.append_assistant({"content": "x", "stop_reason": "end_turn", "model": odd}),
-    "begin_call": lambda memory, odd: memory.begin_call(odd),
-    "hold_call": lambda memory, odd: memory.hold_call(odd),
-    "append_result": lambda memory, odd: memory.append_result(odd, "x"),
-    "answer_interrupted": lambda memory, odd: memory.answer_interrupted(rerun=odd),
-    "mark_done": lambda memory, odd: memory.mark_done(odd),
-    "report_too_long": lambda memory, odd: memory.report_too_long(odd),
-    "record": lambda memory, odd: memory.record(odd, odd),
-    "record_many": lambda memory, odd: memory.record_many(odd),
-    "archive": lambda memory, odd: memory.archive(odd),
-    "a key": lambda memory, odd: memory.archive("x", key=odd),
-    "tags": lambda memory, odd: memory.archive("x", tags=odd),
-    "valid_from": lambda memory, odd: memory.archive("x", valid_from=odd),
-    "an actor": lambda memory, odd: memory.archive("x", actor=odd),
-    "forget": lambda memory, odd: memory.forget(odd, "x"),
-    "a reason": lambda memory, odd: memory.forget("f1", odd),
-    "purge": lambda memory, odd: memory.purge(odd),
-    "search_archive": lambda memory, odd: memory.search_archive(odd),
-    "a limit": lambda memory, odd: memory.search_archive("x", limit=odd),
-    "as_of": lambda memory, odd: memory.search_archive("x", as_of=odd),
-    "search_recall": lambda memory, odd: memory.search_recall(odd, limit=3),
-    "its limit": lambda memory, odd: memory.search_recall("x", limit=odd),
-    "its actor": lambda memory, odd: memory.search_recall("x", actor=odd),
-    "core_append": lambda memory, odd: memory.core_append(odd, odd),
-    "core_replace": lambda memory, odd: memory.core_replace("human", odd, odd),
-    "page_in": lambda memory, odd: memory.page_in(odd),
-    "pin": lambda memory, odd: memory.page_in("f1", pin=odd),
-    "an offset": lambda memory, odd: memory.page_in("f1", offset=odd),
-    "page_out": lambda memory, odd: memory.page_out(odd),
-    "move_to_archive": lambda memory, odd: memory.move_to_archive(odd, odd),
-    "save_value": lambda memory, odd: memory.save_value(odd, odd),
-    "note": lambda memory, odd: memory.load_value(odd),
-    "core": lambda memory, odd: memory.core(odd),
-    "core_version_number": lambda memory, odd: memory.history.core_version_number(odd),
-    "core_versions": lambda memory, odd: memory.history.core_versions(odd),
-    "fact": lambda memory, odd: memory.fact(odd),
-    "fact_versions": lambda memory, odd: memory.history.fact_versions(odd),
-    "newest_facts": lambda memory, odd: memory.inspect.newest_facts(odd),
-    "most_used_facts": lambda memory, odd: memory.inspect.most_used_facts(odd),
-    "never_used_facts": lambda memory, odd: memory.inspect.never_used_facts(odd),
-    "last_fact": lambda memory, odd: memory.history.last_fact(odd),
-    "page": lambda memory, odd: memory.page(odd),
-    "blocks_of": lambda memory, odd: memory.history.blocks_of(odd),
-    "ledger of": lambda memory, odd: memory.ledger(page=odd, events=odd),
-    "ledger after": lambda memory, odd: memory.ledger(after=odd, limit=odd),
-    "stays": lambda memory, odd: memory.history.residencies(odd),
-    "counter": lambda memory, odd: memory.history.counter(odd),
-    "rebuild": lambda memory, odd: memory.history.rebuild(odd),
-}
+# Methods that take a value first, and methods with arguments among which "?" is that value.
+FIRST_VALUE = [
+    *("append_user", "append_assistant", "begin_call", "hold_call", "mark_done", "report_too_long", "record_many"),
+    *(
+        "archive",
+        "purge",
+        "search_archive",
+        "page_in",
+        "page_out",
+        "load_value",
+        "core",
+        "fact",
+        "page",
+        "embed_pending",
+    ),
+    *("history.core_version_number", "history.core_versions", "history.fact_versions"),
+    *("history.last_fact", "history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
+    *("inspect.newest_facts", "inspect.most_used_facts", "inspect.never_used_facts"),
+]
+ARGUMENTS: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("append_user", ["x"], {"name": "?"}),
+    ("append_assistant", [{"content": "x", "stop_reason": "end_turn", "model": "?"}], {}),
+    ("append_result", ["?", "x"], {}),
+    ("embed_pending", [], {"stop": "?"}),
+    ("answer_interrupted", [], {"rerun": "?"}),
+    ("record", ["?", "?"], {}),
+    *(("archive", ["x"], {name: "?"}) for name in ("key", "tags", "valid_from", "actor")),
+    ("forget", ["?", "x"], {}),
+    ("forget", ["f1", "?"], {}),
+    *(("search_archive", ["x"], {name: "?"}) for name in ("limit", "as_of")),
+    ("search_recall", ["?"], {"limit": 3}),
+    *(("search_recall", ["x"], {name: "?"}) for name in ("limit", "actor")),
+    ("core_append", ["?", "?"], {}),
+    ("core_replace", ["human", "?", "?"], {}),
+    *(("page_in", ["f1"], {name: "?"}) for name in ("pin", "offset")),
+    ("move_to_archive", ["?", "?"], {}),
+    ("save_value", ["?", "?"], {}),
+    ("ledger", [], {"page": "?", "events": "?"}),
+    ("ledger", [], {"after": "?", "limit": "?"}),
+    *((name, ["?"], {}) for name in FIRST_VALUE),
+]
+
+
+def filled_in(template: Any, odd: Any) -> Any:
+    """Return a copy of the template with the odd value in every place of "?"."""
+    if isinstance(template, dict):
+        return {name: filled_in(value, odd) for name, value in template.items()}
+    if isinstance(template, list):
+        return [filled_in(value, odd) for value in template]
+    return odd if template == "?" else template
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_it_is_taken_or_refused_in_words_that_are_short(tmp_path: Path, call: Callable[[Memory, Any], object]) -> None:
+@pytest.mark.parametrize(("method", "positional", "named"), ARGUMENTS)
+def test_it_is_taken_or_refused_in_words_that_are_short(
+    tmp_path: Path, method: str, positional: list[Any], named: dict[str, Any]
+) -> None:
     with Memory.open(tmp_path, embedder=None, core={"human": BlockSpec()}, clock=HandClock()) as memory:
         memory.archive("likes window seats", key="seat")
+        call = attrgetter(method)(memory)
         for odd in ODD:
             memory.append_user("hello")
             memory.request()
             before = memory.ledger()
             try:
-                call(memory, odd)
+                call(*filled_in(positional, odd), **filled_in(named, odd))
             except PagerError as error:
                 assert 10 < len(str(error)) <= 3_003
                 assert memory.ledger()[: len(before)] == before
@@ -114,7 +114,9 @@ def test_it_is_taken_or_refused_in_words_that_are_short(tmp_path: Path, call: Ca
     [
         ("limits", 5), ("prefetch", 5), ("count_tokens", 5), ("summarize", 5), ("index", 5), ("clock", 5),
         ("model", HALF), ("thinking", 5), ("tools", ["x"]), ("tools", [{}]), ("tools", [{"name": "a"}, {"name": "a"}]),
-        ("tools", [{"name": "a b"}]), ("core", {"human": BlockSpec(limit_tokens=10**30)}),
+        ("tools", [{"name": "a b"}]), ("tools", None), ("instructions", None), ("model", None), ("cache_ttl", "10m"),
+        ("embedder", "defalt"), ("embedder", object()), ("core", {"human": {"value": "x"}}), ("core", [1]),
+        ("core", {"human": BlockSpec(limit_tokens=10**30)}),
         ("core", {"human": BlockSpec(file="\0")}), ("core", {HALF: BlockSpec()}),
     ],
 )  # fmt: skip
@@ -142,25 +144,21 @@ def test_a_wrong_prefetch_is_refused(odd: Any) -> None:
         Prefetch(**odd)
 
 
-def test_a_request_that_was_undone_waits_for_no_reply(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_request_that_was_undone_waits_for_no_reply(talk: Talk) -> None:
     talk.memory.append_user("hello")
-    with suppress(RuntimeError), talk.memory.transaction():
+    with undone(talk.memory):
         talk.memory.request()
-        raise RuntimeError
     talk.memory.append_assistant("hello")
     talk.ask("and again")
     assert not talk.memory.check()
 
 
-def test_what_is_not_committed_is_not_checked(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_what_is_not_committed_is_not_checked(talk: Talk) -> None:
     with pytest.raises(RejectedError, match="after the transaction"), talk.memory.transaction():
         talk.memory.check()
 
 
-def test_a_command_under_a_name_that_is_no_text_takes_effect(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_command_under_a_name_that_is_no_text_takes_effect(talk: Talk, tmp_path: Path) -> None:
     send_command(tmp_path, "message", {"text": "from elsewhere"}, talk.clock)
     file = next((tmp_path / "inbox").glob("*.json"))
     file.rename(os.fsdecode(os.fsencode(file.parent) + b"/\xff.json"))
@@ -169,19 +167,7 @@ def test_a_command_under_a_name_that_is_no_text_takes_effect(tmp_path: Path) -> 
     assert list((tmp_path / "inbox").glob("*.json")) == []
 
 
-# files
-
-
-def damaged(directory: Path, sql: str) -> None:
-    with Memory.open(directory, embedder=None, clock=HandClock()) as memory:
-        memory.append_user("hello")
-        memory.request()
-        memory.append_assistant({"content": "hi", "stop_reason": "end_turn", "usage": {"input_tokens": 700}})
-    with closing(sqlite3.connect(directory / "pager.db")) as database:
-        database.executescript(sql)
-
-
-def use(directory: Path) -> None:
+def go_on(directory: Path) -> None:
     with Memory.open(directory, embedder=None) as memory:
         memory.append_user("again")
         memory.request()
@@ -200,10 +186,15 @@ def use(directory: Path) -> None:
     ],
 )
 def test_a_damaged_database_is_told_as_such(tmp_path: Path, sql: str) -> None:
-    damaged(tmp_path, sql)
+    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
+        memory.append_user("hello")
+        memory.request()
+        memory.append_assistant({"content": "hi", "stop_reason": "end_turn", "usage": {"input_tokens": 700}})
+    with closing(sqlite3.connect(tmp_path / "pager.db")) as database:
+        database.executescript(sql)
     for _ in range(2):
         with pytest.raises(StorageError, match="estore a backup"):
-            use(tmp_path)
+            go_on(tmp_path)
 
 
 def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_path: Path) -> None:

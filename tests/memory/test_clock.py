@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
@@ -48,18 +47,22 @@ def test_a_day_is_as_long_as_it_is_there(day: str, hours: int) -> None:
 def test_every_form_of_a_moment() -> None:
     noon = datetime(2026, 5, 3, 12, tzinfo=BERLIN)
     naive = datetime(2026, 5, 3, 12)  # noqa: DTZ001
-    forms: list[Any] = [
-        noon,
-        naive,
-        "2026-05-03T12:00",
-        " 2026-05-03 12:00 ",
-        "2026-05-03T10:00Z",
-        "2026-05-03T12:00+02:00",
-    ]
-    for moment in forms:
+    texts = ("2026-05-03T12:00", " 2026-05-03 12:00 ", "2026-05-03T10:00Z", "2026-05-03T12:00+02:00")
+    for moment in (noon, naive, *texts):
         assert read_moment(moment, BERLIN) == noon
         assert span_start(moment, BERLIN) == span_end(moment, BERLIN) == noon
-    assert read_moment("2026-05-03", BERLIN) == date(2026, 5, 3)
+    assert read_moment("2026-05-03", BERLIN) == read_moment("20260503", BERLIN) == date(2026, 5, 3)
+
+
+@pytest.mark.parametrize("zone", [UTC, *(timezone(timedelta(hours=hours)) for hours in (-12, 14))], ids=str)
+def test_the_ends_of_the_calendar_can_be_told_everywhere(zone: Any) -> None:
+    for text in ("0001-01-02T00:00+00:00", "9999-12-30T23:59:59.999999+00:00"):
+        moment = span_start(text, UTC)
+        assert from_micros(to_micros(moment), zone) == moment
+        assert from_micros(to_micros(moment), LocalZone()).isoformat()
+    assert span_end("9999-12-29", zone) > span_start("9999-12-29", zone)
+    assert span_end("9999-12-30", UTC) == datetime(9999, 12, 31, tzinfo=UTC)
+    assert [from_micros(at, zone).year for at in (-(2**63), 2**63 - 1)] == [1, 9999]
 
 
 @given(st.text(max_size=12) | st.integers() | st.none() | st.lists(st.integers(), max_size=2))
@@ -71,9 +74,8 @@ def test_whatever_is_no_moment_is_refused(value: Any) -> None:
 
 
 def test_the_machine_s_zone_has_rules_for_every_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = os.environ.get("TZ")
-    try:
-        os.environ["TZ"] = "Europe/Berlin"
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
         time.tzset()
         zone = LocalZone()
         for month, hours in ((1, 1), (7, 2)):
@@ -83,9 +85,4 @@ def test_the_machine_s_zone_has_rules_for_every_date(monkeypatch: pytest.MonkeyP
             assert datetime(2026, month, 1, 12 - hours, tzinfo=UTC).astimezone(zone).hour == 12
         assert SystemClock().now().utcoffset() in (timedelta(hours=1), timedelta(hours=2))
         assert abs(SystemClock().now() - datetime.now(UTC)) < timedelta(minutes=1)
-    finally:
-        if before is None:
-            del os.environ["TZ"]
-        else:
-            os.environ["TZ"] = before
-        time.tzset()
+    time.tzset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,15 @@ from pager import BlockSpec, Limits, Memory, MemoryReader, RejectedError, pendin
 from pager.home import CommandOutcome, Home
 from tests.support.clock import HandClock
 
+CLOCK = HandClock()
 LIMITS = Limits.for_window(20_000)
 CORE = {"human": BlockSpec(value="name is Dana", limit_tokens=60)}
+opened = partial(Memory.open, embedder=None, clock=CLOCK)
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def directory(tmp_path: Path, clock: HandClock) -> Path:
-    with opened(tmp_path, clock, core=CORE) as memory:
+def directory(tmp_path: Path) -> Path:
+    with opened(tmp_path, limits=LIMITS, core=CORE) as memory:
         memory.archive("likes trams", key="tram")
         memory.append_user("hello")
         memory.request()
@@ -30,20 +28,8 @@ def directory(tmp_path: Path, clock: HandClock) -> Path:
     return tmp_path
 
 
-def opened(directory: Path, clock: HandClock, **more: Any) -> Memory:
-    return Memory.open(directory, embedder=None, limits=LIMITS, clock=clock, **more)
-
-
-def edit(directory: Path, kind: str, arguments: dict[str, Any], clock: HandClock) -> CommandOutcome:
-    return Home(directory.parent, clock=clock).send(directory.name, kind, arguments)
-
-
-def settle(directory: Path, clock: HandClock) -> bool:
-    return Home(directory.parent, clock=clock).apply_pending(directory.name)
-
-
-def outcomes(directory: Path, commands: list[str]) -> list[CommandOutcome]:
-    return Home(directory.parent).outcomes(directory.name, commands)
+def send(directory: Path, kind: str, **arguments: Any) -> CommandOutcome:
+    return Home(directory.parent, clock=CLOCK).send(directory.name, kind, arguments)
 
 
 COMMANDS: list[tuple[str, dict[str, Any], str]] = [
@@ -56,80 +42,70 @@ COMMANDS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "arguments", "event"), COMMANDS)
-def test_at_rest_it_is_done_at_once_and_once(
-    directory: Path, clock: HandClock, kind: str, arguments: dict[str, Any], event: str
-) -> None:
+def test_at_rest_it_is_done_at_once_and_once(directory: Path, kind: str, arguments: Any, event: str) -> None:
     with MemoryReader.open(directory) as reading:
         before = len(reading.ledger(events=[event]))
-        done = edit(directory, kind, arguments, clock)
-        assert done.state == "done"
-        rows = reading.ledger(events=[event])[before:]
-        assert [row.actor for row in rows] == ["person"]
+        assert send(directory, kind, **arguments).state == "done"
+        assert [row.actor for row in reading.ledger(events=[event])[before:]] == ["person"]
         assert pending_commands(directory) == []
-    with opened(directory, clock) as memory:
+    with opened(directory, limits=LIMITS) as memory:
         assert memory.process_inbox() == 0
 
 
 @pytest.mark.parametrize(("kind", "arguments", "event"), COMMANDS)
-def test_of_an_agent_at_work_it_waits_for_its_process(
-    directory: Path, clock: HandClock, kind: str, arguments: dict[str, Any], event: str
-) -> None:
-    with opened(directory, clock) as memory:
+def test_of_an_agent_at_work_it_waits_for_its_process(directory: Path, kind: str, arguments: Any, event: str) -> None:
+    with opened(directory, limits=LIMITS) as memory:
         before = len(memory.ledger(events=[event]))
-        left = edit(directory, kind, arguments, clock)
-        assert left == CommandOutcome(left.command, "pending")
-        assert [command["id"] for command in pending_commands(directory)] == [left.command]
+        outcome = send(directory, kind, **arguments)
+        assert outcome == CommandOutcome(outcome.command, "pending")
+        assert [command["id"] for command in pending_commands(directory)] == [outcome.command]
         assert len(memory.ledger(events=[event])) == before
         memory.append_user("go on")
         assert len(memory.ledger(events=[event])) == before + 1
-    assert outcomes(directory, [left.command]) == [CommandOutcome(left.command, "done")]
+    done = Home(directory.parent).outcomes(directory.name, [outcome.command])
+    assert done == [CommandOutcome(outcome.command, "done")]
 
 
-def test_what_is_refused_says_why(directory: Path, clock: HandClock) -> None:
-    done = edit(directory, "core_replace", {"block": "human", "old_text": "Rosa", "new_text": "x"}, clock)
-    assert done.state == "refused"
-    assert "does not stand in the block 'human'" in done.text
+def test_what_is_refused_says_why(directory: Path) -> None:
+    outcome = send(directory, "core_replace", block="human", old_text="Rosa", new_text="x")
+    assert outcome.state == "refused"
+    assert "does not stand in the block 'human'" in outcome.text
     with pytest.raises(RejectedError, match="no command"):
-        edit(directory, "purge", {"page_id": "f1"}, clock)
+        send(directory, "purge", page_id="f1")
 
 
-def test_a_message_is_never_taken_from_whoever_will_answer_it(directory: Path, clock: HandClock) -> None:
-    told = edit(directory, "message", {"text": "hurry up"}, clock)
-    assert told.state == "pending"
-    later = edit(directory, "core_append", {"block": "human", "text": "is late"}, clock)
-    assert later.state == "done"
+def test_a_message_is_never_taken_from_whoever_will_answer_it(directory: Path) -> None:
+    assert send(directory, "message", text="hurry up").state == "pending"
+    assert send(directory, "core_append", block="human", text="is late").state == "done"
     assert [command["kind"] for command in pending_commands(directory)] == ["message"]
-    with opened(directory, clock) as memory:
+    with opened(directory, limits=LIMITS) as memory:
         assert memory.process_inbox() == 1
         assert memory.turn_is_open
 
 
-def test_what_others_left_before_is_done_before(directory: Path, clock: HandClock) -> None:
-    send_command(directory, "core_append", {"block": "human", "text": "first"}, clock)
-    edit(directory, "core_append", {"block": "human", "text": "second"}, clock)
+def test_what_others_left_before_is_done_before(directory: Path) -> None:
+    send_command(directory, "core_append", {"block": "human", "text": "first"}, CLOCK)
+    send(directory, "core_append", block="human", text="second")
     with MemoryReader.open(directory) as reading:
         assert reading.core()[0].value == "name is Dana\nfirst\nsecond"
 
 
-def test_the_agents_own_limits_hold(directory: Path, clock: HandClock) -> None:
-    """Those of its last request, not some defaults."""
-    with Memory.open(directory, embedder=None, clock=clock, limits=Limits.for_window(5_000, core_tokens=6)) as memory:
+def test_the_limits_of_the_agents_last_request_hold(directory: Path) -> None:
+    with opened(directory, limits=Limits.for_window(5_000, core_tokens=6)) as memory:
         memory.append_user("go on")
         memory.request()
-    refused = edit(directory, "core_append", {"block": "human", "text": "and a few more words"}, clock)
-    assert "of 6 tokens" in refused.text
+    assert "of 6 tokens" in send(directory, "core_append", block="human", text="and a few more words").text
 
 
-def test_an_edit_leaves_the_next_request_to_the_agent(directory: Path, clock: HandClock) -> None:
-    """It opens no epoch, and the agent is told."""
-    with opened(directory, clock) as memory:
+def test_an_edit_opens_no_epoch_and_the_agent_is_told(directory: Path) -> None:
+    with opened(directory, limits=LIMITS) as memory:
         memory.append_user("hello again")
         memory.request()
         memory.append_assistant("hello again")
         epochs = len(memory.ledger(events=["epoch"]))
-    edit(directory, "core_append", {"block": "human", "text": "lives in Porto"}, clock)
-    assert settle(directory, clock)
-    with opened(directory, clock) as memory:
+    send(directory, "core_append", block="human", text="lives in Porto")
+    assert Home(directory.parent, clock=CLOCK).apply_pending(directory.name)
+    with opened(directory, limits=LIMITS) as memory:
         memory.append_user("where do I live?")
         last = memory.request().messages[-1]["content"][-1]["text"]
         assert last.startswith("<core_update")

@@ -41,6 +41,9 @@ def test_two_parts_fit_beside_a_full_core_or_it_is_refused(window: int, fixed: i
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"limit_tokens": None}, ["limit_tokens"]),
+        ({"core_tokens": -1}, ["core_tokens"]),
+        ({"max_part_tokens": 90_000_000}, ["max_part_tokens"]),
         ({"limit_tokens": 0}, ["0 tokens"]),
         ({"limit_tokens": -5}, ["-5 tokens"]),
         ({"limit_tokens": 3}, ["raise limit_tokens"]),
@@ -65,13 +68,8 @@ def test_limits_that_make_no_sense_are_refused_with_their_values(arguments: Any,
 def test_a_memory_that_does_not_fit_is_refused_at_once_with_all_numbers(tmp_path: Path) -> None:
     with pytest.raises(WindowTooSmallError) as caught:
         Memory.open(tmp_path, embedder=None, limits=Limits.for_window(4_000), instructions="word " * 2_500, tools=TOOLS)
-    for words in (
-        "tools and instructions (",
-        "a full core (375)",
-        "two parts (375 each)",
-        "3000 usable",
-        "4000 less 1000",
-    ):
+    numbers = ("a full core (375)", "two parts (375 each)", "3000 usable", "4000 less 1000")
+    for words in ("tools and instructions (", *numbers):
         assert words in str(caught.value)
     Memory.open(tmp_path, embedder=None, limits=Limits.for_window(4_000)).close()
 

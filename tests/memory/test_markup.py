@@ -14,22 +14,14 @@ from pager.types import Block
 
 NAMES = st.sampled_from(markup.OWN_ELEMENTS)
 SHARDS = [
-    "<",
-    "</",
-    "< /",
-    " ",
-    "\n",
-    ">",
+    *("<", "</", "< /", " ", "\n", ">", '"', "&lt;", "-"),
     "core",
     "CORE",
     "block",
     "Pinned",
     "spilled",
     "x",
-    '"',
-    "&lt;",
     "_update",
-    "-",
 ]
 PIECES = st.lists(st.sampled_from(SHARDS) | st.text(max_size=4), max_size=12).map("".join)
 TAG = re.compile(rf"<\s*/?\s*({'|'.join(markup.OWN_ELEMENTS)})(?![\w-])", re.IGNORECASE)
@@ -45,7 +37,6 @@ def test_no_text_has_one_of_our_tags_left(text: str) -> None:
 
 @given(before=PIECES, after=PIECES)
 def test_no_tag_comes_together_where_texts_meet(before: str, after: str) -> None:
-    """Lines and pieces are disarmed one by one and put side by side with our own words between them."""
     block = Block("human", before, after, 10, 5, False, None, 1, "", datetime(2026, 1, 1, tzinfo=UTC))
     for text, ours in (
         (markup.core([block]), ["core", "block", "/block", "/core"]),
@@ -76,9 +67,6 @@ def test_an_attribute_stays_between_its_quotes(text: str) -> None:
     assert safe.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") == text.replace("\n", " ")
 
 
-def test_an_empty_core_is_still_there() -> None:
+def test_an_empty_core_is_still_there_and_the_explanation_is_short() -> None:
     assert markup.core([]) == "<core></core>"
-
-
-def test_the_explanation_is_short() -> None:
     assert len(markup.HOW_MEMORY_WORKS) < 1_200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,16 @@ from tests.support.talk import Talk
 
 Json = dict[str, Any]
 RATIOS = {"words": 1.6, "digits": 1.6, "other": 1.6, "code": 1.6}
+
+
+def count(standin: Standin, params: Json) -> int:
+    return standin.count_tokens({"model": "m", **{name: params[name] for name in params if name != "max_tokens"}})
+
+
+def talk_with(directory: Path, window: int, ratio: float, *, counts: bool = False) -> Talk:
+    """Open a talk whose provider counts that much more than tiktoken, and may be asked for its count."""
+    standin = Standin(limit_tokens=window, ratios=dict.fromkeys(RATIOS, ratio))
+    return Talk(directory, window=window, standin=standin, count_tokens=partial(count, standin) if counts else None)
 
 
 def whole_input(reply: Json) -> int:
@@ -45,24 +56,10 @@ def test_what_was_thought_and_not_shown_teaches_no_wrong_ratio(tmp_path: Path, o
 
 
 @pytest.mark.slow
-def test_five_thousand_small_blocks_are_no_large_message(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        memory.append_user([{"type": "text", "text": "hi"}] * 5000)
-        standin = Standin(limit_tokens=100_000, ratios=RATIOS)
-        standin.create({"model": "m", **memory.request().params}, Reply("hi"))
-
-
-def test_a_turn_is_open_while_a_call_is(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=100_000)
-    tool = {"name": "look", "input_schema": {"type": "object"}}
-    with Memory.open(tmp_path, embedder=None, tools=[tool]) as memory:
-        memory.append_user("go")
-        for _ in range(3):
-            reply = Reply.cut_call("look", {}, call("look", {}))
-            memory.append_assistant(standin.create({"model": "m", **memory.request().params}, reply))
-            assert memory.turn_is_open
-            memory.append_result(memory.open_calls[0].id, "nothing")
-        assert not memory.turn_is_open
+def test_five_thousand_small_blocks_are_no_large_message(memory: Memory) -> None:
+    memory.append_user([{"type": "text", "text": "hi"}] * 5000)
+    standin = Standin(limit_tokens=100_000, ratios=RATIOS)
+    standin.create({"model": "m", **memory.request().params}, Reply("hi"))
 
 
 @pytest.mark.parametrize("said", ["", "prompt is too long: 250000 tokens > 20000 maximum"])
@@ -107,22 +104,8 @@ def test_images_of_unknown_size_say_nothing_of_those_whose_size_is_known(tmp_pat
     talk.ask("go on", "fine")
 
 
-@pytest.mark.parametrize("calls", range(3, 9))
-def test_a_small_window_takes_what_fits_it(tmp_path: Path, calls: int) -> None:
-    standin = Standin(limit_tokens=2_000, ratios=dict.fromkeys(RATIOS, 1.3))
-    tool = {"name": "look", "description": "words about it " * 30, "input_schema": {"type": "object"}}
-    limits = Limits.for_window(2_000, core_tokens=100)
-    talk = Talk(tmp_path, window=2_000, standin=standin, tools=[tool], limits=limits)
-    talk.memory.append_user("look")
-    talk.reply(*[call("look", {"q": "Porto and the weather there " * 3})] * calls)
-    for each in talk.memory.open_calls:
-        talk.memory.append_result(each.id, "sunny " * 20)
-    talk.reply("sunny")
-
-
 @pytest.mark.parametrize("answered", [True, False])
-def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(tmp_path: Path, answered: bool) -> None:
-    talk = Talk(tmp_path)
+def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(talk: Talk, answered: bool) -> None:
     talk.ask("look", call("weather", {"city": "Porto"}))
     if answered:
         talk.answer()
@@ -140,16 +123,12 @@ def test_without_tools_any_more_the_calls_of_earlier_days_are_valid(tmp_path: Pa
     assert talk.last.epoch == epoch
 
 
-# Three ways in which an estimate is too low, and what saves the window from each.
-
-
 def blocks_of(text: str, count: int) -> list[Json]:
     return [{"type": "text", "text": text}] * count
 
 
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 11])
 def test_before_anything_is_learned_a_bound_from_the_bytes_holds(tmp_path: Path, count: int) -> None:
-    """Addresses cost another tokenizer more than the pessimistic start of the ratios makes of tiktoken's count."""
     standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.15))
     with Memory.open(tmp_path, embedder=None, limits=Limits.for_window(8_000)) as memory:
         memory.append_user(blocks_of("www.a.com/" * 100, count))
@@ -157,8 +136,7 @@ def test_before_anything_is_learned_a_bound_from_the_bytes_holds(tmp_path: Path,
 
 
 def test_what_blocks_cost_beside_their_text_is_in_the_bound(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
+    talk = talk_with(tmp_path, 8_000, 1.6)
     talk.memory.append_user("look everywhere")
     for number in range(6):
         reply = talk.send(Reply(*[call("weather", {})] * 50))
@@ -170,9 +148,7 @@ def test_what_blocks_cost_beside_their_text_is_in_the_bound(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 11])
 def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves(tmp_path: Path, count: int) -> None:
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.6))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
-    talk.reopen(count_tokens=lambda params: standin.count_tokens({"model": "m", **_countable(params)}))
+    talk = talk_with(tmp_path, 8_000, 1.6, counts=True)
     for number in range(5):
         talk.ask(f"hello {number} " * 20, "fine " * 20)
     talk.memory.append_user(blocks_of("www.a.com/" * 100, count))
@@ -181,12 +157,10 @@ def test_where_the_provider_counts_a_surprising_text_is_counted_before_it_leaves
 
 @pytest.mark.parametrize("count", range(10, 18))
 def test_the_margin_covers_a_tokenizer_that_wavers(tmp_path: Path, count: int) -> None:
-    """A fresh prompt nearly as large as the window, of text that costs a tenth more than what was learned."""
-    standin = Standin(limit_tokens=8_000, ratios=dict.fromkeys(RATIOS, 1.0))
-    talk = Talk(tmp_path, window=8_000, standin=standin)
+    talk = talk_with(tmp_path, 8_000, 1.0)
     for number in range(10):
         talk.ask(f"hello {number}: " + "we went on and on and on " * 20, "so it was and so it is " * 10)
-    standin.tokenizer = Tokenizer(ratios=dict.fromkeys(RATIOS, 1.1))
+    talk.standin.tokenizer = Tokenizer(ratios=dict.fromkeys(RATIOS, 1.1))
     talk.reopen(instructions="Be long.")
     talk.memory.append_user(blocks_of("we went on and on and on " * 60, count))
     talk.reply("hm")
@@ -203,16 +177,14 @@ def test_a_usage_far_from_the_estimate_is_believed_of_documents(tmp_path: Path) 
 
 
 def test_what_was_counted_is_not_counted_again(tmp_path: Path) -> None:
-    standin = Standin(limit_tokens=10_000)
-    talk = Talk(tmp_path, window=10_000, standin=standin)
-    talk.reopen(count_tokens=lambda params: standin.count_tokens({"model": "m", **_countable(params)}))
+    talk = talk_with(tmp_path, 10_000, 1.0, counts=True)
     talk.fill(3_000)
     talk.ask("look", *[call("weather", {"city": str(number)}) for number in range(4)])
     for each in talk.memory.open_calls:
         talk.memory.append_result(each.id, "it rains and it pours " * 60)
     talk.memory.append_user("one more thing")
     sizes = [talk.memory.request() for _ in range(3)]
-    true = standin.count_tokens({"model": "m", **_countable(sizes[-1].params)})
+    true = count(talk.standin, sizes[-1].params)
     assert {size.epoch for size in sizes} == {sizes[0].epoch}
     assert all(abs(size.tokens - true) <= 0.02 * true for size in sizes)
 
@@ -238,7 +210,3 @@ def test_a_count_that_is_none_or_fails_is_done_without(tmp_path: Path, said: Any
     talk = Talk(tmp_path, window=6_000, count_tokens=counted)
     talk.fill(6_000)
     assert bool(talk.memory.ledger(events=["error"])) == isinstance(said, Exception)
-
-
-def _countable(params: Json) -> Json:
-    return {name: value for name, value in params.items() if name != "max_tokens"}

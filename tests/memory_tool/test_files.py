@@ -59,9 +59,6 @@ def test_half_a_character_is_a_replacement_character_everywhere(files: MemoryFil
     assert str(refused.value) == "The path /memories/archive/a\ufffd does not exist"
 
 
-# --- where things are
-
-
 def test_the_tiers_are_directories(files: MemoryFiles, memory: Memory) -> None:
     memory.archive("prefers aisle seats", key="travel/seat")
     memory.archive("has two cats")
@@ -88,9 +85,8 @@ def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory:
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/seat", "window")
     files.run({"command": "str_replace", "path": "/memories/archive/seat", "old_str": "window", "new_str": "aisle"})
-    assert [(fact.text, fact.actor) for fact in memory.history.fact_versions("seat")] == [
-        ("window", "agent"), ("aisle", "agent"),
-    ]  # fmt: skip
+    versions = [(fact.text, fact.actor) for fact in memory.history.fact_versions("seat")]
+    assert versions == [("window", "agent"), ("aisle", "agent")]
     files.run({"command": "delete", "path": "/memories/archive/seat"})
     assert memory.search_archive("aisle window") == []
     assert memory.fact("f2").forgotten == "deleted as /memories/archive/seat"
@@ -117,9 +113,6 @@ def test_what_did_not_fit_was_not_read(files: MemoryFiles, memory: Memory) -> No
     assert "read on with view_range" in shown
     assert [move.page_id for move in memory.ledger(events=["page_in"])] == ["s1"]
     assert "## s2" not in shown
-
-
-# --- recall
 
 
 def test_a_day_holds_what_was_said_and_has_left_the_view(files: MemoryFiles, memory: Memory) -> None:
@@ -191,9 +184,6 @@ def test_a_long_listing_shows_one_level_then_pieces(files: MemoryFiles, memory: 
     assert seen[1:] == [f"/memories/archive/{number:03}" for number in range(300)]
 
 
-# --- paging
-
-
 def test_renaming_between_core_and_archive_moves_in_one_transaction(files: MemoryFiles, memory: Memory) -> None:
     rename(files, "/memories/core/human.md", "/memories/archive/people/alice")
     assert (block(memory, "human"), memory.history.fact_versions("people/alice")[0].text) == ("", "Alice, a baker")
@@ -216,14 +206,6 @@ def test_a_move_that_does_not_fit_changes_nothing(files: MemoryFiles, memory: Me
     with pytest.raises(RejectedError, match="is a file, not a directory"):
         rename(files, "/memories/core/human.md", "/memories/archive/long/alice")
     assert (block(memory, "human"), memory.ledger()) == ("Alice, a baker", before)
-
-
-def test_a_purge_of_what_was_moved_out_of_core_leaves_nothing(memory: Memory, tmp_path: Path) -> None:
-    files = MemoryFiles(memory)
-    create(files, "/memories/core/notes.md", "the vault opens with 8871-zebra")
-    rename(files, "/memories/core/notes.md", "/memories/archive/vault")
-    memory.purge("f1")
-    assert not any(b"8871-zebra" in file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
 
 
 def test_renaming_keeps_tags_and_the_past(files: MemoryFiles, memory: Memory) -> None:

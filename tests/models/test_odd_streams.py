@@ -20,7 +20,32 @@ MESSAGE = {
     "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
 }  # fmt: skip
 ENDS = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
-NO_NUMBERS = ("-1", "0", "50000.5", '"many"')
+
+
+@pytest.mark.parametrize(
+    ("record", "tokens"),
+    [
+        ('{"max_input_tokens": 50000}', 50_000),
+        *((record, None) for record in ("", "{", "[]", "null", '"x"')),
+        *((f'{{"max_input_tokens": {number}}}', None) for number in ("-1", "0", "50000.5", '"many"')),
+    ],
+)
+def test_a_record_says_how_large_the_window_is_or_is_none(record: str, tokens: int | None) -> None:
+    with answering(record) as (model, _):
+        assert model.max_input_tokens() == tokens
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "times"),
+    [(404, "{}", 1), (405, "{}", 1), (501, "", 1), (200, "x", 1), (200, "{", 1), (500, "{}", 3), (429, "{}", 3)],
+)
+def test_a_server_that_cannot_count_is_asked_once(status: int, body: str, times: int) -> None:
+    with answering(body, status=status) as (model, posted):
+        for _ in range(3):
+            assert model.count_tokens({"messages": [{"role": "user", "content": "x"}]}) is None
+    assert len(posted) == times
+
+
 STOP = {"type": "message_stop"}
 
 
@@ -40,11 +65,11 @@ def answering(
 ) -> Generator[tuple[AnthropicModel, list[str]]]:
     """A model whose server answers with this, and what was posted to it."""
     body = text.encode()
-    asked: list[str] = []
+    posted: list[str] = []
 
     class Fixed(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append(self.path)
+            posted.append(self.path)
             self.rfile.read(int(self.headers["content-length"]))
             self.do_GET()
 
@@ -63,7 +88,7 @@ def answering(
     thread.start()
     try:
         with closing(AnthropicModel("m", base_url=f"http://127.0.0.1:{server.server_port}")) as model:
-            yield model, asked
+            yield model, posted
     finally:
         server.shutdown()
         thread.join()
@@ -102,29 +127,3 @@ def test_a_reply_without_content_is_an_empty_one() -> None:
 def test_what_makes_no_sense_is_an_error_that_the_loop_knows(events: list[Any]) -> None:
     with sending(*events) as (model, _), pytest.raises((ModelUnavailableError, UnreadableReplyError)):
         reply_of(model)
-
-
-@pytest.mark.parametrize(
-    "record", ["", "{", "[]", "null", '"x"', *(f'{{"max_input_tokens": {x}}}' for x in NO_NUMBERS)]
-)
-def test_a_record_that_makes_no_sense_is_none(record: str) -> None:
-    with answering(record) as (model, _):
-        assert model.max_input_tokens() is None
-
-
-def test_a_record_says_how_large_the_window_is() -> None:
-    with answering('{"max_input_tokens": 50000}') as (model, _):
-        assert model.max_input_tokens() == 50_000
-
-
-CANNOT = [(404, "{}"), (405, "{}"), (501, ""), (200, "x"), (200, "{")]
-
-
-@pytest.mark.parametrize(
-    ("status", "said", "times"), [*((*each, 1) for each in CANNOT), (500, "{}", 3), (429, "{}", 3), (400, "{}", 3)]
-)
-def test_a_server_that_cannot_count_is_asked_once(status: int, said: str, times: int) -> None:
-    with answering(said, status=status) as (model, asked):
-        for _ in range(3):
-            assert model.count_tokens({"messages": [{"role": "user", "content": "x"}]}) is None
-    assert len(asked) == times

@@ -10,11 +10,13 @@ import pytest
 
 from agents import Agent, Turn
 from agents.config.agent_config import ConfigError
+from agents.events import ToolFinished
 from agents.models.model import ModelError, PromptTooLongError
 from agents.models.scripted import Entries, Entry, OpenTurn, ScriptedModel
-from agents.testing import Reply, call
+from agents.testing import call
 from pager.types import Json
 from tests.support.cli import command_line
+from tests.support.stage import leave_at
 
 TOOLS = '''
 def look(at: str) -> str:
@@ -79,22 +81,16 @@ def test_an_entry_that_quotes_a_result_waits_for_it(place: Place) -> None:
 - otherwise: true
   say: "{{result.1}}, {{result.2}}"
 """
-    texts = ["Hello", "Look", "And?", "And?"]
-    with place.agent(script) as agent:
-        answers = [agent.turn(text).text for text in texts]
-    assert answers[0] == "Hello."
-    second = re.fullmatch(r"2 of 2: (.*); all: Look is <blue>\n(.*)", answers[1])
-    assert second
-    assert second[1] == second[2]
-    assert answers[2:] == ["sea is <blue>, sky is <blue>"] * 2
+    hello, quoted, *rest = place.answers(script, "Hello", "Look", "And?", "And?")
+    assert hello == "Hello."
+    assert re.fullmatch(r"2 of 2: (.*); all: Look is <blue>\n\1", quoted)
+    assert rest == ["sea is <blue>, sky is <blue>"] * 2
 
 
 def test_a_killed_turn_goes_on_where_it_was(place: Place) -> None:
     script = "- call: {look: {at: one}}\n- call: {look: {at: two}}\n- say: done\n"
     with place.agent(script) as agent:
-        for event in agent.stream("go"):
-            if type(event).__name__ == "ToolFinished":
-                break
+        leave_at(agent.stream("go"), ToolFinished)
     with place.agent(script) as agent:
         assert agent.resume().text == "done"
         blocks = [block for number in range(1, 5) for block in agent.memory.history.blocks_of(f"s{number}")]
@@ -107,36 +103,37 @@ def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
         pytest.raises(ModelError) as error,
     ):
         agent.turn("hello")
-    text = str(error.value)
-    assert "replies.yaml:2:3: the script has no reply for step 3 of the turn 'hello': 1 of 2 entries used" in text
-    assert "'otherwise: true'" in text
-    assert "replies.yaml:2:3: unused, because it waits for a message with 'never'." in text
+    for words in (
+        "replies.yaml:2:3: the script has no reply for step 3 of the turn 'hello': 1 of 2 entries used",
+        "'otherwise: true'",
+        "replies.yaml:2:3: unused, because it waits for a message with 'never'.",
+    ):
+        assert words in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ("say: x\n", "1:1: a script is a list of entries"),
-        ("- hello\n", "1:3: an entry of a script is a mapping"),
-        ("- {wen: a, say: x}\n", "1:9: unknown key 'wen' in an entry of a script. Did you mean 'when'?"),
-        ("- {when: (, say: x}\n", "1:10: when: '(' is not a regular expression: missing )"),
-        ("- {when: 5, say: x}\n", "1:10: when is a regular expression, not 5."),
-        ("- when: a\n", "1:3: this entry has no reply."),
-        ("- {say: 5}\n", "1:9: say is a text, not 5."),
-        ("- {say: x, otherwise: yes}\n", "1:23: otherwise can only be true."),
-        ("- {call: look}\n", "1:10: call names tools and their arguments"),
-        ("- {call: {look: 5}}\n", "1:10: the arguments of 'look' are a mapping, not 5."),
-        ("- {say: '{{answer}}'}\n", "1:9: {{answer}} is not known. There are {{said}}, {{result}} and {{result.2}}."),
-        ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry answers with a call"),
-        ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'. Did you mean 'look'?"),
-        ("- say: x: y\n", "1:9: ':' is not expected here."),
-    ],
-)
+MISTAKES = [
+    ("say: x\n", "1:1: a script is a list of entries"),
+    ("- hello\n", "1:3: an entry of a script is a mapping"),
+    ("- {wen: a, say: x}\n", "1:9: unknown key 'wen' in an entry of a script. Did you mean 'when'?"),
+    ("- {when: (, say: x}\n", "1:10: when: '(' is not a regular expression: missing )"),
+    ("- {when: 5, say: x}\n", "1:10: when is a regular expression, not 5."),
+    ("- when: a\n", "1:3: this entry has no reply."),
+    ("- {say: 5}\n", "1:9: say is a text, not 5."),
+    ("- {say: x, otherwise: yes}\n", "1:23: otherwise can only be true."),
+    ("- {call: look}\n", "1:10: call names tools and their arguments"),
+    ("- {call: {look: 5}}\n", "1:10: the arguments of 'look' are a mapping, not 5."),
+    ("- {say: '{{answer}}'}\n", "1:9: {{answer}} is not known. There are {{said}}, {{result}} and {{result.2}}."),
+    ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry answers with a call"),
+    ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'. Did you mean 'look'?"),
+    ("- say: x: y\n", "1:9: ':' is not expected here."),
+]
+
+
+@pytest.mark.parametrize(("script", "problem"), MISTAKES)
 def test_a_mistake_has_its_place_and_a_way_out(place: Place, script: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         place.agent(script)
-    assert "replies.yaml:" in str(error.value)
-    assert problem in str(error.value)
+    assert f"replies.yaml:{problem}" in str(error.value)
     valid = command_line("validate", place.file)
     assert (valid.code, problem in valid.err) == (2, True)
 
@@ -147,14 +144,12 @@ def test_a_mistake_has_its_place_and_a_way_out(place: Place, script: str, proble
         ("provider: scripted, script: replis.yaml", "x.yaml:2:37: there is no file"),
         ("provider: scripted, script: 'nowhere:f'", "x.yaml:2:37: the script 'nowhere:f' cannot be imported"),
         ("provider: scripted", "model needs a script for 'provider: scripted'; write 'script: replies.yaml'."),
-        ("provider: rehearsal", "or 'scripted', not the text 'rehearsal'"),
     ],
 )
 def test_the_agents_file_has_to_name_its_script(place: Place, model: str, problem: str) -> None:
-    (place.folder / "replies.yaml").write_text("- say: x\n", encoding="utf-8")
     place.file.write_text(f"name: x\nmodel: {{{model}}}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(problem)):
-        Agent.load(place.file, home=place.folder, environ={})
+        place.agent("- say: x\n")
 
 
 def test_a_function_gets_the_request(tmp_path: Path) -> None:
@@ -196,9 +191,3 @@ def test_a_request_that_does_not_fit_is_refused_and_uses_no_entry() -> None:
     with pytest.raises(PromptTooLongError, match="prompt is too long"):
         list(model.stream(params))
     assert [str(event) for event in model.stream({**params, "messages": [{"role": "user", "content": "word"}]})]
-
-
-def test_a_reply_is_text_then_calls() -> None:
-    reply = Reply(text="one", calls=[call("look", at="sea")])
-    assert [block["type"] for block in reply.blocks] == ["text", "tool_use"]
-    assert (reply.stop_reason, Reply("one").stop_reason) == ("tool_use", "end_turn")

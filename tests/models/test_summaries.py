@@ -36,12 +36,8 @@ def agent_at(stage: Stage, **summarize: Any) -> Agent:
     return Agent.load(file, home=stage.directory / "home", environ={}, clock=HandClock())
 
 
-def asked(stage: Stage, model: str) -> list[Json]:
+def requests_for(stage: Stage, model: str) -> list[Json]:
     return [request for request in stage.requests if request["model"] == model]
-
-
-def digest_of(stage: Stage) -> str:
-    return asked(stage, "m")[-1]["messages"][0]["content"][0]["text"]
 
 
 @pytest.mark.parametrize(("by", "model"), [({"model": "small"}, "small"), ({}, "m")])
@@ -59,8 +55,9 @@ def test_a_model_writes_what_stands_for_the_steps_that_left(stage: Stage, by: Js
         assert {request["model"] for request in summaries} == {model}
         assert "Note 0 about the journey" in summaries[0]["messages"][0]["content"]
         assert "Dana planned a journey to Porto." in summaries[1]["messages"][0]["content"]
-        assert "turns, " in digest_of(stage)
-        assert "Dana planned a journey to Porto." in digest_of(stage)
+        digest = requests_for(stage, "m")[-1]["messages"][0]["content"][0]["text"]
+        assert "turns, " in digest
+        assert "Dana planned a journey to Porto." in digest
         assert not agent.memory.check()
     stage.assert_over()
 
@@ -71,27 +68,32 @@ def test_an_unfinished_summary_is_none(stage: Stage, stop: str) -> None:
     with agent_at(stage, model="small") as agent:
         for number in range(30):
             assert agent.turn(f"Note {number}: " + "we walk along the river " * 9).text
-        assert asked(stage, "small")
-        assert ": Note " in digest_of(stage)
+        assert requests_for(stage, "small")
+        assert ": Note " in requests_for(stage, "m")[-1]["messages"][0]["content"][0]["text"]
         assert {row.reason.split(":")[0] for row in agent.memory.ledger(events=["digest"])} == {
             "no summary, the built digest stands"
         }
     stage.assert_over()
 
 
+REQUEST = SummaryRequest("", "s1, user:\nhello", 100)
+
+
+@pytest.fixture
+def meter() -> Meter:
+    return Meter(HandClock(), RunLimits(), Prices(**PRICES))
+
+
 @pytest.mark.parametrize("fault", [http_error(529), http_error(429), stall("It"), disconnect("It"), truncate("It")])
-def test_it_is_asked_once_and_a_slow_or_broken_answer_is_none(stage: Stage, fault: Fault) -> None:
-    meter = Meter(HandClock(), RunLimits(), Prices(**PRICES))
+def test_it_is_asked_once_and_a_slow_or_broken_answer_is_none(stage: Stage, meter: Meter, fault: Fault) -> None:
     stage.says(fault)
     with pytest.raises(ModelUnavailableError):
-        Summarizer(stage.model(read_seconds=0.05), meter, 10_000)(SummaryRequest("", "s1, user:\nhello", 100))
+        Summarizer(stage.model(read_seconds=0.05), meter, 10_000)(REQUEST)
     assert stage.service.control("log", {})["asked"] == 1
     assert meter.usd == 0
 
 
-def test_a_summary_costs_what_it_costs_and_is_no_step(stage: Stage) -> None:
-    meter = Meter(HandClock(), RunLimits(), Prices(**PRICES))
-    stage.says("A summary.")
-    assert Summarizer(stage.model(), meter, 10_000)(SummaryRequest("", "s1, user:\nhello", 100)) == "A summary."
+def test_a_summary_costs_what_it_costs_and_is_no_step(stage: Stage, meter: Meter) -> None:
+    assert Summarizer(stage.says("A summary.").model(), meter, 10_000)(REQUEST) == "A summary."
     assert meter.usd > 0
     assert meter.steps == 0

@@ -14,9 +14,7 @@ import pager
 from pager.store import Store
 from tests.support import HandClock
 
-MODULES = sorted(
-    name for _, name, _ in pkgutil.walk_packages(pager.__path__, "pager.") if name != "pager.vectors.chroma.probe"
-)
+MODULES = sorted(name for _, name, _ in pkgutil.walk_packages(pager.__path__, "pager."))
 
 
 def examples(module: Any) -> list[doctest.DocTest]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -38,8 +39,18 @@ def steps(draw: st.DrawFn, usable: int) -> list[StepSize]:
     return result
 
 
+class Case(NamedTuple):
+    sizes: Sizes
+    bounds: Limits
+    plan: Plan
+
+    @property
+    def kept(self) -> list[StepSize]:
+        return [step for step in self.sizes.steps if step.stays or step.step not in self.plan.leaving]
+
+
 @st.composite
-def cases(draw: st.DrawFn, *, tight: bool = False) -> tuple[Sizes, Limits]:
+def cases(draw: st.DrawFn, *, tight: bool = False, evict: bool = False) -> Case:
     bounds = draw(limits())
     usable = bounds.usable_tokens
     said = draw(steps(usable))
@@ -48,7 +59,8 @@ def cases(draw: st.DrawFn, *, tight: bool = False) -> tuple[Sizes, Limits]:
     # What is sent now is about what a new epoch would be without eviction: thinking more, an old digest less.
     now = max(0, fresh + draw(st.integers(-usable // 10, usable // 3)))
     noticed, renew = draw(st.booleans()), draw(st.sampled_from(["", "", "the tools changed", budget.EVICT]))
-    return Sizes(now, fixed, said, noticed, renew), bounds
+    sizes = Sizes(now, fixed, said, noticed, budget.EVICT if evict else renew)
+    return Case(sizes, bounds, budget.plan(sizes, bounds))
 
 
 def carried_out(plan: Plan, sizes: Sizes) -> Sizes:
@@ -69,10 +81,6 @@ def spilled(step: StepSize, plan: Plan) -> StepSize:
     return replace(step, parts=parts)
 
 
-def after(plan: Plan, sizes: Sizes) -> int:
-    return carried_out(plan, sizes).now
-
-
 def groups(said: Sequence[StepSize]) -> list[list[StepSize]]:
     """Steps that may only leave together: a paused one and those that go on."""
     result: list[list[StepSize]] = []
@@ -85,9 +93,8 @@ def groups(said: Sequence[StepSize]) -> list[list[StepSize]]:
 
 
 @given(cases())
-def test_only_whole_and_closed_steps_leave_oldest_first_and_never_the_last(case: tuple[Sizes, Limits]) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
+def test_only_whole_and_closed_steps_leave_oldest_first_and_never_the_last(case: Case) -> None:
+    sizes, _, plan = case
     order = [step.step for step in sizes.steps]
     assert list(plan.leaving) == order[: len(plan.leaving)]
     assert len(plan.leaving) < len(order)
@@ -98,10 +105,9 @@ def test_only_whole_and_closed_steps_leave_oldest_first_and_never_the_last(case:
         assert not plan.spill
 
 
-@given(cases())
-def test_what_leaves_is_what_has_to_until_the_target_is_met_or_nothing_more_may(case: tuple[Sizes, Limits]) -> None:
-    sizes, bounds = case
-    plan = budget.plan(replace(sizes, renew=budget.EVICT), bounds)
+@given(cases(evict=True))
+def test_what_leaves_is_what_has_to_until_the_target_is_met_or_nothing_more_may(case: Case) -> None:
+    sizes, bounds, plan = case
     target = bounds.of_usable(bounds.evict_to)
     total = sizes.fixed + sum(step.tokens for step in sizes.steps)
     left: list[int] = []
@@ -114,11 +120,8 @@ def test_what_leaves_is_what_has_to_until_the_target_is_met_or_nothing_more_may(
 
 
 @given(cases())
-def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_alone(
-    case: tuple[Sizes, Limits],
-) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
+def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_alone(case: Case) -> None:
+    sizes, bounds, plan = case
     share = sizes.now / bounds.usable_tokens
     if plan.action == "renew":
         assert sizes.renew or sizes.now >= bounds.of_usable(bounds.evict_at)
@@ -133,23 +136,20 @@ def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_
 
 
 @given(cases())
-def test_what_is_planned_fits_or_the_shortage_is_said(case: tuple[Sizes, Limits]) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
+def test_what_is_planned_fits_or_the_shortage_is_said(case: Case) -> None:
+    sizes, bounds, plan = case
     if plan.action == "renew":
-        assert max(0, after(plan, sizes) - bounds.usable_tokens) == plan.shortage
+        assert max(0, carried_out(plan, sizes).now - bounds.usable_tokens) == plan.shortage
     else:
         assert sizes.now <= bounds.usable_tokens
         assert plan.shortage == 0
 
 
-@given(cases(tight=True))
-def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[Sizes, Limits]) -> None:
-    sizes, bounds = case
-    plan = budget.plan(replace(sizes, renew=budget.EVICT), bounds)
+@given(cases(tight=True, evict=True))
+def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: Case) -> None:
+    sizes, bounds, plan = case
     event("short" if plan.shortage else "fits")
-    kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]
-    smallest = sizes.fixed + sum(budget.smallest(part) for step in kept for part in step.parts)
+    smallest = sizes.fixed + sum(budget.smallest(part) for step in case.kept for part in step.parts)
     if not plan.shortage:
         assert smallest <= bounds.usable_tokens
         return
@@ -159,13 +159,9 @@ def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: tuple[S
 
 
 @given(cases())
-def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touched(
-    case: tuple[Sizes, Limits],
-) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
-    kept = [step for step in sizes.steps if step.stays or step.step not in plan.leaving]
-    parts = {part.part: part for step in kept for part in step.parts}
+def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touched(case: Case) -> None:
+    sizes, bounds, plan = case
+    parts = {part.part: part for step in case.kept for part in step.parts}
     assert plan.spill.keys() <= parts.keys()
     assert len(set(plan.spill.values())) <= 1
     for number, level in plan.spill.items():
@@ -174,16 +170,13 @@ def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touch
         assert level <= bounds.max_part_tokens
         larger = [part for part in parts.values() if part.spillable and part.tokens > parts[number].tokens]
         assert all(part.part in plan.spill for part in larger), "a smaller part gave, and a larger one did not"
-    if plan.action == "renew" and sizes.fixed + sum(step.tokens for step in kept) <= bounds.usable_tokens:
+    if plan.action == "renew" and sizes.fixed + sum(step.tokens for step in case.kept) <= bounds.usable_tokens:
         assert not plan.spill
 
 
 @given(cases())
-def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part_still_fit(
-    case: tuple[Sizes, Limits],
-) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
+def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part_still_fit(case: Case) -> None:
+    sizes, bounds, plan = case
     over = sizes.now >= bounds.of_usable(bounds.evict_at)
     room = sizes.now + bounds.max_output_tokens + bounds.max_part_tokens <= bounds.usable_tokens
     if plan.action == "notify":
@@ -201,9 +194,8 @@ def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part
 
 
 @given(cases())
-def test_planning_again_ends_no_second_epoch(case: tuple[Sizes, Limits]) -> None:
-    sizes, bounds = case
-    plan = budget.plan(sizes, bounds)
+def test_planning_again_ends_no_second_epoch(case: Case) -> None:
+    sizes, bounds, plan = case
     if plan.shortage:
         return  # nothing is carried out, and somebody is told
     sizes = carried_out(plan, sizes)

@@ -91,7 +91,6 @@ def test_only_the_oldest_lines_are_merged_and_no_more_of_them_than_have_to(steps
 def test_eviction_by_eviction_it_stays_complete_and_counts_each_turn_once(
     steps: list[Line], data: st.DataObject, budgets: list[int]
 ) -> None:
-    """Evictions may cut through a turn: the rest of it leaves later, also when its beginning was merged meanwhile."""
     lines: list[Line] = []
     left = steps
     for limit in budgets:
@@ -128,7 +127,6 @@ def test_first_words_are_the_beginning_on_one_line(text: str) -> None:
 @pytest.mark.parametrize("window", [2_000, 2_500, 4_000, 8_000])
 @pytest.mark.parametrize("ratio", [1.0, 1.6])
 def test_it_takes_no_more_than_its_share_of_the_window(tmp_path: Path, window: int, ratio: float) -> None:
-    """Counted as the model counts, which is not as tiktoken does."""
     standin = Standin(limit_tokens=window, ratios=dict.fromkeys(("words", "digits", "other", "code"), ratio))
     talk, seen = Talk(tmp_path, window=window, standin=standin, tools=[]), 0
     usable = talk.memory.limits.usable_tokens

@@ -1,8 +1,9 @@
-"""What speaks for a turn, against sums that are written down plainly."""
+"""Who is whose neighbour in a conversation, and what speaks for a turn, against sums that are written down plainly."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,104 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.neighbours import TurnTable
+from pager.search.neighbours import BACKWARD, DECAY, FULL_WORDS, PAUSE, REACH, TurnTable
 from pager.search.ranking import LENGTH, SATURATION, Ranking, rarity
-from tests.search.test_neighbours import sessions, told
+from pager.store.rows import SaidMeta
+
+HOUR = 3600 * 1_000_000
 
 
-def ranking(turns: TurnTable) -> Ranking:
-    return Ranking(turns)
+def told(part: int, at: int = 0, session: str | None = None, **changes: Any) -> SaidMeta:
+    known = {"kind": "record", "role": "user", "name": None, "length": 5, **changes}
+    return SaidMeta(part, part, at, known["kind"], known["role"], known["name"], session, known["length"])
+
+
+def sessions(*turns: SaidMeta) -> TurnTable:
+    found = TurnTable()
+    found.extend(turns)
+    return found
+
+
+def links(found: TurnTable) -> list[tuple[int, int]]:
+    return list(zip(found.before[:-1].tolist(), found.after[:-1].tolist(), strict=True))
+
+
+def test_turns_of_one_session_are_neighbours_also_when_others_come_between() -> None:
+    found = sessions(told(1, session="a"), told(2, session="b"), told(3, session="a"), told(4, session="b"))
+    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
+
+
+def test_the_conversation_itself_and_what_was_recorded_are_two() -> None:
+    found = sessions(told(1, kind="user"), told(2), told(3, kind="assistant"), told(4))
+    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "numbers"),
+    [
+        (None, [(-1, 1), (0, -1), (-1, 3), (2, -1)], [0, 0, 1, 1]),
+        ("a year with Dana", [(-1, 1), (0, 2), (1, 3), (2, -1)], [0, 0, 0, 0]),
+    ],
+)
+def test_a_long_pause_ends_a_session_that_has_no_name(
+    name: str | None, wanted: list[tuple[int, int]], numbers: list[int]
+) -> None:
+    found = sessions(told(1, 0, name), told(2, PAUSE, name), told(3, 2 * PAUSE + 1, name), told(4, 2 * PAUSE, name))
+    assert links(found) == wanted
+    assert found.session.tolist() == numbers
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.integers(0, 20), st.integers(0, 40)), max_size=25),
+    st.lists(st.integers(0, 25), max_size=4),
+)
+def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, int, int]], cuts: list[int]) -> None:
+    all_told = [told(n + 1, hours * HOUR, name, length=length) for n, (name, hours, length) in enumerate(turns)]
+    whole, grown = sessions(*all_told), TurnTable()
+    edges = [0, *sorted(cuts), len(all_told)]
+    for start, end in pairwise(edges):
+        grown.extend(all_told[start:end])
+    assert links(whole) == links(grown)
+    assert whole.session.tolist() == grown.session.tolist()
+    np.testing.assert_allclose(whole.pooled_length, grown.pooled_length)
+    assert (whole.first_at, whole.last_at) == (grown.first_at, grown.last_at)
+    assert grown.mean_length == pytest.approx(float(grown.pooled_length[:-1].mean()) if turns else 0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 40)), min_size=1, max_size=25), st.data())
+def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: st.DataObject) -> None:
+    found = sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns)))
+    places = data.draw(st.lists(st.sampled_from(range(len(turns))), unique=True))
+    values = data.draw(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)))
+    known = dict(zip(places, values, strict=True))
+    expected = []
+    for place, (name, _) in enumerate(turns):
+        of_session = [n for n, (other, _) in enumerate(turns) if other == name]
+        at = of_session.index(place)
+        lent = sum(
+            (BACKWARD if n > at else 1.0)
+            * DECAY ** abs(at - n)
+            * min(1.0, FULL_WORDS / max(1, turns[other][1]))
+            * known.get(other, 0.0)
+            for n, other in enumerate(of_session)
+            if 0 < abs(at - n) <= REACH
+        )
+        expected.append(known.get(place, 0.0) + lent)
+    for many in (0, 10**9, 0):  # either way what is reached is found, and nothing of one stays for the next
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pager.search.neighbours.SPARSE", many)
+            reached, given = found.with_neighbours(np.array(places, dtype=np.int64), np.array(values, dtype=np.float64))
+        assert reached.tolist() == sorted(set(reached.tolist()))
+        spread = np.zeros(len(found))
+        spread[reached] = given
+        np.testing.assert_allclose(spread, expected, atol=1e-12)
+
+
+def test_positions_of_parts_and_of_such_that_are_not_here() -> None:
+    found = sessions(told(3), told(5), told(9))
+    assert found.positions(np.array([3, 4, 9, 10, 1])).tolist() == [0, -1, 2, -1, -1]
+    assert TurnTable().positions(np.array([1])).tolist() == [-1]
+    assert (len(found), found.newest_part, TurnTable().newest_part) == (3, 9, 0)
 
 
 def parts_of(rank: Ranking) -> list[dict[str, float]]:
@@ -30,7 +122,7 @@ def apart(count: int, **changes: Any) -> TurnTable:
 
 def test_without_neighbours_it_is_bm25() -> None:
     turns = sessions(*(told(n + 1, session=str(n), length=length) for n, length in enumerate([5, 10, 3, 2])))
-    rank = ranking(turns)
+    rank = Ranking(turns)
     rank.add_word(np.array([1, 2, 2]))
     idf = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     for place, (count, length) in enumerate([(1, 5), (2, 10), (0, 3), (0, 2)]):
@@ -44,7 +136,7 @@ def test_without_neighbours_it_is_bm25() -> None:
     st.lists(st.lists(st.integers(1, 12), max_size=8), max_size=3),
 )
 def test_the_parts_add_up_to_the_score(turns: list[tuple[str, int]], terms: list[list[int]]) -> None:
-    rank = ranking(sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns))))
+    rank = Ranking(sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns))))
     for term in terms:
         rank.add_word(np.array(sorted(term), dtype=np.int64))
     rank.add_speakers("what did the user say?")
@@ -56,7 +148,7 @@ def test_the_parts_add_up_to_the_score(turns: list[tuple[str, int]], terms: list
 
 
 def test_a_neighbour_of_the_word_is_found_behind_the_turn_that_says_it() -> None:
-    rank = ranking(sessions(*(told(n + 1) for n in range(8))))
+    rank = Ranking(sessions(*(told(n + 1) for n in range(8))))
     rank.add_word(np.array([2]))
     first, *others = [place for place, _ in rank.best(99)]
     assert (first, set(others[:2]), others[2:]) == (1, {0, 2}, [3, 4, 5])
@@ -69,10 +161,10 @@ def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
     for question, wanted in {
         "What does ANA like?": [0, 2], "ana lima's cat": [0, 2], "ben?": [1, 3], "Who?": [],
     }.items():  # fmt: skip
-        rank = ranking(turns)
+        rank = Ranking(turns)
         rank.add_speakers(question)
         assert [place for place, parts in enumerate(parts_of(rank)) if "who" in parts] == wanted, question
-    rank = ranking(turns)
+    rank = Ranking(turns)
     rank.add_speakers("ana's cat")
     half = rank.parts(0)["who"]
     rank.add_speakers("ana lima's cat")
@@ -80,13 +172,12 @@ def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
 
 
 def test_who_speaks_alone_gains_nothing_by_it() -> None:
-    """Their turns are all there is: being one of them says next to nothing, in a crowd of others too."""
     alone = sessions(*(told(n + 1, name="Ana") for n in range(50)))
     crowd = sessions(
         *(told(n + 1, name="Ana", session="a") for n in range(50)), *(told(n + 51, session="b") for n in range(500))
     )
     for turns in (alone, crowd):
-        rank = ranking(turns)
+        rank = Ranking(turns)
         rank.add_speakers("Where does Ana live?")
         assert rank.parts(0)["who"] < 0.02
 
@@ -96,14 +187,14 @@ def test_who_speaks_alone_gains_nothing_by_it() -> None:
                            ("the user's seat", "user"), ("what the Assistant said", "assistant")],
 )  # fmt: skip
 def test_a_pronoun_or_a_role_means_who_has_it(question: str, role: str) -> None:
-    rank = ranking(sessions(*(told(n + 1, role=["user", "assistant"][n % 2]) for n in range(4))))
+    rank = Ranking(sessions(*(told(n + 1, role=["user", "assistant"][n % 2]) for n in range(4))))
     rank.add_speakers(question)
     first = ["user", "assistant"].index(role)
     assert [place for place, parts in enumerate(parts_of(rank)) if "who" in parts] == [first, first + 2]
 
 
 def test_the_time_of_which_a_question_speaks_counts_like_a_word() -> None:
-    rank = ranking(sessions(*(told(n + 1, at=n, session=str(n)) for n in range(5))))
+    rank = Ranking(sessions(*(told(n + 1, at=n, session=str(n)) for n in range(5))))
     rank.add_spans([(1, 2), (3, 9)])
     assert [place for place, parts in enumerate(parts_of(rank)) if "when" in parts] == [1, 3, 4]
     assert rank.parts(1)["when"] == pytest.approx(rarity(3, 5))
@@ -111,7 +202,7 @@ def test_the_time_of_which_a_question_speaks_counts_like_a_word() -> None:
 
 
 def test_meaning_has_a_part_of_the_spread_of_words_and_says_nothing_of_who_has_no_vector() -> None:
-    rank = ranking(apart(4))
+    rank = Ranking(apart(4))
     rank.add_word(np.array([1]))
     rank.add_meaning(np.array([0, 1, 2]), np.array([0.1, 0.9, 0.2]))
     values = [parts.get("meaning", 0.0) for parts in parts_of(rank)]
@@ -124,7 +215,7 @@ def test_a_turn_means_what_its_neighbours_say_too() -> None:
     near = np.array([0.5, 0.5, 0.9, 0.5, 0.5, 0.5])
     turns = sessions(told(1, session="a"), told(2, session="b"), told(3, session="b"),
                      *(told(n, session=str(n)) for n in (4, 5, 6)))  # fmt: skip
-    rank = ranking(turns)
+    rank = Ranking(turns)
     rank.add_meaning(np.arange(6), near)
     assert [place for place, _ in rank.best(2)] == [2, 1]
 
@@ -136,10 +227,10 @@ def test_only_what_competes_is_counted_and_found() -> None:
 
 
 def test_of_equal_ones_the_newest_comes_first_and_no_more_are_cut_off_than_must_be() -> None:
-    rank = ranking(apart(9))
+    rank = Ranking(apart(9))
     rank.add_word(np.array([1, 2, 3, 4, 5, 6]))
     assert [place for place, _ in rank.best(2)] == [5, 4, 3, 2, 1, 0]
-    assert ranking(apart(3)).best(2) == []
+    assert Ranking(apart(3)).best(2) == []
 
 
 @given(st.integers(1, 10_000), st.data())

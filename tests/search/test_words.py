@@ -90,11 +90,26 @@ def test_a_message_tells_by_its_other_words() -> None:
     assert telling_words("Good morning! Please book the flight to Porto, thanks") == ["book", "flight", "porto"]
 
 
-# two made one
+def scores(least: float, most: float) -> st.SearchStrategy[dict[int, float]]:
+    return st.dictionaries(st.integers(1, 9), st.floats(least, most, allow_subnormal=True))
 
 
-def test_what_both_sides_find_comes_first() -> None:
-    assert [each for each, _ in fuse({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1})] == [2, 1, 4, 3]
+RARE = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
+
+
+@pytest.mark.parametrize(
+    ("by_words", "by_meaning", "order"),
+    [
+        ({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1}, [2, 1, 4, 3]),  # what both sides find comes first
+        (RARE, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6}, [4, 2, 3, 1]),
+        (RARE, {}, [3, 1, 2]),
+        ({5: 1.0, 7: 2.0, 6: 1.0}, {}, [7, 6, 5]),  # the newest of equal ones is first
+        ({}, {5: 0.1, 7: 0.2}, [7, 5]),
+        ({}, {}, []),
+    ],
+)
+def test_two_rankings_are_made_one(by_words: dict[int, float], by_meaning: dict[int, float], order: list[int]) -> None:
+    assert [each for each, _ in fuse(by_words, by_meaning)] == order
 
 
 def test_the_units_of_a_side_do_not_matter() -> None:
@@ -102,22 +117,10 @@ def test_the_units_of_a_side_do_not_matter() -> None:
     larger = {each: 1_000 * score for each, score in by_words.items()}
     shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
     assert [each for each, _ in fuse(by_words, by_meaning)] == [each for each, _ in fuse(larger, shifted)]
-
-
-def test_a_word_that_most_texts_hold_says_next_to_nothing() -> None:
-    by_words = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
-    assert [each for each, _ in fuse(by_words, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6})] == [4, 2, 3, 1]
-    assert [each for each, _ in fuse(by_words, {})] == [3, 1, 2]
-
-
-def test_one_side_alone_keeps_its_order_and_the_newest_of_equal_ones_is_first() -> None:
-    assert [each for each, _ in fuse({5: 1.0, 7: 2.0, 6: 1.0}, {})] == [7, 6, 5]
-    assert [each for each, _ in fuse({}, {5: 0.1, 7: 0.2})] == [7, 5]
-    assert fuse({}, {}) == []
     assert fuse({1: 2.0}, {}) == [(1, 2.0)]
 
 
-@given(st.dictionaries(st.integers(1, 9), st.floats(0, 50)), st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
+@given(scores(0, 50), scores(-1, 1))
 def test_everything_that_was_found_has_a_score_that_is_not_negative(
     by_words: dict[int, float], by_meaning: dict[int, float]
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -14,43 +13,14 @@ from hypothesis import strategies as st
 
 from pager.store import Store
 from pager.store.rows import Answered, Pin
-from pager.types import Counts, Residency, Usage, number_of
-from tests.store.rows import Place, epoch, say, text
+from pager.types import Residency, number_of
+from tests.store.rows import epoch, say
 
 # --- epochs and requests
 
 
 def reply(store: Store, turn: int) -> int:
     return store.conversation.append_step("assistant", "assistant", 0, turn=turn)
-
-
-def test_an_epoch_comes_back_as_it_was_sent_and_lives_until_the_next(store: Store, place: Place) -> None:
-    assert (store.prompt.last_epoch(), store.prompt.epoch(1)) == (None, None)
-    one = epoch(
-        1, first_step=4, tools=[{"name": "é\0"}], system=[text("be brief")], preamble=[text("digest")],
-        digest=[{"first": 1}], settings={"model": "m", "n": 2}, sizes={"core": Counts(1, 2, 3, 4, 5)}, reason="full",
-    )  # fmt: skip
-    store.prompt.open_epoch(one, 9, 3)
-    assert store.prompt.last_epoch() == (one, True)
-    store.prompt.notice(1, 5)
-    store.prompt.open_epoch(epoch(2), 10, 6)
-    again = place.reopen().prompt
-    assert again.epoch(1) == replace(one, noticed=True)
-    assert again.last_epoch() == (epoch(2), True)
-    assert place.open().maintenance.audit() == []  # only the newest lives
-    again.end_epoch(7)
-    assert again.last_epoch() == (epoch(2), False)
-
-
-def test_an_answered_request_is_kept_with_what_it_cost(store: Store) -> None:
-    first, part = say(store, "hello")
-    store.prompt.open_epoch(epoch(1), 0, first)
-    bare = Answered(reply(store, first), 1, part, None, "m", 12, None)
-    usage = Usage(input_tokens=3, output_tokens=4, cache_read_input_tokens=5, cache_creation_input_tokens=6)
-    full = Answered(reply(store, first), 1, part, part, "n", 13, usage)
-    for request in (bare, full):
-        store.prompt.save_request(request, 0)
-    assert [store.prompt.request(step) for step in (bare.step, full.step, first)] == [bare, full, None]
 
 
 def test_the_last_request_is_that_of_its_epoch(store: Store) -> None:
@@ -65,9 +35,6 @@ def test_the_last_request_is_that_of_its_epoch(store: Store) -> None:
     store.prompt.open_epoch(epoch(3), 0, store.conversation.last_step())
     assert [store.prompt.last_request(number) for number in (1, 2, 3)] == [made[1][-1], made[2][-1], None]
     assert store.prompt.last_answered() == made[2][-1].step
-
-
-# --- residency
 
 
 class ExampleOver(Exception):

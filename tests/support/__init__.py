@@ -7,6 +7,6 @@ talk.memory, talk.standin, talk.watch
 
 from tests.support.clock import HandClock
 from tests.support.embedders import Broken, Careless, Letters, Words, vector
-from tests.support.talk import TOOLS, Talk, database_of
+from tests.support.talk import TOOLS, Talk, database_of, undone
 
-__all__ = ["TOOLS", "Broken", "Careless", "HandClock", "Letters", "Talk", "Words", "database_of", "vector"]
+__all__ = ["TOOLS", "Broken", "Careless", "HandClock", "Letters", "Talk", "Words", "database_of", "undone", "vector"]

@@ -139,7 +139,7 @@ class Terminal:
         self._screen, keyboard = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-c", OWN_TERMINAL, *COMMAND, *map(str, arguments)], cwd=cwd, stdin=keyboard,
-            env=environment(TERM="dumb", **environ), stdout=keyboard, stderr=keyboard, start_new_session=True,
+            env=environment(**{"TERM": "dumb", **environ}), stdout=keyboard, stderr=keyboard, start_new_session=True,
         )  # fmt: skip
         os.close(keyboard)
         self._seen = ""

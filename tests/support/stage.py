@@ -129,6 +129,12 @@ def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
     raise AssertionError(f"the events ended without {kinds}: {seen}")
 
 
+def leave_at(events: Generator[Event], *kinds: type[Event]) -> None:
+    """Leave a turn at the first event of these kinds, as a process that ends there."""
+    until(events, *kinds)
+    events.close()
+
+
 def last(events: Iterable[Event]) -> Stopped:
     *_, stopped = events
     assert isinstance(stopped, Stopped)

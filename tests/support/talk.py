@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +90,11 @@ def _strings(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for each in value for text in _strings(each)]
     return []
+
+
+@contextmanager
+def undone(memory: Memory) -> Iterator[None]:
+    """Run the body in a transaction that is rolled back."""
+    with suppress(InterruptedError), memory.transaction():
+        yield
+        raise InterruptedError

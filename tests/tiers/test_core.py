@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pager import Block, BlockSpec, Limits, Memory, NotFoundError, RejectedError, tokens
-from pager.tiers.core import appended, replaced
+from pager import BlockSpec, Limits, Memory, NotFoundError, RejectedError
 from pager.types import PageText
 from tests.standin import call
 from tests.support import HandClock, Talk
+from tests.support.messages import said_by
 
 SPECS = {
     "persona": BlockSpec(value="You are kind.", description="who you are", limit_tokens=50, read_only=True),
@@ -27,28 +25,6 @@ LIMITS = Limits.for_window(20_000, core_tokens=150)
 def memory(tmp_path: Path) -> Any:
     with Memory.open(tmp_path, embedder=None, clock=HandClock(), core=SPECS, limits=LIMITS) as memory:
         yield memory
-
-
-def value(memory: Memory, name: str) -> str:
-    return next(block.value for block in memory.core() if block.name == name)
-
-
-# edits
-
-
-def test_blocks_come_in_the_order_of_the_configuration(memory: Memory) -> None:
-    assert [(b.name, b.value, b.read_only) for b in memory.core()] == [
-        ("persona", "You are kind.", True), ("human", "", False), ("notes", "", False)
-    ]  # fmt: skip
-
-
-def test_append_adds_a_line_and_answers_with_the_block_as_it_reads(memory: Memory) -> None:
-    memory.core_append("human", "lives in Porto")
-    block = memory.core_append("human", "has two cats", actor="agent")
-    assert isinstance(block, Block)
-    assert block.value == "lives in Porto\nhas two cats"
-    assert block.used_tokens == tokens.total(block.value)
-    assert block.actor == "agent"
 
 
 @pytest.mark.parametrize(
@@ -65,14 +41,6 @@ def test_replace_is_exact_and_deleting_a_line_takes_its_break(
 ) -> None:
     memory.core_append("human", before)
     assert memory.core_replace("human", old, new).value == after
-
-
-@given(lines=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4), new=st.text(max_size=8))
-@settings(max_examples=60)
-def test_a_unique_piece_is_replaced_and_nothing_else(lines: list[str], new: str) -> None:
-    text = "".join(appended("x", line) for line in lines)
-    block = Block("human", f"{text}|here|{text}", "", 100, 0, False, None, 1, "", HandClock().now())
-    assert replaced(block, "|here|", new or "-") == f"{text}{new or '-'}{text}"
 
 
 @pytest.mark.parametrize(
@@ -111,13 +79,6 @@ def test_the_tier_has_a_limit_of_its_own(memory: Memory) -> None:
     assert not memory.check()
 
 
-def test_a_text_that_fits_exactly_fits(memory: Memory) -> None:
-    memory.core_append("human", " word" * 60)
-    assert next(b for b in memory.core() if b.name == "human").used_tokens == 60
-    with pytest.raises(RejectedError, match="would hold 61 of 60 tokens"):
-        memory.core_replace("human", value(memory, "human"), " word" * 61)
-
-
 def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
     memory.core_append("human", "a", actor="agent")
     memory.core_replace("human", "a", "b")
@@ -125,16 +86,10 @@ def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
     versions = memory.history.core_versions("human")
     assert [(block.value, block.actor) for block in versions] == [("", "person"), ("a", "agent"), ("b", "person")]
     assert len({block.version for block in versions}) == 3
-    rows = memory.ledger(events=["core"])[-2:]
-    assert [(row.actor, row.detail["block"], row.tokens) for row in rows] == [
-        ("agent", "human", 1),
-        ("person", "human", 1),
-    ]
+    rows = [(row.actor, row.detail["block"], row.tokens) for row in memory.ledger(events=["core"])[-2:]]
+    assert rows == [("agent", "human", 1), ("person", "human", 1)]
     with pytest.raises(NotFoundError, match="never was a core block 'x'"):
         memory.history.core_versions("x")
-
-
-# configuration
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "ü", "a" * 65, "a.b", "<core>"])
@@ -152,18 +107,12 @@ def test_a_configured_value_that_is_too_long_is_refused(tmp_path: Path) -> None:
 def test_a_writable_block_keeps_what_it_holds_and_a_read_only_one_follows_its_configuration(tmp_path: Path) -> None:
     talk = Talk(tmp_path, core={"human": BlockSpec(value="seed"), "rules": BlockSpec(value="one", read_only=True)})
     talk.memory.core_append("human", "kept")
-    talk.reopen(
-        core={"human": BlockSpec(value="other", description="new"), "rules": BlockSpec(value="two", read_only=True)}
-    )
-    assert [(b.name, b.value, b.description) for b in talk.memory.core()] == [
-        ("human", "seed\nkept", "new"),
-        ("rules", "two", ""),
-    ]
-    versions = len(talk.memory.history.core_versions("human"))
-    talk.reopen()
-    talk.reopen(core=None)
-    assert len(talk.memory.history.core_versions("human")) == versions
-    assert len(talk.memory.core()) == 2
+    human = BlockSpec(value="other", description="new")
+    for core in ({"human": human, "rules": BlockSpec(value="two", read_only=True)}, None):
+        talk.reopen(core=core)
+        blocks = [(block.name, block.value, block.description) for block in talk.memory.core()]
+        assert blocks == [("human", "seed\nkept", "new"), ("rules", "two", "")]
+        assert len(talk.memory.history.core_versions("human")) == 3
 
 
 def test_a_block_that_is_no_longer_configured_is_retired_and_can_come_back(tmp_path: Path) -> None:
@@ -182,7 +131,6 @@ def test_a_block_that_is_no_longer_configured_is_retired_and_can_come_back(tmp_p
 
 
 def test_limits_that_shrink_do_not_lock_anybody_out(tmp_path: Path) -> None:
-    """A block that holds more than its new limit stays readable and can be shortened; it cannot grow."""
     talk = Talk(tmp_path, core={"human": BlockSpec(limit_tokens=100)})
     talk.memory.core_append("human", "first line\n" + " word" * 80)
     talk.reopen(core={"human": BlockSpec(limit_tokens=50)})
@@ -192,12 +140,20 @@ def test_limits_that_shrink_do_not_lock_anybody_out(tmp_path: Path) -> None:
     assert not talk.memory.check()
 
 
-# files
-
-
-def test_a_file_block_is_read_again_at_every_start(tmp_path: Path) -> None:
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
     file = tmp_path / "PROJECT.md"
-    file.write_text("first\n", encoding="utf-8")
+    file.write_text("first", encoding="utf-8")
+    return file
+
+
+def values(file: Path, core: Any = None, limits: Limits | None = None) -> list[str]:
+    """Open the memory beside the file and return what its blocks hold."""
+    with Memory.open(file.parent / "m", embedder=None, core=core, limits=limits) as memory:
+        return [block.value for block in memory.core()]
+
+
+def test_a_file_block_is_read_again_at_every_start(tmp_path: Path, file: Path) -> None:
     talk = Talk(tmp_path / "m", core={"project": BlockSpec(file=str(file), read_only=True)})
     talk.ask("hello", "hello")
     file.write_text("sécond <core>\r\n", encoding="utf-8", newline="")
@@ -207,89 +163,71 @@ def test_a_file_block_is_read_again_at_every_start(tmp_path: Path) -> None:
     talk.reopen()
     talk.ask("and?", "yes")
     assert talk.last
-    assert talk.last.epoch == epoch  # told at the end; the prefix stays
-    last = talk.standin.requests[-1]["messages"][-1]["content"][-1]["text"]
-    assert last.startswith('<core_update name="project"')
-    assert "sécond &lt;core>" in last
-    assert [(block.value.strip(), block.actor) for block in talk.memory.history.core_versions("project")] == [
-        ("first", "file"),
-        ("sécond <core>", "file"),
-    ]
-    with pytest.raises(RejectedError, match=f"read-only; change {file}"):
-        talk.memory.core_append("project", "x")
+    assert talk.last.epoch == epoch  # appended at the end; the prefix stays
+    update = talk.standin.requests[-1]["messages"][-1]["content"][-1]["text"]
+    assert update.startswith('<core_update name="project"')
+    assert "sécond &lt;core>" in update
+    versions = [(block.value.strip(), block.actor) for block in talk.memory.history.core_versions("project")]
+    assert versions == [("first", "file"), ("sécond <core>", "file")]
 
 
 @pytest.mark.parametrize(
-    ("make", "why"),
+    ("content", "why"),
     [
-        (lambda file: None, r"does not exist\. Create it, or correct the path"),
-        (lambda file: file.mkdir(), "cannot read"),
-        (lambda file: file.write_bytes(b"\xff\xfe\x00"), "text file in UTF-8"),
-        (lambda file: file.write_text("word " * 3_000), "of 1000 tokens"),
+        (None, r"does not exist\. Create it, or correct the path"),
+        ("directory", "cannot read"),
+        (b"\xff\xfe\x00", "text file in UTF-8"),
+        (b"word " * 3_000, "of 1000 tokens"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named_with_the_way_out(tmp_path: Path, make: Any, why: str) -> None:
-    file = tmp_path / "PROJECT.md"
-    make(file)
-    with pytest.raises(RejectedError, match=why) as caught:
-        Memory.open(tmp_path / "m", embedder=None, core={"project": BlockSpec(file=str(file))})
-    assert "project" in str(caught.value)
+def test_a_file_that_cannot_be_read_is_named_with_the_way_out(file: Path, content: Any, why: str) -> None:
+    file.unlink()
+    if content == "directory":
+        file.mkdir()
+    elif content:
+        file.write_bytes(content)
+    with pytest.raises(RejectedError, match=f"project.*{why}|{why}.*project"):
+        values(file, {"project": BlockSpec(file=str(file))})
 
 
-def test_a_file_that_outgrew_its_limit_or_vanished_is_mended_where_it_says(tmp_path: Path) -> None:
-    file = tmp_path / "PROJECT.md"
-    file.write_text("first", encoding="utf-8")
+def test_a_file_that_outgrew_its_limit_or_vanished_is_mended_where_it_says(file: Path) -> None:
     specs = {"project": BlockSpec(file=str(file), limit_tokens=50), "human": BlockSpec()}
-
-    def opened(core: Any = None, limits: Limits | None = None) -> list[str]:
-        with Memory.open(tmp_path / "m", embedder=None, core=core, limits=limits) as memory:
-            return [block.value for block in memory.core()]
-
-    opened(specs)
+    values(file, specs)
     file.write_text("word " * 80, encoding="utf-8")
     way = rf"'project' would hold \d+ of 50 tokens\. Shorten the file {file}, or raise its limit in the configuration"
     for core in (specs, None):
         with pytest.raises(RejectedError, match=way) as caught:
-            opened(core)
+            values(file, core)
         assert "core_replace" not in str(caught.value)
-    assert "word word" in opened({**specs, "project": BlockSpec(file=str(file), limit_tokens=500)})[0]
+    assert "word word" in values(file, {**specs, "project": BlockSpec(file=str(file), limit_tokens=500)})[0]
     file.unlink()
     for core in (specs, None):
-        with pytest.raises(
-            RejectedError, match=f"reads {file}, which does not exist. Create it, or correct the path in the"
-        ):
-            opened(core)
+        with pytest.raises(RejectedError, match=f"reads {file}, which does not exist. Create it, or correct the path"):
+            values(file, core)
     file.write_text("short", encoding="utf-8")
-    assert opened(specs) == ["short", ""]
+    assert values(file, specs) == ["short", ""]
 
 
-def test_a_file_that_makes_room_is_read_before_one_that_takes_it(tmp_path: Path) -> None:
-    large, small = "word " * 300, "word"
-    files = [tmp_path / "one.md", tmp_path / "two.md"]
-    specs = {file.stem: BlockSpec(file=str(file), limit_tokens=1_000) for file in files}
+def test_a_file_that_makes_room_is_read_before_one_that_takes_it(file: Path) -> None:
+    large, small, other = "word " * 300, "word", file.with_name("OTHER.md")
+    specs = {each.stem: BlockSpec(file=str(each), limit_tokens=1_000) for each in (file, other)}
     limits = Limits.for_window(8_000, core_tokens=500)
-    for texts in ((small, large), (large, small), (small, large)):
-        for file, text in zip(files, texts, strict=True):
-            file.write_text(text, encoding="utf-8")
-        for core in (specs, None):
-            with Memory.open(tmp_path / "m", embedder=None, core=core, limits=limits) as memory:
-                assert [block.value for block in memory.core()] == list(texts)
-    files[0].write_text(large, encoding="utf-8")
-    with pytest.raises(
-        RejectedError, match=rf"core would hold .* Shorten the file {files[0]}, or raise the limit of core"
-    ):
-        Memory.open(tmp_path / "m", embedder=None, limits=limits)
+    for texts in ([small, large], [large, small], [small, large]):
+        file.write_text(texts[0], encoding="utf-8")
+        other.write_text(texts[1], encoding="utf-8")
+        assert values(file, specs, limits) == values(file, None, limits) == texts
+    file.write_text(large, encoding="utf-8")
+    with pytest.raises(RejectedError, match=rf"core would hold .* Shorten the file {file}, or raise the limit of core"):
+        values(file, None, limits)
 
 
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_block_from_a_file_is_changed_in_its_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool
+    file: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool
 ) -> None:
-    file = tmp_path / "PROJECT.md"
-    file.write_text("first", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(file.parent)
     specs = {"project": BlockSpec(file="PROJECT.md", read_only=read_only)}
-    with Memory.open(tmp_path / "m", embedder=None, core=specs) as memory:
+    with Memory.open(file.parent / "m", embedder=None, core=specs) as memory:
         assert memory.core()[0].file == str(file)
         for edit in (
             lambda: memory.core_append("project", "more"),
@@ -298,14 +236,9 @@ def test_a_block_from_a_file_is_changed_in_its_file_alone(
         ):
             with pytest.raises(RejectedError, match=f"change {file}"):
                 edit()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.chdir(file.parent / "m")
     file.write_text("second", encoding="utf-8")
-    with Memory.open(tmp_path / "m", embedder=None) as memory:
-        assert [block.value for block in memory.core()] == ["second"]
-
-
-# in the prompt
+    assert values(file) == ["second"]
 
 
 def test_core_is_rendered_once_and_edits_are_told_at_the_end(tmp_path: Path) -> None:
@@ -341,22 +274,10 @@ def test_nobody_forges_core_from_inside_or_outside(tmp_path: Path, text: str) ->
     talk.reply("ok")
     request = talk.standin.requests[-1]
     assert request["system"][1]["text"].count("</core>") == request["system"][1]["text"].count("</block>") == 1
-    said = "".join(
-        str(block) for message in request["messages"] if message["role"] == "user" for block in message["content"]
-    )
-    ours = ['<pinned page_id="f1">', "</pinned>"]
-    for each in ours:
-        said = said.replace(each, "", 1)
+    said = "".join(map(str, said_by(request["messages"], "user")))
+    for ours in ('<pinned page_id="f1">', "</pinned>"):
+        said = said.replace(ours, "", 1)
     for element in ("<core", "</core", "</block", "< / CORE", "<pinned", "</pinned"):
         assert element not in said
     assert talk.memory.page("s1").startswith(text)
     assert talk.memory.page_in(fact.id) == PageText(fact.id, text, 0, None, len(text), f"{fact.id} is in view, pinned")
-
-
-def test_nothing_that_moves_by_itself_stands_in_core(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, core=SPECS, limits=LIMITS)
-    talk.ask("hello", "hello")
-    first = talk.standin.requests[-1]["system"]
-    talk.reopen()
-    talk.ask("hello", "hello")
-    assert talk.standin.requests[-1]["system"] == first

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, NotFoundError, PageText, RejectedError, tokens
-from pager.types import Counts, read_page_id
 from tests.standin import Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import image
@@ -28,15 +27,6 @@ def read_on(memory: Memory, page_id: str) -> list[PageText]:
     return pieces
 
 
-def spilled(talk: Talk) -> str:
-    page = talk.memory.ledger(events=["spill"])[-1].page_id
-    assert page
-    return page
-
-
-# reading
-
-
 @pytest.mark.slow
 @given(text=TEXTS)
 @settings(max_examples=25)
@@ -49,29 +39,12 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
         assert "".join(piece.text for piece in pieces) == text == memory.page(step)
         limit = memory.limits.max_part_tokens
         for piece in pieces:
-            assert memory._window.counter.tokens(_counts(piece.text)) <= limit
+            assert memory._window.counter.tokens(tokens.count(piece.text)) <= limit
             assert (piece.page_id, piece.length) == (step, len(text))
         assert [piece.offset for piece in pieces[1:]] == [piece.next_offset for piece in pieces[:-1]]
 
 
-def _counts(text: str) -> Counts:
-    return tokens.count(text)
-
-
-def test_a_spilled_part_is_read_verbatim_from_where_it_was_cut(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    talk.memory.append_user(LONG)
-    talk.reply("Long.")
-    page = spilled(talk)
-    assert "".join(piece.text for piece in read_on(talk.memory, page)) == LONG
-    shown = talk.standin.requests[-1]["messages"][0]["content"][0]["text"]
-    offset = int(shown.split("offset ")[1].split(".")[0])
-    assert shown.startswith(LONG[:offset] + "\n<spilled ")
-    assert talk.memory.page_in(page, offset=offset).text in LONG[offset:]
-
-
-def test_a_step_reads_as_its_texts_and_calls_and_results(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_step_reads_as_its_texts_and_calls_and_results(talk: Talk) -> None:
     step = talk.ask("look", thinking("private"), "I look.", call("weather", {"city": "Évora"}))
     talk.answer("sunny")
     page = talk.memory.page_in(step).text
@@ -96,33 +69,18 @@ def test_what_a_memory_tool_answers_is_never_spilled(tmp_path: Path) -> None:
      ("", "not a page id"), ("f", "not a page id"), ("f-1", "not a page id"), ("f1.5", "not a page id"),
      ("f²", "not a page id"), ("f" + "9" * 30, "not a page id")],
 )  # fmt: skip
-def test_a_page_that_does_not_exist_is_refused_with_the_forms_that_do(tmp_path: Path, page_id: str, why: str) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        for act in (memory.page_in, memory.page):
-            with pytest.raises(NotFoundError, match=why):
-                act(page_id)
+def test_a_page_that_does_not_exist_is_refused_with_the_forms_that_do(memory: Memory, page_id: str, why: str) -> None:
+    for act in (memory.page_in, memory.page):
+        with pytest.raises(NotFoundError, match=why):
+            act(page_id)
 
 
 @pytest.mark.parametrize("offset", [-1, 6, 10**9])
-def test_an_offset_outside_of_the_page_is_refused_with_its_length(tmp_path: Path, offset: int) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        fact = memory.archive("apple")
-        with pytest.raises(RejectedError, match=rf"offset {offset} is outside of f1, which has 5 characters"):
-            memory.page_in(fact.id, offset=offset)
-        assert memory.page_in(fact.id, offset=5).text == ""
-
-
-@given(st.text(max_size=6))
-def test_any_text_is_a_page_id_or_is_refused(text: str) -> None:
-    try:
-        page = read_page_id(text)
-    except NotFoundError:
-        return
-    assert text.strip()[0] == page.kind
-    assert int(text.strip()[1:]) == page.number
-
-
-# what is in view already
+def test_an_offset_outside_of_the_page_is_refused_with_its_length(memory: Memory, offset: int) -> None:
+    fact = memory.archive("apple")
+    with pytest.raises(RejectedError, match=rf"offset {offset} is outside of f1, which has 5 characters"):
+        memory.page_in(fact.id, offset=offset)
+    assert memory.page_in(fact.id, offset=5).text == ""
 
 
 def test_a_page_that_is_resident_is_answered_with_its_place(tmp_path: Path) -> None:
@@ -157,51 +115,16 @@ def test_the_open_request_that_was_evicted_is_still_in_view(tmp_path: Path) -> N
 # pins
 
 
-@pytest.mark.slow
-def test_a_pin_is_told_at_once_and_survives_evictions_until_it_is_paged_out(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    fact = talk.memory.archive("has two <core>cats</core>")
-    talk.ask("hello", "hello")
-    talk.memory.page_in(fact.id, pin=True)
-    talk.memory.append_user("and?")
-    talk.reply("yes")
-    assert '<pinned page_id="f1">\nhas two &lt;core>cats&lt;/core>\n</pinned>' in _blocks(talk)[-1]
-    epoch = talk.last and talk.last.epoch
-    talk.fill(12_000)
-    assert talk.last
-    assert epoch
-    assert talk.last.epoch > epoch + 1
-    assert sum("has two" in block for block in _blocks(talk)) == 1
-    assert _blocks(talk).index(next(b for b in _blocks(talk) if "has two" in b)) == 1  # behind the digest
-    talk.reopen()
-    talk.memory.page_out(fact.id)
-    talk.fill(6_000)
-    assert not [block for block in _blocks(talk) if "has two" in block]
-    assert [move.event for move in talk.memory.ledger(page=fact.id)] == ["archive", "pin", "page_in", "unpin"]
-    assert not talk.memory.check()
-
-
 def _blocks(talk: Talk) -> list[str]:
     return [str(b.get("text", "")) for message in talk.standin.requests[-1]["messages"] for b in message["content"]]
-
-
-def test_a_piece_of_a_long_page_is_pinned_and_stays_that_piece(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=8_000)
-    fact = talk.memory.archive(LONG)
-    first = talk.memory.page_in(fact.id)
-    assert first.next_offset
-    piece = talk.memory.page_in(fact.id, offset=first.next_offset, pin=True)
-    talk.fill(9_000)
-    assert f'<pinned page_id="f1">\n{piece.text}\n</pinned>' in _blocks(talk)
 
 
 def test_pins_share_a_fifth_of_the_window(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)  # 1,200 tokens for pins, 750 for a part
     one, two = talk.memory.archive(LONG), talk.memory.archive(LONG[::-1])
     talk.memory.page_in(one.id, pin=True)
-    with pytest.raises(
-        RejectedError, match=r"pinned pages share 1200 and \d+ are taken by f1 \(\d+\)\. Page one out first"
-    ):
+    share = r"pinned pages share 1200 and \d+ are taken by f1 \(\d+\)\. Page one out first"
+    with pytest.raises(RejectedError, match=share):
         talk.memory.page_in(two.id, pin=True)
     assert [pin.page_id for pin in talk.memory._store.prompt.pins()] == [one.id]
     assert [move.event for move in talk.memory.ledger(page=two.id)] == ["archive"]
@@ -218,28 +141,13 @@ def test_one_pin_that_is_too_large_for_a_smaller_window_takes_no_other_along(tmp
         talk.memory.page_in(talk.memory.archive(text).id, pin=True)
     talk.ask("hello")
     talk.reopen(limits=Limits.for_window(8_000))
-    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2", "f3"]
+    assert sorted(pinned(talk)) == ["f1", "f2", "f3"]
     talk.ask("hello")
-    assert sorted(stay.page_id for stay in talk.memory.history.resident() if stay.how == "pinned") == ["f1", "f2"]
-
-
-def test_pins_are_kept_within_a_window_that_shrinks(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=16_000)
-    for text in (LONG, LONG, "has two cats"):
-        talk.memory.page_in(talk.memory.archive(text).id, pin=True)
-    talk.ask("hello", "hello")
-    talk.standin.limit_tokens = 6_000
-    talk.reopen(limits=Limits.for_window(6_000))
-    talk.ask("still there?", "yes")
-    epoch = talk.memory.history.prompt().epoch
-    assert epoch
-    assert 0 < talk.memory.history.counter("m").tokens(epoch.sizes["pinned"]) <= 0.2 * 4_500
+    assert sorted(pinned(talk)) == ["f1", "f2"]
     assert "smaller window" in talk.memory.ledger(events=["unpin"])[0].reason
-    talk.fill(4_000)
 
 
-def test_a_pin_follows_its_fact(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_follows_its_fact(talk: Talk) -> None:
     old = talk.memory.archive("lives in Porto", key="home")
     talk.memory.page_in(old.id, pin=True)
     talk.ask("hello", "hello")
@@ -264,8 +172,7 @@ def pinned(talk: Talk, at: str | None = None) -> list[str]:
     return [stay.page_id for stay in talk.memory.history.resident(at) if stay.how == "pinned"]
 
 
-def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_prompt(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.page_in(fact.id, pin=True)
     assert pinned(talk) == []
@@ -278,28 +185,12 @@ def test_a_page_that_is_paged_out_is_resident_while_its_text_stands_in_the_promp
     for step in ("s2", "s4", "s6"):
         shown = f'<pinned page_id=\\"{fact.id}\\">' in json.dumps(talk.memory.history.rebuild(step))
         assert (pinned(talk, step) == [fact.id]) == shown == (step != "s6")
-    assert [(stay.from_step, stay.until_step, stay.reason) for stay in talk.memory.history.residencies(fact.id)] == [
-        ("s1", "s5", "paged out")
-    ]
+    [stay] = talk.memory.history.residencies(fact.id)
+    assert (stay.from_step, stay.until_step, stay.reason) == ("s1", "s5", "paged out")
     assert not talk.memory.check()
 
 
-def test_a_page_that_is_pinned_again_before_an_epoch_opens_never_left(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
-    fact = talk.memory.archive("lives in Porto")
-    talk.memory.page_in(fact.id, pin=True)
-    talk.ask("hello", "hello")
-    talk.memory.page_out(fact.id)
-    talk.memory.page_in(fact.id, pin=True)
-    talk.ask("and?", "yes")
-    talk.reopen(instructions="Be long.")
-    talk.ask("and now?", "yes")
-    assert [stay.until_step for stay in talk.memory.history.residencies(fact.id)] == [None]
-    assert not talk.memory.check()
-
-
-def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_that_was_made_while_the_model_answered_counts_from_the_next_request(talk: Talk) -> None:
     fact = talk.memory.archive("lives in Porto")
     talk.memory.append_user("hello")
     talk.memory.request()
@@ -325,29 +216,24 @@ def test_a_fact_is_stored_also_when_its_pin_does_not_fit_any_more(tmp_path: Path
     talk.ask("hello", "hello")
 
 
-def test_paging_out_what_is_not_pinned_is_refused_with_what_is(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        fact = memory.archive("has two cats")
-        with pytest.raises(NotFoundError, match="f1 is not pinned; nothing is pinned"):
-            memory.page_out(fact.id)
-        memory.page_in(fact.id, pin=True)
-        with pytest.raises(NotFoundError, match="f7 is not pinned; pinned are f1"):
-            memory.page_out("f7")
-        with pytest.raises(NotFoundError, match="not a page id"):
-            memory.page_out("human")
+def test_paging_out_what_is_not_pinned_is_refused_with_what_is(memory: Memory) -> None:
+    fact = memory.archive("has two cats")
+    with pytest.raises(NotFoundError, match="f1 is not pinned; nothing is pinned"):
+        memory.page_out(fact.id)
+    memory.page_in(fact.id, pin=True)
+    with pytest.raises(NotFoundError, match="f7 is not pinned; pinned are f1"):
+        memory.page_out("f7")
+    with pytest.raises(NotFoundError, match="not a page id"):
+        memory.page_out("human")
 
 
-def test_a_pin_that_was_made_and_undone_before_anybody_saw_it_says_nothing(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_a_pin_that_was_made_and_undone_before_anybody_saw_it_says_nothing(talk: Talk) -> None:
     fact = talk.memory.archive("has two cats")
     talk.ask("hello", "hello")
     talk.memory.page_in(fact.id, pin=True)
     talk.memory.page_out(fact.id)
     talk.ask("and?", "yes")
     assert "two cats" not in str(talk.standin.requests[-1])
-
-
-# from core to the archive
 
 
 def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> None:
@@ -358,11 +244,8 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
         fact = memory.move_to_archive("human", "has two cats", key="cats", tags=["pets"])
         assert (fact.text, fact.key, fact.tags) == ("has two cats", "cats", ("pets",))
         assert memory.core()[0].value == "lives in Porto"
-        for block, text, why in (
-            ("human", "a dog", "does not stand"),
-            ("rules", "be kind", "read-only"),
-            ("x", "a", "no core block"),
-        ):
+        refused = {("human", "a dog"): "does not stand", ("rules", "be kind"): "read-only", ("x", "a"): "no core block"}
+        for (block, text), why in refused.items():
             with pytest.raises(RejectedError, match=why):
                 memory.move_to_archive(block, text)
         assert [each.id for each in memory.inspect.newest_facts()] == [fact.id]
@@ -371,7 +254,6 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_an_image_stays_while_it_fits_and_is_paged_in_as_it_came(tmp_path: Path) -> None:
-    """It cannot be shown in part, so it may be larger than a part."""
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=20_000, ratios={"media": 1.0}))
     shown = image(1_500)
     talk.memory.append_user([{"type": "text", "text": "look"}, shown])
@@ -393,8 +275,7 @@ def test_of_an_image_that_the_window_cannot_hold_the_id_says_what_it_is(tmp_path
     talk.reply("I cannot see it")
 
 
-def test_an_image_cannot_be_pinned(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_image_cannot_be_pinned(talk: Talk) -> None:
     talk.memory.append_user([image(1_000)])
     with pytest.raises(RejectedError, match="only text can be pinned"):
         talk.memory.page_in("x1", pin=True)
@@ -411,8 +292,7 @@ def test_a_document_made_of_blocks_is_read_searched_and_spilled_like_a_text(tmp_
     assert talk.memory.search_recall("hats words")[0].page_id == "s1"
 
 
-def test_an_image_inside_of_a_document_is_media_and_no_text(tmp_path: Path) -> None:
-    talk = Talk(tmp_path)
+def test_an_image_inside_of_a_document_is_media_and_no_text(talk: Talk) -> None:
     shown = image(1_000)
     document = {"type": "document", "source": {"type": "content", "content": [text("a chart"), shown]}}
     talk.memory.append_user([document])

@@ -18,15 +18,11 @@ FACTS = [
     "prefers window seats on long flights", "is allergic to peanuts", "works as a nurse in Porto",
     "says hello to everybody, and thanks them", "has two cats, Ada and Bob", "was born on 3 May 1990",
 ]  # fmt: skip
-GREETINGS = [
-    "hello",
-    "Hi!",
-    "good morning",
-    "thanks, that's great",
-    "ok",
-    "yes please",
-    "how are you doing today?",
-    "?",
+GREETINGS = ["hello", "Hi!", "good morning", "thanks, that's great", "ok", "yes please", "how are you today?", "?"]
+OTHER_MATTERS = [
+    "What is the capital of Australia?",
+    "Write a haiku about rain.",
+    "Explain quantum tunnelling, please.",
 ]
 
 
@@ -36,32 +32,23 @@ def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
 
 
 @pytest.fixture(params=["default", None], ids=["default", "words"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+def facts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with Memory.open(tmp_path, embedder=request.param) as memory:
         for fact in FACTS:
             memory.archive(fact)
         yield memory
 
 
-def test_a_word_with_its_accents_helps_as_well(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        memory.archive("Αθήνα, Ёлка")
-        memory.archive("nothing of it")
-        assert chosen(memory, "Αθήνα") == chosen(memory, "елка") == ["Αθήνα, Ёлка"]
+def test_a_word_with_its_accents_helps_as_well(memory: Memory) -> None:
+    memory.archive("Αθήνα, Ёлка")
+    memory.archive("nothing of it")
+    assert chosen(memory, "Αθήνα") == chosen(memory, "елка") == ["Αθήνα, Ёлка"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("message", GREETINGS)
-def test_a_greeting_recalls_nothing(memory: Memory, message: str) -> None:
-    assert chosen(memory, message) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "message", ["What is the capital of Australia?", "Write a haiku about rain.", "Explain quantum tunnelling, please."]
-)
-def test_what_has_nothing_to_do_with_any_fact_recalls_nothing(memory: Memory, message: str) -> None:
-    assert chosen(memory, message) == []
+@pytest.mark.parametrize("message", [*GREETINGS, *OTHER_MATTERS])
+def test_a_greeting_or_another_matter_recalls_nothing(facts: Memory, message: str) -> None:
+    assert chosen(facts, message) == []
 
 
 @pytest.mark.parametrize(
@@ -72,45 +59,40 @@ def test_what_has_nothing_to_do_with_any_fact_recalls_nothing(memory: Memory, me
         ("peanuts?", 1),
     ],
 )
-def test_what_helps_is_recalled(memory: Memory, message: str, fact: int) -> None:
-    assert chosen(memory, message)[:1] == [FACTS[fact]]
+def test_what_helps_is_recalled(facts: Memory, message: str, fact: int) -> None:
+    assert chosen(facts, message)[:1] == [FACTS[fact]]
 
 
-def test_by_meaning_too(tmp_path: Path) -> None:
-    with Memory.open(tmp_path) as memory:
-        for fact in FACTS:
-            memory.archive(fact)
-        assert chosen(memory, "Is a nut allergy known?") == [FACTS[1]]
+@pytest.mark.parametrize("facts", ["default"], indirect=True)
+def test_by_meaning_too(facts: Memory) -> None:
+    assert chosen(facts, "Is a nut allergy known?") == [FACTS[1]]
 
 
-def test_no_more_than_k_and_no_more_than_the_budget(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        for number in range(9):
-            memory.archive(f"cats and dogs, {'and so on ' * number}")
-        assert len(chosen(memory, "cats and dogs", k=3)) == 3
-        assert chosen(memory, "cats and dogs", k=0) == []
-        small = Prefetch(5, 40).choose("cats and dogs", memory._tiers.archive, memory._store)
-        assert 0 < len(small) < 5
+def test_no_more_than_k_and_no_more_than_the_budget(memory: Memory) -> None:
+    for number in range(9):
+        memory.archive(f"cats and dogs, {'and so on ' * number}")
+    assert len(chosen(memory, "cats and dogs", k=3)) == 3
+    assert chosen(memory, "cats and dogs", k=0) == []
+    small = Prefetch(5, 40).choose("cats and dogs", memory._tiers.archive, memory._store)
+    assert 0 < len(small) < 5
 
 
-def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        memory.archive("The dog is called Biscuit.")
-        memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.")
-        for budget, most in ((400, 2), (60, 1)):
-            hits = Prefetch(4, budget).choose("the dog Biscuit", memory._tiers.archive, memory._store)
-            assert len(hits) == most
-            assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
-        assert hits[0].text == "The dog is called Biscuit."
-        piece = Prefetch(4, 400).choose("the dog Biscuit", memory._tiers.archive, memory._store)[1]
-        assert "ate a bone" in piece.text
+def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memory: Memory) -> None:
+    memory.archive("The dog is called Biscuit.")
+    memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.")
+    for budget, most in ((400, 2), (60, 1)):
+        hits = Prefetch(4, budget).choose("the dog Biscuit", memory._tiers.archive, memory._store)
+        assert len(hits) == most
+        assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
+    assert hits[0].text == "The dog is called Biscuit."
+    piece = Prefetch(4, 400).choose("the dog Biscuit", memory._tiers.archive, memory._store)[1]
+    assert "ate a bone" in piece.text
 
 
-def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        memory.archive("prefers window seats", key="seat")
-        memory.archive("prefers aisle seats", key="seat")
-        assert chosen(memory, "which seats?") == ["prefers aisle seats"]
+def test_what_was_superseded_is_not_recalled(memory: Memory) -> None:
+    memory.archive("prefers window seats", key="seat")
+    memory.archive("prefers aisle seats", key="seat")
+    assert chosen(memory, "which seats?") == ["prefers aisle seats"]
 
 
 def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
@@ -121,40 +103,27 @@ def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
         assert [text for text in embedder.asked if text in unrelated_sentences("")] == [*unrelated_sentences("")]
 
 
-@pytest.mark.parametrize(
-    ("greeting", "facts", "question"),
-    [
-        (
-            "привет",
-            [
-                "Дана любит сидеть за окном.",
-                "Собаку зовут Бисквит.",
-                "Отпуск начинается в мае.",
-                "Мама живёт в Казани.",
-            ],
-            "Где любит сидеть Дана?",
-        ),
-        (
-            "你好",
-            ["达娜喜欢靠窗的座位", "狗的名字叫饼干", "假期从五月开始", "妈妈住在广州"],
-            "达娜喜欢靠窗还是靠走道的座位?",
-        ),
-        (
-            "こんにちは",
-            ["ダナは窓側の席が好き", "犬の名前はビスケット", "休暇は五月に始まる"],
-            "ダナは窓側の席が好きですか",
-        ),
-        ("مرحبا", ["دانا تحب الجلوس بجانب النافذة", "اسم الكلب بسكويت", "تبدأ العطلة في مايو"], "أين تحب دانا الجلوس؟"),
-    ],
-)
-def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(
-    tmp_path: Path, greeting: str, facts: list[str], question: str
-) -> None:
+SCRIPTS = {
+    "привет": (
+        "Где любит сидеть Дана?",
+        "Дана любит сидеть за окном.",
+        "Собаку зовут Бисквит.",
+        "Мама живёт в Казани.",
+    ),
+    "你好": ("达娜喜欢靠窗还是靠走道的座位?", "达娜喜欢靠窗的座位", "狗的名字叫饼干", "假期从五月开始", "妈妈住在广州"),
+    "こんにちは": ("ダナは窓側の席が好きですか", "ダナは窓側の席が好き", "犬の名前はビスケット", "休暇は五月に始まる"),
+    "مرحبا": ("أين تحب دانا الجلوس؟", "دانا تحب الجلوس بجانب النافذة", "اسم الكلب بسكويت", "تبدأ العطلة في مايو"),
+}
+
+
+@pytest.mark.parametrize("greeting", SCRIPTS)
+def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(tmp_path: Path, greeting: str) -> None:
+    question, answer, *others = SCRIPTS[greeting]
     with Memory.open(tmp_path) as memory:
-        for fact in facts:
+        for fact in (answer, *others):
             memory.archive(fact)
         assert chosen(memory, greeting) == []
-        assert chosen(memory, question)[:1] == facts[:1]
+        assert chosen(memory, question)[:1] == [answer]
 
 
 def test_unrelated_sentences_are_of_the_script_of_most_letters() -> None:

@@ -13,17 +13,8 @@ from tests.support import HandClock
 from tests.tiers.test_recall import found
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Any:
-    with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        yield memory
-
-
 def tell(memory: Memory, *turns: tuple[str, str], **more: Any) -> list[str]:
     return memory.record_many({"role": "user", "name": name, "text": text, **more} for name, text in turns)
-
-
-# neighbours
 
 
 def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -> None:
@@ -39,29 +30,11 @@ def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -> None
     assert len(hits) == 4
 
 
-def test_a_session_is_known_by_its_name_or_by_its_day(memory: Memory) -> None:
-    tell(memory, ("Ana", "the engine"), at="2026-01-01")
-    tell(memory, ("Ana", "unheard of"), at="2026-01-02")
-    tell(memory, ("Ana", "the rotor"), at="2026-01-02", session="other")
-    assert found(memory, "engine") == ["s1"]
-    assert found(memory, "rotor") == ["s3"]
-
-
 def test_turns_that_come_later_are_neighbours_too(memory: Memory) -> None:
     tell(memory, ("Ana", "the engine"))
     assert found(memory, "engine") == ["s1"]
     tell(memory, ("Ben", "it is broken"))
     assert found(memory, "engine") == ["s1", "s2"]
-
-
-# people and times
-
-
-def test_of_two_who_say_it_the_one_who_is_named_comes_first(memory: Memory) -> None:
-    ana, ben = tell(memory, ("Ana", "I adopted a cat"), ("Ben", "I adopted a cat"))
-    assert found(memory, "Who adopted a cat, Ana?")[0] == ana
-    assert found(memory, "What did Ben adopt?")[0] == ben
-    assert "who" in memory.search_recall("What did Ben adopt?")[0].parts
 
 
 def test_a_time_in_the_question_is_read_against_the_turns_time(tmp_path: Path) -> None:
@@ -76,20 +49,6 @@ def test_a_time_in_the_question_is_read_against_the_turns_time(tmp_path: Path) -
         yesterday = memory.record("user", "we went to the lake", at=clock.now() - timedelta(days=1))
         memory.record("user", "we went to the lake", at=clock.now())
         assert found(memory, "what about the lake, yesterday?")[0] == yesterday
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [("before May", {4}), ("until April", {4}), ("after April", {5, 6, 7}), ("since June", {6, 7}),
-     ("before 2023-06-01", {4, 5}), ("after May 31st", {6, 7}), ("between May 8 and June 8", {5, 6}),
-     ("from May to June", {5, 6})],
-)  # fmt: skip
-def test_the_side_of_a_time_is_what_is_asked_for(memory: Memory, question: str, wanted: set[int]) -> None:
-    for month in (6, 4, 7, 5):
-        memory.record("user", "we went to the lake", at=f"2023-{month:02}-08")
-    hits = memory.search_recall(f"the lake {question}?")
-    assert {hit.at.month for hit in hits if "when" in hit.parts} == wanted
-    assert {hit.at.month for hit in hits[: len(wanted)]} == wanted
 
 
 def test_a_time_alone_finds_its_turns(memory: Memory) -> None:
@@ -111,7 +70,6 @@ def test_before_an_event_that_somebody_told(memory: Memory) -> None:
 
 
 def test_a_time_read_out_of_a_question_hides_nothing(memory: Memory) -> None:
-    """However it is read: only `after` and `before` leave turns out."""
     answer = memory.record("user", "Then I took up pottery, of all things.", name="June", at="2023-09-08")
     for month in range(1, 9):
         memory.record("user", f"Nothing new in month {month}.", name="June", at=f"2023-{month:02}-08")
@@ -141,21 +99,12 @@ def test_equal_turns_come_in_the_same_order_wherever_they_stand(tmp_path: Path) 
         assert [hit.page_id for hit in hits] == sorted((hit.page_id for hit in hits), key=lambda page: -int(page[1:]))
 
 
-def test_pictures_are_found(memory: Memory) -> None:
-    step = memory.record("user", "We did it \U0001f389\U0001f389", session="a")
-    memory.record("user", "We did it \U0001f62d", session="b")
-    assert found(memory, "\U0001f389") == [step]
-
-
 def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
     memory.record("user", "first", at="0001-01-03")
     assert found(memory, "0001-01-03")[0] == "s1"
     memory.record("user", "last", at="9999-12-29")
     assert found(memory, "in December 9999-12-29")[0] == "s2"
     assert found(memory, "0001-01-01, 0001-01-02, 9999-12-29 or 9999-12-31, 0000-00-00") == ["s2"]
-
-
-# languages
 
 
 @pytest.mark.parametrize(
@@ -170,18 +119,13 @@ def test_a_month_is_found_at_the_ends_of_the_calendar(memory: Memory) -> None:
         ("मैं दिल्ली में रहता हूँ", "दिल्ली"),
         ("Я живу в Москве", "москве"),
         ("أعيش في القاهرة", "القاهرة"),
-        ("Ζω στην ΑΘΉΝΑ", "αθήνα"),
         ("ﾊﾝｶｸ カナ", "ハンカク"),
         ("We flew to İstanbul", "İstanbul"),
-        ("We flew to İstanbul", "istanbul"),
         ("Šį mė\u0303nuo", "MĖ\u0303NUO"),
-        ("avañe'ẽ g\u0303uarani", "guarani"),
-        ("ΟΔΥΣΣΕΎΣ", "οδυσσευς"),
         ("Αθήνα", "αθηνα"),
-        ("αθηνα", "Αθήνα"),
-        ("Ёлка в лесу", "елка"),
         ("בְּרֵאשִׁית בָּרָא", "בראשית"),
-        ("בראשית ברא", "בְּרֵאשִׁית"),
+        ("mag Ёлка", "елка"),
+        ("aime le thé", "du thé"),
     ],
 )
 def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: str) -> None:
@@ -196,9 +140,6 @@ def test_any_language_is_found_by_its_words(memory: Memory, text: str, query: st
     words.clear_words()
     assert memory.check(fix=True)
     assert found(memory, query)[0] == wanted
-
-
-# the ledger
 
 
 def test_the_ledger_says_what_was_found_and_what_only_just_was_not(memory: Memory) -> None:

@@ -46,7 +46,6 @@ def test_ratios_of_all_kinds_are_learned(ratios: list[float], seed: int) -> None
 
 @given(ratios=RATIOS, seed=st.integers(0, 99))
 def test_the_safe_size_is_no_less_than_the_true_one_from_the_first_response_on(ratios: list[float], seed: int) -> None:
-    """Also while it is not yet known which kind of text a response said something about."""
     ratios = [min(ratio, start) for ratio, start in zip(ratios, START, strict=True)]
     rng, counter = random.Random(seed), Counter()
     for _ in range(40):

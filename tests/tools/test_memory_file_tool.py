@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from agents.agent import Agent
-from agents.tools.memory_file_tool import memory_file_tool
 from pager import Limits, Memory, markup
 from pager.memory_tool.files import DEFINITION
 from tests.standin import Reply, Standin, call
@@ -30,8 +30,9 @@ def agent_of(stage: Stage, folder: Path, window: int = 30_000) -> Agent:
 
 
 def test_the_request_holds_the_providers_definition_and_says_how_files_work(stage: Stage, tmp_path: Path) -> None:
-    command = {"command": "create", "path": "/memories/core/human.md", "file_text": "Dana"}
-    stage.says(Reply(call("memory", command)), "Noted.")
+    create = {"command": "create", "path": "/memories/core/human.md", "file_text": "Dana"}
+    commands = (create, {"command": "view", "path": "/etc/passwd"}, {"command": "fly"})
+    stage.says(Reply(*(call("memory", command) for command in commands)), "Noted.")
     with agent_of(stage, tmp_path) as agent:
         assert agent.turn("I am Dana.").text == "Noted."
         assert [block.value for block in agent.memory.core()] == ["Dana"]
@@ -39,15 +40,8 @@ def test_the_request_holds_the_providers_definition_and_says_how_files_work(stag
     first = stage.requests[0]
     assert first["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     assert first["system"][0]["text"] == markup.HOW_MEMORY_FILES_WORK
-    assert results(stage.last) == [("File created successfully at: /memories/core/human.md", False)]
-
-
-def test_what_a_command_refuses_is_an_error_result(stage: Stage, tmp_path: Path) -> None:
-    wrong = {"command": "view", "path": "/etc/passwd"}
-    stage.says(Reply(call("memory", wrong), call("memory", {"command": "fly"})), "Sorry.")
-    with agent_of(stage, tmp_path) as agent:
-        agent.turn("Read it.")
     assert results(stage.last) == [
+        ("File created successfully at: /memories/core/human.md", False),
         ("Path must start with /memories, got: /etc/passwd", True),
         ("Unknown command: 'fly'. There are: view, create, str_replace, insert, delete, rename.", True),
     ]
@@ -56,46 +50,33 @@ def test_what_a_command_refuses_is_an_error_result(stage: Stage, tmp_path: Path)
 def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage, tmp_path: Path) -> None:
     with agent_of(stage, tmp_path, window=10_000) as agent:
         stage.follows(lambda _: Reply("Fine. " * 300))
-        number = 0
-        while not agent.memory.ledger(events=["evict"]):
+        for number in count():
+            if agent.memory.ledger(events=["evict"]):
+                break
             agent.turn(f"This is story {number}. " + "It goes on and on. " * 100)
-            number += 1
-        day = agent.memory.history.days()
-        (date,) = day
-        stage.says(
-            Reply(
-                call("memory", {"command": "view", "path": f"/memories/recall/{date}.md", "view_range": [1, 3]}),
-                call("memory", {"command": "view", "path": "/memories/recall/s1", "view_range": [1, 1]}),
-            ),
-            "I see.",
-        )
+        (date,) = agent.memory.history.days()
+        by_day = {"command": "view", "path": f"/memories/recall/{date}.md", "view_range": [1, 3]}
+        by_id = {"command": "view", "path": "/memories/recall/s1", "view_range": [1, 1]}
+        stage.says(Reply(call("memory", by_day), call("memory", by_id)), "I see.")
         agent.turn("What was the first story?")
         assert agent.memory.ledger(events=["page_in"])[-1].page_id == "s1"
-    by_day, by_id = results(stage.last)
-    assert by_day[0].split("\n")[1].endswith(" user")
-    assert "This is story 0." in by_day[0].split("\n")[2]
-    assert by_id[0].split("\n")[1].startswith("     1\tThis is story 0.")
+    day, page = (text.split("\n") for text, _ in results(stage.last))
+    assert day[1].endswith(" user")
+    assert "This is story 0." in day[2]
+    assert page[1].startswith("     1\tThis is story 0.")
 
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_the_window_holds_although_the_providers_definition_is_not_seen(tmp_path: Path, counts: bool) -> None:
     with stage_in(tmp_path, Standin(limit_tokens=9_000)) as stage:
         limits = Limits.for_window(9_000, max_output_tokens=500)
-        count = stage.model().count_tokens if counts else None
+        counter = stage.model().count_tokens if counts else None
         with Memory.open(
             tmp_path / "m", limits=limits, tools=[DEFINITION], embedder=None, model="m",
-            count_tokens=count,
+            count_tokens=counter,
         ) as memory:  # fmt: skip
             for number in range(60):
                 memory.append_user(f"{number} 語 8271 " * 40)
                 memory.append_assistant(stage.service.standin.create({"model": "m", **memory.request().params}))
             assert memory.ledger(events=["evict"])
         stage.assert_over()
-
-
-def test_the_definition_stands_for_itself(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, tools=[DEFINITION], embedder=None) as memory:
-        tool = memory_file_tool(memory)
-    assert tool.definition == DEFINITION
-    assert (tool.name, tool.memory, tool.idempotent) == ("memory", True, True)
-    assert len(markup.HOW_MEMORY_FILES_WORK) < 1_400

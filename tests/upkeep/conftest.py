@@ -24,8 +24,3 @@ def open_talk(tmp_path: Path) -> Iterator[OpenTalk]:
     yield open_talk
     for talk in talks:
         talk.memory.close()
-
-
-@pytest.fixture
-def talk(open_talk: OpenTalk) -> Talk:
-    return open_talk()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from pager.store.audits import AUDITS
 from pager.store.database import PAGE_BYTES
 from pager.upkeep import check
 from tests.standin import call, thinking
-from tests.support import HandClock, Talk, Words, database_of
+from tests.support import Talk, Words, database_of
 from tests.upkeep.conftest import OpenTalk
 
 # (the law, words of what is wrong, the damage)
@@ -90,47 +89,25 @@ def test_every_audit_has_a_case_above() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("where", "sql"),
     [
-        "INSERT INTO said_words (said_words) VALUES ('delete-all')",
-        "INSERT INTO fact_words (fact_words) VALUES ('delete-all')",
-        "INSERT INTO said_words (rowid, text) VALUES (99999, 'nobody said this')",
-        "DELETE FROM said_words_data WHERE id > 10",
+        ("words", "INSERT INTO said_words (said_words) VALUES ('delete-all')"),
+        ("words", "INSERT INTO fact_words (fact_words) VALUES ('delete-all')"),
+        ("words", "INSERT INTO said_words (rowid, text) VALUES (99999, 'nobody said this')"),
+        ("words", "DELETE FROM said_words_data WHERE id > 10"),
+        ("vectors", "DELETE FROM vectors WHERE fact = 2"),
+        ("vectors", "UPDATE vectors SET vector = zeroblob(4)"),
     ],
 )
-def test_the_word_index_is_rebuilt(talk: Talk, sql: str) -> None:
+def test_words_and_vectors_are_rebuilt(talk: Talk, where: str, sql: str) -> None:
     damage(talk, sql)
-    assert [problem.where for problem in talk.memory.check()] == ["words"]
-    assert [problem.fixed for problem in talk.memory.check(fix=True)] == [True]
-    assert not talk.memory.check()
-    assert talk.memory.search_recall("engine")[0].page_id == "s1"
-    assert "words" in talk.memory.search_archive("Faro")[0].parts
-
-
-@pytest.mark.parametrize("sql", ["DELETE FROM vectors WHERE fact = 2", "UPDATE vectors SET vector = zeroblob(4)"])
-def test_vectors_are_rebuilt(talk: Talk, sql: str) -> None:
-    damage(talk, sql)
-    assert {problem.where for problem in talk.memory.check()} == {"vectors"}
+    assert {problem.where for problem in talk.memory.check()} == {where}
     assert all(problem.fixed for problem in talk.memory.check(fix=True))
     assert not talk.memory.check()
-    assert talk.memory.search_archive("lives in Faro")[0].parts["meaning"] > 0.99
-
-
-@pytest.mark.slow
-def test_what_a_crash_left_out_of_the_vector_index_is_added(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        with memory.transaction():
-            for number in range(300):
-                memory.archive(f"topic{number}")
-        memory.embed_pending()
-        with memory.transaction():
-            for number in range(300, 900):
-                memory.archive(f"topic{number}")
-        problems = memory.check()
-        assert [problem.where for problem in problems] == ["chroma"]
-        assert "of f900" in problems[0].text
-        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
-        assert not memory.check()
+    assert talk.memory.search_recall("engine")[0].page_id == "s1"
+    parts = talk.memory.search_archive("lives in Faro")[0].parts
+    assert "words" in parts
+    assert parts["meaning"] > 0.99
 
 
 def test_a_damaged_file_is_named_and_nothing_else_is_checked(talk: Talk) -> None:

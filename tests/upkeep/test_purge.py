@@ -22,9 +22,6 @@ from tests.upkeep.conftest import OpenTalk
 CORE = {"human": BlockSpec(description="who", limit_tokens=400), "notes": BlockSpec(limit_tokens=400)}
 
 
-# facts
-
-
 def test_a_purged_fact_is_nowhere(open_talk: OpenTalk, tmp_path: Path) -> None:
     talk = open_talk(core=CORE, window=8_000)
     fact = talk.memory.archive(SECRET, key="vault", tags=["safe"])
@@ -39,7 +36,6 @@ def test_a_purged_fact_is_nowhere(open_talk: OpenTalk, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_fact_is_gone_from_everything_that_quoted_it(open_talk: OpenTalk) -> None:
-    """Core, pins, recalled facts, calls and results, thinking, the digest, the ledger, other facts, stored values."""
     talk = open_talk(core=CORE, window=8_000, prefetch=Prefetch(k=3))
     memory = talk.memory
     fact = memory.archive(SECRET, key="vault")
@@ -77,34 +73,6 @@ def test_both_sides_of_a_supersession_can_be_purged(talk: Talk) -> None:
     assert_gone(talk, old.id)  # key, tags and reason have left the ledger, too
     assert "forget" in [row.event for row in talk.memory.ledger(page=old.id)]
     assert talk.memory.archive("full again", key="vault").supersedes is None
-
-
-def test_a_fact_that_was_moved_out_of_core_leaves_no_piece_in_the_ledger(open_talk: OpenTalk) -> None:
-    """The ledger shows what was edited; a long text is not cut there, where a piece of it could not be found again."""
-    talk = open_talk(core={"human": BlockSpec(limit_tokens=2_000)})
-    text = long_secret(60)
-    talk.memory.core_append("human", text)
-    fact = talk.memory.move_to_archive("human", text)
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id)
-
-
-@pytest.mark.slow
-def test_pieces_of_a_long_fact_are_gone(open_talk: OpenTalk, tmp_path: Path) -> None:
-    """Pinned in the middle and read in pieces by the agent: no piece is the whole text."""
-    talk = open_talk(window=8_000)
-    fact = talk.memory.archive(long_secret())
-    talk.ask("read it", call("page_in", {"page_id": fact.id}))
-    first = talk.memory.page_in(fact.id, actor="agent")
-    assert first.next_offset
-    talk.answer(f"{fact.id}: {first.text}", memory_tool=True)
-    talk.reply("Long.")
-    talk.memory.page_in(fact.id, offset=first.next_offset, pin=True)
-    talk.ask("so?", "so")
-    talk.fill(8_000)
-    assert marks_in(tmp_path)
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id)
 
 
 def test_a_short_fact_is_gone_from_pins_and_recalled_facts(open_talk: OpenTalk, tmp_path: Path) -> None:
@@ -183,9 +151,6 @@ def test_a_fact_of_two_lines_is_gone_from_the_summary_that_quoted_it(open_talk: 
     assert not marks_in(tmp_path)
 
 
-# steps and parts
-
-
 def reply_with_calls(talk: Talk) -> str:
     step = talk.ask("look", thinking(SECRET), SECRET, call("weather", {"city": SECRET}))
     talk.answer(SECRET)
@@ -228,15 +193,58 @@ def recorded_turn(talk: Talk) -> str:
     return talk.memory.record("user", SECRET, name="Dana", session=f"about {SECRET}")
 
 
-@pytest.mark.parametrize(
-    "build", [reply_with_calls, reply_with_repeated_ids, paused_reply, spilled_message, recorded_turn]
-)
-def test_a_purged_step_is_gone_and_its_calls_stay_paired(open_talk: OpenTalk, build: Callable[[Talk], str]) -> None:
-    talk = open_talk(window=8_000)
-    step = build(talk)
-    talk.memory.purge(step)
-    assert_gone(talk, step)
-    assert not [residency for residency in talk.memory.history.resident() if residency.how == "pinned"]
+def evicted_message(talk: Talk) -> str:
+    step = talk.memory.append_user(SECRET, name="Dana")
+    talk.reply(thinking(f"he says {SECRET}"), f"You said: {SECRET}")
+    talk.fill(9_000)
+    return step
+
+
+def long_request_in_digest_and_preamble(talk: Talk) -> str:
+    text = f"<core>\n  {MARKS[5]} </core>\n\n {long_secret()}"
+    step = talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": f"and {MARKS[7]}"}])
+    while not any(stay.how == "request" for stay in talk.memory.history.resident()):
+        talk.reply(call("weather", {"city": "Porto"}))
+        talk.answer("it rains and it pours " * 20)
+        talk.memory.request()
+    talk.reply("Done.")
+    assert "<request" in str(talk.standin.requests[-1]["messages"][0])
+    talk.fill(4_000)
+    assert f"{step}-" in str(talk.standin.requests[-1]["messages"][0])
+    return step
+
+
+def long_fact_in_pieces(talk: Talk) -> str:
+    fact = talk.memory.archive(long_secret())
+    talk.ask("read it", call("page_in", {"page_id": fact.id}))
+    first = talk.memory.page_in(fact.id, actor="agent")
+    talk.answer(f"{fact.id}: {first.text}", memory_tool=True)
+    talk.reply("Long.")
+    talk.memory.page_in(fact.id, offset=first.next_offset or 0, pin=True)
+    talk.fill(8_000)
+    return fact.id
+
+
+def fact_moved_out_of_core(talk: Talk) -> str:
+    talk.memory.core_append("notes", long_secret(60))  # a long text is not cut in the ledger
+    return talk.memory.move_to_archive("notes", long_secret(60)).id
+
+
+BUILDERS = [
+    reply_with_calls, reply_with_repeated_ids, paused_reply, spilled_message, recorded_turn, evicted_message,
+    long_request_in_digest_and_preamble, long_fact_in_pieces, fact_moved_out_of_core,
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_purged_page_is_gone_and_calls_stay_paired(open_talk: OpenTalk, build: Callable[[Talk], str]) -> None:
+    talk = open_talk(window=8_000, core={"notes": BlockSpec(limit_tokens=700)})
+    page = build(talk)
+    assert marks_in(talk.directory)
+    talk.memory.purge(page)
+    assert_gone(talk, page, *forms(SECRET))
+    assert not [stay for stay in talk.memory.history.resident() if stay.how == "pinned"]
 
 
 @pytest.mark.parametrize("reply", [Reply.pause(SECRET), Reply(call("weather", {"city": SECRET}))])
@@ -245,38 +253,6 @@ def test_a_step_that_is_not_finished_can_be_purged(talk: Talk, reply: Reply) -> 
     talk.memory.purge(step)
     talk.answer()
     talk.reply("Well.")
-    assert_gone(talk, step)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("turns_after", [0, 9_000])
-def test_a_purged_message_is_nowhere(open_talk: OpenTalk, turns_after: int) -> None:
-    talk = open_talk(window=8_000)
-    talk.ask("hello", "hello")
-    step = talk.memory.append_user(SECRET, name="Dana")
-    talk.reply(thinking(f"he says {SECRET}"), f"You said: {SECRET}")
-    if turns_after:
-        talk.fill(turns_after)
-    assert talk.memory.search_recall("vault", limit=3)
-    talk.memory.purge(step)
-    assert_gone(talk, step, *forms(SECRET))
-    assert step not in {hit.page_id for hit in talk.memory.search_recall("vault Dana", limit=50)}
-
-
-def test_a_purged_request_leaves_the_digest_and_the_preamble(open_talk: OpenTalk) -> None:
-    """A request too long for the window stands spilled in the preamble, and its first words in the digest."""
-    talk = open_talk(window=8_000)
-    text = f"<core>\n  {MARKS[5]} </core>\n\n {long_secret()}"
-    step = talk.memory.append_user([{"type": "text", "text": text}, {"type": "text", "text": f"and {MARKS[7]}"}])
-    while not any(residency.how == "request" for residency in talk.memory.history.resident()):
-        talk.reply(call("weather", {"city": "Porto"}))
-        talk.answer("it rains and it pours " * 20)
-        talk.memory.request()
-    talk.reply("Done.")
-    assert "<request" in str(talk.standin.requests[-1]["messages"][0])
-    talk.fill(4_000)
-    assert f"{step}-" in str(talk.standin.requests[-1]["messages"][0])
-    talk.memory.purge(step)
     assert_gone(talk, step)
 
 
@@ -307,9 +283,6 @@ def test_an_image_is_gone_wherever_it_was_shown(talk: Talk) -> None:
     talk.reply("there")
     talk.memory.purge("s1")
     assert_gone(talk, "s1", shown["source"]["data"].encode())
-
-
-# what is a text, and what is not
 
 
 @given(text=st.text(min_size=1, max_size=60), before=st.text(max_size=10), after=st.text(max_size=10))
@@ -356,9 +329,6 @@ def test_inside_the_input_of_a_tool_any_name_may_be_a_text(talk: Talk) -> None:
     assert arguments == {"text": "[purged]", "[purged]": {"type": "[purged]"}}
 
 
-# what is refused
-
-
 def test_what_cannot_be_purged_is_refused_and_nothing_changes(talk: Talk) -> None:
     talk.ask("hello", "hello")
     talk.memory.purge(talk.memory.archive(SECRET).id)
@@ -373,7 +343,6 @@ def test_what_cannot_be_purged_is_refused_and_nothing_changes(talk: Talk) -> Non
 
 
 def test_a_purge_within_a_transaction_is_refused_before_it_begins(talk: Talk) -> None:
-    """It must erase files, which no transaction takes back."""
     fact = talk.memory.archive(SECRET)
     with pytest.raises(RejectedError, match=r"within a transaction.*Purge after it"), talk.memory.transaction():
         talk.memory.purge(fact.id)

@@ -23,13 +23,9 @@ QUOTES = f'It\'s "{MARKS[0]}"\n\\ é'
 CORE = {"human": BlockSpec(limit_tokens=400)}
 
 
-# vectors
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("has_embedder", [True, False])
 def test_the_vector_is_gone_from_chroma(open_talk: OpenTalk, tmp_path: Path, has_embedder: bool) -> None:
-    """Also in a process without an embedder, where the index is from an earlier one."""
     embedder = Words()
     talk = open_talk(embedder=embedder)
     with talk.memory.transaction():
@@ -60,9 +56,6 @@ def test_facts_that_quoted_it_are_found_by_meaning_again(open_talk: OpenTalk) ->
     hit = talk.memory.search_archive("window seat")[0]
     assert (hit.page_id, "meaning" in hit.parts) == (quoting.id, True)
     assert_gone(talk, fact.id)
-
-
-# the inbox
 
 
 @pytest.mark.parametrize("text", [SECRET, QUOTES, QUOTES.replace('"', ""), QUOTES.replace("'", "")])
@@ -112,12 +105,8 @@ def test_files_that_were_set_aside_are_deleted_and_their_errors_erased(talk: Tal
     assert [path.name for path in (inbox / "rejected").iterdir()] == ["harmless.json"]
 
 
-# crashes and readers
-
-
 @pytest.mark.slow
 def test_a_purge_that_was_killed_is_finished_at_the_next_opening(open_talk: OpenTalk, tmp_path: Path) -> None:
-    """Killed when the database is erased, and nothing else is done yet."""
     script = """
 import os, signal, sys
 from pathlib import Path

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pager import EmbedderUnavailableError, Memory, MemoryReader, RejectedError
+from pager import EmbedderUnavailableError, Memory, MemoryReader
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
 from pager.tiers.archive import MAX_EXACT, _Filter
 from pager.vectors.embedding import PAUSE
-from tests.support import Broken, Careless, HandClock, Letters, Words, database_of
+from tests.support import Broken, Careless, HandClock, Letters, Words, database_of, undone
 
 
 def ids(hits: Any) -> list[str]:
@@ -48,7 +48,6 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
         assert memory.search_archive("anything", tags=["tool"]) == []
 
 
-@pytest.mark.slow
 def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
         with memory.transaction():
@@ -64,27 +63,13 @@ def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -
         assert len(memory.search_archive("quartz", tags=["all"], limit=MAX_EXACT + 9)) == MAX_EXACT + 1
 
 
-def test_close_neighbours_are_reported_and_those_that_ended_are_not(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        memory.archive("likes a window seat", key="seat")
-        memory.archive("likes the window seat", key="seat")
-        memory.archive("has two cats")
-        fact = memory.archive("likes window seats a lot: a window seat")
-        assert ids(memory.similar_facts(fact.id)) == ["f2"]
-        assert len(memory.similar_facts(memory.archive("likes the window seat").id, limit=2)) == 2
-
-
-@pytest.mark.slow
-def test_the_default_embedder_finds_a_fact_by_its_meaning(tmp_path: Path) -> None:
-    with Memory.open(tmp_path) as memory:
-        memory.archive("prefers to sit by the window on planes", key="seat")
-        memory.archive("is allergic to peanuts")
-        memory.archive("works as a nurse in Porto")
-        hit = memory.search_archive("Which chair should I book for her flight?", limit=1)[0]
-        assert hit.page_id == "f1"
-        assert set(hit.parts) == {"meaning"}
-    with MemoryReader.open(tmp_path, embedder="default") as reading:
-        assert ids(reading.search_archive("Any food to avoid?", limit=1)) == ["f2"]
+def test_close_neighbours_are_reported_and_those_that_ended_are_not(memory: Memory) -> None:
+    memory.archive("likes a window seat", key="seat")
+    memory.archive("likes the window seat", key="seat")
+    memory.archive("has two cats")
+    fact = memory.archive("likes window seats a lot: a window seat")
+    assert ids(memory.similar_facts(fact.id)) == ["f2"]
+    assert len(memory.similar_facts(memory.archive("likes the window seat").id, limit=2)) == 2
 
 
 def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: Path) -> None:
@@ -124,50 +109,6 @@ def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -
         assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
 
 
-@pytest.mark.slow
-def test_another_embedder_embeds_all_facts_anew(tmp_path: Path) -> None:
-    clock = HandClock()
-    with Memory.open(tmp_path, embedder=Words("one", 16), clock=clock) as memory:
-        with memory.transaction():
-            for number in range(300):
-                memory.archive(f"topic{number}")
-        memory.search_archive("topic3")
-    with Memory.open(tmp_path, embedder=Words("two", 24), clock=clock) as memory:
-        hit = memory.search_archive("topic3", limit=1)[0]
-        assert (hit.page_id, set(hit.parts)) == ("f4", {"words"})
-        assert memory.count_unembedded() == 300
-        assert "one -> two" in memory.ledger(events=["embedder"])[0].reason
-        assert memory.embed_pending(limit=100) == 100
-        assert memory.search_archive("topic3", limit=1)[0].parts["meaning"] > 0.99
-        assert "meaning" not in memory.search_archive("topic299", limit=1)[0].parts
-        assert memory.embed_pending(limit=1000) + 100 == 300
-        assert memory.count_unembedded() == memory.embed_pending() == 0
-        assert memory.search_archive("topic299", limit=1)[0].parts["meaning"] > 0.99
-        assert not memory.check()
-
-
-def test_facts_that_were_rolled_back_are_not_found(tmp_path: Path) -> None:
-    """They were searched for before the rollback, and their ids are given to others after it."""
-    facts = 30
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-
-        def lose() -> None:
-            with memory.transaction():
-                for number in range(facts):
-                    memory.archive(f"lost{number}")
-                assert memory.search_archive("lost1")[0].parts["meaning"] > 0.99
-                raise OSError("the power is gone")
-
-        with pytest.raises(OSError, match="power"):
-            lose()
-        with memory.transaction():
-            for number in range(facts):
-                memory.archive(f"kept{number}")
-        assert all(hit.parts.get("meaning", 0) < 0.9 for hit in memory.search_archive("lost1"))
-        assert memory.search_archive(f"kept{facts - 1}", limit=1)[0].parts["meaning"] > 0.99
-        assert not memory.check()
-
-
 def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tmp_path: Path) -> None:
     embedder = Words("server", 16)
     with Memory.open(tmp_path, embedder=None) as memory:
@@ -191,25 +132,8 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
         assert memory.search_recall("topic3", limit=1)[0].parts["meaning"] > 0
 
 
-def test_a_model_that_is_swapped_within_a_transaction_leaves_vectors_of_one_length(tmp_path: Path) -> None:
-    embedder = Words("server", 16)
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("apples")
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        with memory.transaction():
-            memory.archive("bananas")
-            embedder.dimension = 32
-            memory.search_archive("anything")
-        memory.archive("cherries")
-        while memory.embed_pending():
-            pass
-        assert memory.check() == []
-        assert ids(memory.search_archive("apples", limit=1)) == ["f1"]
-
-
 def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
-    embedder, clock = Broken(), HandClock()
-    embedder.broken = False
+    embedder, clock = Broken(False), HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
         memory.archive("a window seat")
         embedder.broken = True
@@ -236,7 +160,6 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
 
     embedder, clock = Broken(), HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory:
-        embedder.broken = True
         memory.archive("a window seat")
         embedder.broken = False
         clock.set(clock.now() + 2 * PAUSE)
@@ -254,22 +177,6 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         assert len(memory._tiers.archive.meaning.nearest(embedder.embed(["seat"])[0], 9)) == 2
 
 
-def test_a_vector_that_another_model_overtook_waits_to_be_made_anew(tmp_path: Path) -> None:
-    embedder = Words("server", 16)
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        meaning = memory._tiers.archive.meaning
-        assert meaning is not None
-        [old] = meaning.embedding.embed_all(["topic"])
-        embedder.dimension = 32
-        meaning.embedding.embed_all(["another thread's"])
-        with memory.transaction():
-            memory.archive("topic")
-            database_of(memory).run("DELETE FROM vectors")
-            meaning.store(1, old)
-        assert (memory.count_unembedded(), memory.embed_pending(), memory.check()) == (1, 1, [])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
 def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
     tmp_path: Path, key: str | None
@@ -285,18 +192,13 @@ def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as
         while memory.embed_pending():
             pass
         memory.compact()
-        assert memory._tiers.archive.meaning is not None
-        assert memory._tiers.archive.meaning.indexing is not None
-        assert memory._tiers.archive.meaning.indexing.through() > 700
+        archive = memory._tiers.archive
+        assert archive.meaning is not None
+        assert archive.meaning.indexing is not None
+        assert archive.meaning.indexing.through() > 700
+        now = _Filter(to_micros(archive.present()), [], ALWAYS)
         for number, text in enumerate(apart, start=1):
-            hits = memory._tiers.archive._by_meaning(
-                memory._tiers.archive.meaning, embedder.embed([text])[0], _now(memory), limit=5
-            )
-            assert hits[0][0] == number
-
-
-def _now(memory: Memory) -> _Filter:
-    return _Filter(to_micros(memory._tiers.archive.present()), [], ALWAYS)
+            assert archive._by_meaning(archive.meaning, embedder.embed([text])[0], now, limit=5)[0][0] == number
 
 
 def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> None:
@@ -329,21 +231,17 @@ def embed_all(memory: Memory) -> None:
     assert (memory.count_unembedded(), memory.check()) == (0, [])
 
 
-# what is read of the database
-
-
-def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        memory.archive("a window seat")
-        memory.record_many([{"role": "user", "text": text, "session": text} for text in ("an aisle seat", "a bed")])
-        for search in (memory.search_archive, memory.search_recall):
-            search("seat")
-            statements: list[str] = []
-            database_of(memory).trace(statements.append)
-            assert search("seat")[0].parts["meaning"] > 0
-            database_of(memory).trace(None)
-            about = [sql for sql in statements if "vector" in sql or "embedder" in sql]
-            assert len(about) == 1, about  # the vectors of the candidates; or those of turns that are new
+def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(memory: Memory) -> None:
+    memory.archive("a window seat")
+    memory.record_many([{"role": "user", "text": text, "session": text} for text in ("an aisle seat", "a bed")])
+    for search in (memory.search_archive, memory.search_recall):
+        search("seat")
+        statements: list[str] = []
+        database_of(memory).trace(statements.append)
+        assert search("seat")[0].parts["meaning"] > 0
+        database_of(memory).trace(None)
+        about = [sql for sql in statements if "vector" in sql or "embedder" in sql]
+        assert len(about) == 1, about  # the vectors of the candidates; or those of turns that are new
 
 
 def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) -> None:
@@ -360,32 +258,11 @@ def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) ->
 def test_what_another_embedder_changed_is_changed_again_after_a_rollback(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=(embedder := Words("server", 16)), clock=HandClock()) as memory:
         memory.archive("a window seat")
-
-        def undo() -> None:
-            with memory.transaction():
-                embedder.dimension = 24
-                memory.archive("an aisle seat")
-                parts = {hit.page_id: set(hit.parts) for hit in memory.search_archive("seat")}
-                assert parts == {"f1": {"words"}, "f2": {"words", "meaning"}}  # the old vector is dropped in here
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            undo()
+        with undone(memory):
+            embedder.dimension = 24
+            memory.archive("an aisle seat")
+            parts = {hit.page_id: set(hit.parts) for hit in memory.search_archive("seat")}
+            assert parts == {"f1": {"words"}, "f2": {"words", "meaning"}}  # the old vector is dropped in here
         assert set(memory.search_archive("seat")[0].parts) == {"words"}
         assert (memory.embed_pending(), memory.check()) == (1, [])
         assert memory.search_archive("seat")[0].parts["meaning"] > 0.5
-
-
-@pytest.mark.parametrize("embedder", [5, "minilm", Words, object()])
-def test_what_is_no_embedder_is_refused(tmp_path: Path, embedder: Any) -> None:
-    with pytest.raises(RejectedError, match="an Embedder"):
-        Memory.open(tmp_path, embedder=embedder)
-
-
-def test_arguments_of_embed_pending(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
-        for odd in ("x", 1.5, True):
-            with pytest.raises(RejectedError, match="limit is"):
-                memory.embed_pending(odd)  # type: ignore[arg-type]
-        with pytest.raises(RejectedError, match="stop is 1"):
-            memory.embed_pending(stop=1)  # type: ignore[arg-type]

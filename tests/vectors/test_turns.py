@@ -15,14 +15,12 @@ from pager import EmbedderUnavailableError, Memory, MemoryReader, StorageError
 from pager.search.neighbours import TurnTable
 from pager.vectors.embedding import PAUSE
 from pager.vectors.turns import PartVectors, pack
-from tests.search.test_neighbours import told
+from tests.search.test_ranking import told
 from tests.standin import Reply
-from tests.support import Broken, HandClock, Letters, Talk, Words, database_of
+from tests.support import Broken, HandClock, Letters, Talk, Words, database_of, undone
 from tests.support.secret import SECRET, assert_gone, marks_in
 from tests.tiers.test_recall import found
 from tests.tiers.test_recall_ranking import tell
-
-# finding
 
 
 def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
@@ -30,13 +28,6 @@ def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
         steps = [memory.record("user", text, session=text) for text in ("apples", "bees", "cats")]
         hit = memory.search_recall("almonds")[0]
         assert (hit.page_id, set(hit.parts)) == (steps[0], {"meaning"})
-
-
-def test_the_default_embedder_finds_a_turn_by_its_meaning(tmp_path: Path) -> None:
-    with Memory.open(tmp_path) as memory:
-        tell(memory, ("Dana", "I moved to Porto last spring."), ("Ben", "My printer is out of paper."),
-             ("Dana", "The cat sleeps all day."))  # fmt: skip
-        assert memory.search_recall("In which city is her flat?", limit=1)[0].page_id == "s1"
 
 
 def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
@@ -51,18 +42,16 @@ def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look(
     assert known.positions(others).tolist() == [2, 1, 3]
 
 
-def test_a_search_embeds_its_question_and_nothing_else(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
-        memory.record("user", "lately")
-        assert embedder.asked == ["lately"]  # and none of those that wait
-        memory.archive("a fact")
-        embedder.asked.clear()
-        memory.search_recall("topic3")
-        memory.search_archive("a fact")
-        assert embedder.asked == ["topic3", "a fact"]
-        assert memory.count_unembedded() == 9
+def test_a_search_embeds_its_question_and_nothing_else(memory: Memory, embedder: Words) -> None:
+    memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)], embed=False)
+    memory.record("user", "lately")
+    assert embedder.asked == ["lately"]  # and none of those that wait
+    memory.archive("a fact")
+    embedder.asked.clear()
+    memory.search_recall("topic3")
+    memory.search_archive("a fact")
+    assert embedder.asked == ["topic3", "a fact"]
+    assert memory.count_unembedded() == 9
 
 
 def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path: Path) -> None:
@@ -84,7 +73,6 @@ def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path:
 
 
 def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
-    """None before, the first one, and another one; words find meanwhile."""
     turns = [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(40)]
     with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
         memory.record_many(turns)
@@ -109,23 +97,15 @@ def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
         reading.search_recall("topic9")
 
 
-def test_what_a_transaction_records_is_embedded_together_after_it(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-
-        def lose() -> None:
-            with memory.transaction():
-                memory.record("user", "lost")
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            lose()
-        with memory.transaction():
-            steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
-            assert embedder.asked == []
-        assert embedder.asked == ["first", "second"]
-        assert memory.count_unembedded() == 0
-        assert found(memory, "second")[0] == steps[1]
+def test_what_a_transaction_records_is_embedded_together_after_it(memory: Memory, embedder: Words) -> None:
+    with undone(memory):
+        memory.record("user", "lost")
+    with memory.transaction():
+        steps = [memory.record("user", "first"), *memory.record_many([{"role": "user", "text": "second"}])]
+        assert embedder.asked == []
+    assert embedder.asked == ["first", "second"]
+    assert memory.count_unembedded() == 0
+    assert found(memory, "second")[0] == steps[1]
 
 
 def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: Path) -> None:
@@ -163,7 +143,6 @@ def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
         assert memory.embed_pending() == 1
 
 
-@pytest.mark.slow
 def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, window=6_000, embedder=embedder)
@@ -222,37 +201,26 @@ def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_pa
         assert "without_meaning" not in memory.ledger(events=["search"])[-1].detail
 
 
-def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        tell(memory, ("Ana", "topic"), ("Ana", "other"))
-        database_of(memory).run("DELETE FROM said_vectors WHERE part = 1")
-        database_of(memory).run("UPDATE said_vectors SET vector = x'00'")
-        problems = memory.check()
-        assert [problem.where for problem in problems] == ["vectors", "vectors"]
-        assert "s1" in problems[1].text
-        assert all(problem.fixed for problem in memory.check(fix=True))
-        assert memory.check() == []
-        assert memory.embed_pending() == 2
-        assert memory.search_recall("topic")[0].parts["meaning"] > 0
-
-
-# what is gone
+def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: Memory) -> None:
+    tell(memory, ("Ana", "topic"), ("Ana", "other"))
+    database_of(memory).run("DELETE FROM said_vectors WHERE part = 1")
+    database_of(memory).run("UPDATE said_vectors SET vector = x'00'")
+    problems = memory.check()
+    assert [problem.where for problem in problems] == ["vectors", "vectors"]
+    assert "s1" in problems[1].text
+    assert all(problem.fixed for problem in memory.check(fix=True))
+    assert memory.check() == []
+    assert memory.embed_pending() == 2
+    assert memory.search_recall("topic")[0].parts["meaning"] > 0
 
 
 @pytest.mark.parametrize("embedder", [None, Words()])
 def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder: Words | None) -> None:
-    """They were searched for before they were undone, and their ids are given to others after it."""
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         tell(memory, ("Ana", "hello there"), session="kept")
-
-        def lose() -> None:
-            with memory.transaction():
-                tell(memory, *(("Ana", f"lost{n}") for n in range(40)), session="lost")
-                assert found(memory, "lost3")[0] == "s5"
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            lose()
+        with undone(memory):
+            tell(memory, *(("Ana", f"lost{n}") for n in range(40)), session="lost")
+            assert found(memory, "lost3")[0] == "s5"
         tell(memory, ("Ben", "long " * 300), ("Ben", "short"), session="kept")
         assert found(memory, "lost3", limit=99) == ([] if embedder is None else found(memory, "lost3", limit=99))
         hits = memory.search_recall("short", limit=1)
@@ -260,18 +228,17 @@ def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder:
         assert memory.check() == []
 
 
-def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        tell(memory, ("Ana", "the engine"), ("Ben", "it is broken"))
-        with MemoryReader.open(tmp_path, embedder=Words(), clock=HandClock()) as reading:
-            assert reading.search_recall("engine")[0].page_id == "s1"
-            tell(memory, ("Ana", "the engine runs"))
-            assert {hit.page_id for hit in reading.search_recall("engine")} >= {"s1", "s3"}
-            reader = reading
-            memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
-            assert {hit.page_id: hit.parts.keys() for hit in reader.search_recall("engine")} == memory_found
-            memory.purge("s1")
-            assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
+def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(memory: Memory, tmp_path: Path) -> None:
+    tell(memory, ("Ana", "the engine"), ("Ben", "it is broken"))
+    with MemoryReader.open(tmp_path, embedder=Words(), clock=HandClock()) as reading:
+        assert reading.search_recall("engine")[0].page_id == "s1"
+        tell(memory, ("Ana", "the engine runs"))
+        assert {hit.page_id for hit in reading.search_recall("engine")} >= {"s1", "s3"}
+        reader = reading
+        memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
+        assert {hit.page_id: hit.parts.keys() for hit in reader.search_recall("engine")} == memory_found
+        memory.purge("s1")
+        assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
 
 
 def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
@@ -294,18 +261,17 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
     assert talk.memory.embed_pending() == 1  # what quoted it means something else now
 
 
-def test_a_batch_that_was_read_before_a_purge_is_thrown_away(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
-        step, _ = memory.record_many(turns, embed=False)
-        meaning = memory._tiers.recall.meaning
-        assert meaning is not None
-        batch = meaning.next_batch(9)
-        rows = meaning.embedding.embed_batch(batch)
-        memory.purge(step)
-        meaning.store_batch(batch, rows)
-        assert memory._store.said.vectors(0) == []
-        assert memory.embed_pending() == 1
+def test_a_batch_that_was_read_before_a_purge_is_thrown_away(memory: Memory) -> None:
+    turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
+    step, _ = memory.record_many(turns, embed=False)
+    meaning = memory._tiers.recall.meaning
+    assert meaning is not None
+    batch = meaning.next_batch(9)
+    rows = meaning.embedding.embed_batch(batch)
+    memory.purge(step)
+    meaning.store_batch(batch, rows)
+    assert memory._store.said.vectors(0) == []
+    assert memory.embed_pending() == 1
 
 
 def test_a_copy_of_a_memory_finds_the_same(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_another_page_can_change_nothing(server: ViewServer, home: Path) -> None
 
 
 def test_it_listens_on_this_machine_alone(server: ViewServer) -> None:
-    assert server._server.base_url.startswith("http://127.0.0.1:")
+    assert server.base_url.startswith("http://127.0.0.1:")
 
 
 def test_every_answer_tells_the_browser_to_trust_nothing_else(server: ViewServer) -> None:

@@ -1,5 +1,4 @@
-"""The vector index on Chroma: files on disk, builds in a child process, and a check before anything is opened.
+"""The vector index on Chroma: generations that are built once, and then only read.
 
-`index.ChromaIndex` is what `pager.opening` makes. `client` alone knows Chroma's index; `files` knows the directory,
-`build` writes a generation, `probe` looks whether one may be opened, `child_process` starts our modules as processes.
+`index.ChromaIndex` is what the tiers make. `build` writes a generation, and `client` alone knows Chroma's index.
 """

@@ -2,16 +2,10 @@
 
 Every failure of chromadb, its Rust panics included, is raised as IndexUnavailableError. chromadb is imported when the
 first directory is opened, because that takes a second.
-
-    collection = Collection.create(directory)    # flushes with every upsert
-    collection.upsert([1, 2], vectors)
-    collection.never_flush()                     # from its next opening on
-    collection.close()
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,46 +14,31 @@ from typing import TYPE_CHECKING, Any, cast
 from pager.vectors.index import IndexUnavailableError
 
 if TYPE_CHECKING:
-    from chromadb import Collection as ChromaCollection
     from chromadb.api.client import Client
 
     from pager.vectors.index import Vectors
 
 DATABASE_FILE = "chroma.sqlite3"
-FLUSH_ALWAYS = 1
-FLUSH_NEVER = 1_000_000
 _NAME = "vectors"
-_EF_SEARCH = 200  # candidates of a query; twice the default, for 0.1 ms
+# Twice the default number of candidates of a query, for 0.1 ms; and each upsert is flushed, so nothing is replayed.
+_HNSW: Any = {"hnsw": {"space": "cosine", "ef_search": 200, "sync_threshold": 1}}
 _MAX_UPSERT = 5_000  # Chroma refuses more than 5,461 at once
 
 
 class Collection:
     """An open directory. `close` releases its files; after that the object is of no use."""
 
-    def __init__(self, client: Client, collection: ChromaCollection) -> None:
-        self._client = client
-        self._collection = collection
-
-    @classmethod
-    def create(cls, directory: Path) -> Collection:
-        """Make a collection that is flushed with every upsert. The directory must be empty, and nobody may read it."""
-        hnsw = {"space": "cosine", "ef_search": _EF_SEARCH, "sync_threshold": FLUSH_ALWAYS}
-        with _foreign("create"):
-            client = _connect(directory)
-            with _closing_on_failure(client):
-                configuration: Any = {"hnsw": hnsw}
-                return cls(
-                    client,
-                    client.create_collection(_NAME, configuration=configuration, embedding_function=None),
-                )
-
-    @classmethod
-    def open(cls, directory: Path) -> Collection:
-        """Open the collection of a directory. A damaged one may end the process: see pager.vectors.chroma.probe."""
+    def __init__(self, directory: Path, *, create: bool = False) -> None:
         with _foreign("open"):
-            client = _connect(directory)
-            with _closing_on_failure(client):
-                return cls(client, client.get_collection(_NAME, embedding_function=None))
+            self._client = client = _connect(directory)
+            try:
+                if create:
+                    self._collection = client.create_collection(_NAME, configuration=_HNSW, embedding_function=None)
+                else:
+                    self._collection = client.get_collection(_NAME, embedding_function=None)
+            except BaseException:
+                client.close()
+                raise
 
     def close(self) -> None:
         """Release its files."""
@@ -70,8 +49,8 @@ class Collection:
         """Write vectors, replacing those with the same ids."""
         with _foreign("write to"):
             for start in range(0, len(ids), _MAX_UPSERT):
-                some = slice(start, start + _MAX_UPSERT)
-                self._collection.upsert(ids=[str(each) for each in ids[some]], embeddings=vectors[some])
+                rows = slice(start, start + _MAX_UPSERT)
+                self._collection.upsert(ids=[str(each) for each in ids[rows]], embeddings=vectors[rows])
 
     def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """Return (id, cosine similarity), best first."""
@@ -83,24 +62,9 @@ class Collection:
             return [(int(each), 1.0 - distance) for each, distance in zip(ids, distances, strict=True)]
 
     def count(self) -> int:
-        """Return the number of ids. The first call after opening replays the log and purges its flushed part."""
+        """Return the number of ids. Requests are answered in order: what was written before is flushed then."""
         with _foreign("count"):
             return self._collection.count()
-
-    def sync_threshold(self) -> int:
-        """Return the number of entries after which Chroma flushes."""
-        with _foreign("read the settings of"):
-            settings: Any = self._collection.configuration_json
-            return int(settings["hnsw"]["sync_threshold"])
-
-    def never_flush(self) -> None:
-        """Store this setting. It holds from the next opening on."""
-        with _foreign("change"), warnings.catch_warnings():
-            # It warns that the collection has no embedding function of its own.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._collection.modify(configuration={"hnsw": {"sync_threshold": FLUSH_NEVER}})
-            # The log is purged in the background, in the order of requests: a count is answered after it.
-            self._collection.count()
 
 
 def _connect(directory: Path) -> Client:
@@ -116,15 +80,6 @@ def _connect(directory: Path) -> Client:
         migrations_hash_algorithm="md5",
     )
     return cast("Client", chromadb.PersistentClient(path=directory, settings=settings))
-
-
-@contextmanager
-def _closing_on_failure(client: Client) -> Generator[None]:
-    try:
-        yield
-    except BaseException:
-        client.close()
-        raise
 
 
 @contextmanager

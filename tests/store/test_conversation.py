@@ -1,4 +1,4 @@
-"""The store finds what was said by its words, knows who said it and when, and stores its vectors."""
+"""The store keeps steps and parts as they came, finds what was said by its words, and stores its vectors."""
 
 from __future__ import annotations
 
@@ -6,26 +6,50 @@ import json
 
 from pager.store import Store
 from pager.store.rows import SaidMeta
+from pager.types import Counts
 from tests.store.rows import Place, found, say, text
+
+
+def test_an_epoch_sees_the_newest_form_up_to_it(store: Store) -> None:
+    table = store.conversation
+    number, part = say(store, "as it came")
+    table.reform(part, 2, text("two, first"))
+    table.reform(part, 2, text("two"))
+    table.reform(part, 5, None)
+    table.reform(part, 7, text("seven"))
+    forms = [table.load([number], seen)[0].parts[0].form for seen in (0, 1, 2, 4, 5, 6, 7, 100)]
+    came, two, seven = text("as it came"), text("two"), text("seven")
+    assert forms == [came, came, two, two, None, None, seven, seven]
+    assert [table.load([number], seen)[0].parts[0].form for seen in (1, 4, 6, 9)] == [came, two, None, seven]
+    assert table.originals(number) == [came]
+
+
+def test_load_gives_steps_whole_and_in_order_or_up_to_a_part(store: Store) -> None:
+    table = store.conversation
+    (first, early), (second, late) = say(store, "one", at=3), say(store, "two")
+    extra = table.append_part(first, "recalled", "user", text("besides"), 0)
+    empty = table.append_step("assistant", "assistant", 9, turn=first, stop_reason="pause_turn", continues=True)
+    table.size(early, Counts(9, 9, 9, 9, 9))
+    table.size(early, Counts(1, 2, 3, 4, 5))
+    steps = table.load([empty, second, first], 0)
+    assert [(step.id, [part.id for part in step.parts]) for step in steps] == [
+        (first, [early, extra]), (second, [late]), (empty, []),
+    ]  # fmt: skip
+    assert [(part.kind, part.slot, part.counts) for part in steps[0].parts] == [
+        ("said", "user", Counts(1, 2, 3, 4, 5)), ("recalled", "user", Counts()),
+    ]  # fmt: skip
+    assert [(s.kind, s.turn, s.at, s.continues, s.stop_reason) for s in (steps[0], steps[2])] == [
+        ("user", first, 3, False, None), ("assistant", first, 9, True, "pause_turn"),
+    ]  # fmt: skip
+    through = table.load([first, second, empty], 0, late)
+    assert [[part.id for part in step.parts] for step in through] == [[early], [late]]
+    assert table.load([], 0) == []
+
 
 VECTORS = [bytes([number] * 12) for number in range(3)]
 
 
-def places(store: Store, word: str) -> list[int]:
-    [[term]] = store.conversation.terms([word])
-    return [int(part) for part in store.said.places(term)]
-
-
 # --- words
-
-
-def test_a_word_is_found_in_every_form_as_often_as_it_stands(store: Store) -> None:
-    _, once = say(store, "we warm the room")
-    say(store, "nothing of all that")
-    _, twice = say(store, "Warmed lamps, warming: the caf\u00e9", 7, name="Dana")
-    assert places(store, "warm") == places(store, "WARMS") == [once, twice, twice]
-    assert places(store, "cafe") == [twice]
-    assert places(store, "absent") == []
 
 
 def test_a_question_has_each_word_once_in_its_order(store: Store) -> None:
@@ -39,27 +63,6 @@ def test_asking_leaves_nothing_behind(store: Store, place: Place) -> None:
     assert store.conversation.terms(["zyzzogeton"]) == [["zyzzogeton"]]
     assert b"zyzzogeton" not in place.bytes()
     assert store.conversation.terms(["warm"]) == [["warm"]]
-
-
-def test_a_reader_asks_too_and_sees_what_is_committed(store: Store, place: Place) -> None:
-    _, part = say(store, "warm")
-    reader = place.open(read_only=True)
-    assert places(reader, "warm") == [part]
-    with store.transaction():
-        _, later = say(store, "warm again")
-        assert places(reader, "warm") == [part]
-    assert places(reader, "warm") == [part, later]
-
-
-def test_words_that_were_undone_are_gone(store: Store) -> None:
-    _, part = say(store, "warm")
-    try:
-        with store.transaction():
-            say(store, "warm again")
-            assert len(places(store, "warm")) == 2
-            raise OSError
-    except OSError:
-        assert places(store, "warm") == [part]
 
 
 def test_what_was_said_is_known_without_its_text(store: Store) -> None:
@@ -77,13 +80,6 @@ def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     assert store.said.metadata(two) == []
 
 
-def test_what_was_said_comes_back_by_its_part(store: Store) -> None:
-    step, part = say(store, "warm", 7, name="Dana")
-    say(store, "cold")
-    assert store.said.said([part, 999]) == {part: (part, step, "user", "Dana", 7, text("warm"))}
-    assert store.said.said([]) == {}
-
-
 def test_newest_keeps_to_the_half_open_span(store: Store) -> None:
     steps = {at: say(store, "warm", at)[0] for at in (10, 30, 20)}  # recorded late
     spans = {(None, None): {10, 20, 30}, (20, None): {20, 30}, (None, 20): {10}, (10, 30): {10, 20}, (20, 20): set()}
@@ -91,13 +87,6 @@ def test_newest_keeps_to_the_half_open_span(store: Store) -> None:
         newest = [said.step for said in store.said.newest(10, after, before)]
         assert newest == [steps[at] for at in sorted(expected, reverse=True)]
     assert [said.at for said in store.said.newest(2, None, None)] == [30, 20]
-
-
-def test_what_is_not_searchable_is_not_found(store: Store) -> None:
-    number, _ = say(store, "warm")
-    store.conversation.append_part(number, "said", "result", text("warm result of a memory tool"), 99)
-    assert [said.block for said in store.said.newest(10, None, None)] == [text("warm")]
-    assert found(store, "warm") == {number}
 
 
 def test_words_can_be_made_again(store: Store) -> None:
@@ -109,9 +98,6 @@ def test_words_can_be_made_again(store: Store) -> None:
     assert (again, name, json.loads(block)) == (part, "Dana", text("warm"))
     store.conversation.index_words(part, "warm")
     assert (found(store, "warm"), store.maintenance.words_missing()) == ({number}, [])
-
-
-# --- vectors
 
 
 def test_steps_wait_for_vectors_and_get_them(store: Store, place: Place) -> None:
@@ -155,14 +141,3 @@ def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:
     assert store.said.unqueued() == []
     store.said.store_vectors([(part, VECTORS[0])])
     assert store.said.unqueued() == []
-
-
-def test_what_is_purged_has_no_vector_and_waits_for_none(store: Store) -> None:
-    steps, parts = zip(*(say(store, word) for word in ("one", "two")), strict=True)
-    store.said.enqueue(steps)
-    store.said.store_vectors([(parts[0], VECTORS[0])])
-    for part in parts:
-        store.maintenance.overwrite_part(part, lambda _: "{}")
-    assert (store.said.vectors(0), store.said.queued(9), store.said.unqueued()) == ([], [], [])
-    store.said.store_vectors([(parts[1], VECTORS[1])])  # made before the purge, kept after it
-    assert store.said.vectors(0) == []

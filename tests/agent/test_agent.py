@@ -1,0 +1,76 @@
+"""An agent from its file: its window, its log, what is closed with it, and the names that a caller needs."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+import agents
+import pager
+from agents import Agent, Event, TaskRunner, assembly
+from agents.config.agent_config import AgentConfig
+from agents.logs import log
+from agents.models.anthropic import AnthropicModel
+from tests.support.cli import command_line
+from tests.support.stage import Stage
+
+
+@pytest.mark.parametrize(
+    ("recorded", "window", "remarks"), [(150_000, 150_000, 0), (1_000_000, 200_000, 0), (None, 100_000, 1)]
+)
+def test_the_window_is_the_models_but_no_million_that_is_billed(recorded: Any, window: int, remarks: int) -> None:
+    found: list[str] = []
+    model: Any = SimpleNamespace(max_input_tokens=lambda: recorded)
+    assert assembly.window_limits(AgentConfig(name="a"), model, found).limit_tokens == window
+    assert len(found) == remarks
+
+
+def test_the_trace_of_a_failing_tool_is_shown_with_debug_only(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text('def broken() -> None:\n    """Fail."""\n    raise OSError("no disk")\n')
+    (tmp_path / "replies.yaml").write_text("- call: {broken: }\n- {otherwise: true, say: It is broken.}\n")
+    model = "{provider: scripted, script: replies.yaml}"
+    more = "archival: {embedder: none}\ntools: [{use: 'broken:broken'}]\n"
+    (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {model}\n{more}", encoding="utf-8")
+    arguments = ["run", tmp_path / "x.yaml", "Break it.", "--home", tmp_path]
+    handlers = list(log.handlers)
+    assert "Traceback" not in command_line(*arguments).err
+    assert 'raise OSError("no disk")' in command_line(*arguments, "--new", "--debug").err
+    assert log.handlers == handlers
+
+
+def test_the_model_is_closed_with_the_agent(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[AnthropicModel] = []
+    close = AnthropicModel.close
+    monkeypatch.setattr(AnthropicModel, "close", lambda self: (closed.append(self), close(self)))
+    model = f"{{id: m, base_url: '{stage.base_url}'}}"
+    (tmp_path / "agent.yaml").write_text(f"name: a\nmodel: {model}\narchival: {{embedder: none}}\n")
+    with Agent.load(tmp_path / "agent.yaml", home=tmp_path / "home") as agent:
+        agent.turn("hello")
+        assert closed == []
+    assert len(closed) == 1
+
+
+def named(hint: Any) -> set[type]:
+    """The classes of ours in a type hint."""
+    found = {hint} if inspect.isclass(hint) and get_origin(hint) is None and not isinstance(hint, UnionType) else set()
+    found |= {one for part in get_args(hint) if not isinstance(part, list) for one in named(part)}
+    return {one for one in found if one.__module__.startswith(("agents", "pager"))}
+
+
+@pytest.mark.parametrize("kind", [Agent, TaskRunner])
+def test_every_type_of_a_public_signature_is_exported(kind: type) -> None:
+    methods = [member for name, member in inspect.getmembers(kind, callable) if not name.startswith("_")]
+    hints = [hint for method in methods for hint in get_type_hints(method).values()]
+    public = {getattr(module, name) for module in (agents, pager) for name in module.__all__ if name != "Event"}
+    assert not [one for hint in hints for one in named(hint) if one not in public and one is not kind]
+
+
+def test_every_event_and_every_name_is_there() -> None:
+    assert all(getattr(agents, event.__name__) is event for event in get_args(Event))
+    assert all(getattr(agents, name) for name in agents.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
+        _ = agents.Agnet

@@ -1,0 +1,50 @@
+"""A rendered configuration can be read again, and shows no secret."""
+
+from __future__ import annotations
+
+import json
+
+from agents.config.agent_config import AgentConfig, load
+from agents.config.render import render, render_json
+from tests.config.conftest import read, write
+
+
+def test_what_is_rendered_is_complete_and_can_be_read() -> None:
+    write("n", "notes.md")
+    config = read(
+        """\
+        name: x
+        model: {api_key: s3cret}
+        instructions: "costs $${5}\\nor ${N}\\n"
+        core: {blocks: {b: {file: notes.md}}}
+        archival: {embedder: ollama}
+        """,
+        N="${six}",
+    )
+    rendered = render(config)
+    assert "instructions: |\n  costs $${5}\n  or $${six}\n" in rendered
+    again = load(write(rendered, "elsewhere/b.yaml"), {})
+    assert again.instructions == config.instructions == "costs ${5}\nor ${six}\n"
+    assert (again.core, again.archival, again.model.api_key) == (config.core, config.archival, "(hidden)")
+    assert render(again) == rendered
+    assert json.loads(render_json(config))["instructions"] == config.instructions
+
+
+def test_secrets_are_hidden() -> None:
+    config = AgentConfig.model_validate(
+        {
+            "name": "x",
+            "model": {"api_key": "s3cret"},
+            "archival": {"embedder": {"name": "openai", "config": {"model_name": "m", "api_key": "s3cret"}}},
+            "tools": [
+                {"mcp": {"command": ["a"], "env": {"T": "s3cret"}}},
+                {"mcp": {"url": "http://h/mcp", "headers": {"Authorization": "s3cret"}}},
+            ],
+        }
+    )
+    assert "s3cret" not in repr(config) + render(config) + render_json(config)
+    shown = json.loads(render_json(config))
+    assert shown["archival"]["embedder"]["config"] == {"model_name": "m", "api_key": "(hidden)"}
+    command, url = (tool["mcp"] for tool in shown["tools"])
+    assert command == {"command": ["a"], "env": {"T": "(hidden)"}, "headers": {}}
+    assert url == {"command": [], "env": {}, "url": "http://h/mcp", "headers": {"Authorization": "(hidden)"}}
