@@ -1,16 +1,8 @@
-"""The life of an index in a process of its own, which ends by kill -9 where the test wants it.
-
-Processes come from a server that has chromadb loaded: starting one takes milliseconds, not a second.
-"""
+"""The life of an index in a process of its own, which ends by kill -9 where the test wants it."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +11,7 @@ from pager.vectors.chroma import index as chroma_index
 from pager.vectors.chroma.client import Collection
 from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
 from tests.contract.vector_sources import MemorySource, unit_vectors
+from tests.crash.children import die, say
 
 # What moves the files. Dying before each of these is dying between any two of them.
 STEPS: list[tuple[Any, str]] = [
@@ -32,17 +25,11 @@ STEPS: list[tuple[Any, str]] = [
 ]
 
 
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["chromadb", "chromadb.api.rust", __name__])
-    return context
-
-
-def live_until(root: str, count: int, deadly_step: int) -> None:
+def live_until(root: Path, count: int, deadly_step: int) -> None:
     """Opens an index of so many vectors, builds it with one more, clears it, and dies at that step, if it comes."""
     _die_at(deadly_step)
     source = MemorySource.of(count)
-    index = ChromaIndex(Path(root), source)
+    index = ChromaIndex(root, source)
     first = index.open()
     source.grow(1)
     second = index.build()
@@ -51,21 +38,21 @@ def live_until(root: str, count: int, deadly_step: int) -> None:
     index.clear()
 
 
-def live_on(root: str, progress: Connection) -> None:
+def live_on(root: Path) -> None:
     """Builds for ever, and tells before each time how many vectors its source has."""
     source = MemorySource()
-    index = ChromaIndex(Path(root), source)
+    index = ChromaIndex(root, source)
     live = index.open()
     for count in range(20, 5_000, 20):
         source.vectors = MemorySource.of(count).vectors
-        progress.send(count)
+        say(count)
         old, live = live, index.build()
         old.discard()
 
 
-def take_over(root: str, count: int, answer: Connection) -> None:
+def take_over(root: Path, count: int) -> None:
     """Opens what a dead process left and brings it up to date; answers what the opening had to do."""
-    answer.send(bring_up(Path(root), MemorySource.of(count)))
+    say(bring_up(root, MemorySource.of(count)))
 
 
 def bring_up(root: Path, source: MemorySource) -> str:
@@ -99,7 +86,7 @@ def _die_at(deadly_step: int) -> None:
             nonlocal steps
             steps += 1
             if steps == deadly_step:
-                os.kill(os.getpid(), signal.SIGKILL)
+                die()
             return original(*args, **keywords)
 
         return wrapper

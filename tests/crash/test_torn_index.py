@@ -7,9 +7,8 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from pager.vectors.chroma.client import Collection
 from pager.vectors.chroma.index import ChromaIndex
 from pager.vectors.index import IndexUnavailableError
 from tests.contract.vector_sources import MemorySource, unit_vectors
-from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, processes, take_over
+from tests.crash.children import Life, run
+from tests.crash.index_life import assert_complete, bring_up, live_on, live_until, take_over
 
 COUNT = 300
 
@@ -46,24 +46,12 @@ def live(root: Path) -> Path:
     return root / json.loads((root / "state.json").read_text())["live"]
 
 
-def in_child(act: Callable[..., None], *args: Any) -> int | None:
-    child = processes().Process(target=act, args=args)
-    child.start()
-    child.join()
-    return child.exitcode
-
-
 def taken_over(root: Path, count: int) -> str:
-    """Opened by another process, which must live: this one would fall with it."""
-    receiver, sender = processes().Pipe(duplex=False)
-    assert in_child(take_over, str(root), count, sender) == 0
-    return receiver.recv()
-
-
-def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import pager.vectors.chroma.index, sys; print({'chromadb', 'numpy'} & set(sys.modules))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout == "set()\n"
+    """Open it in another process, which must live: this one would fall with it."""
+    life = run(take_over, root, count)
+    ((reason,),) = life.said
+    assert life.signal == 0
+    return reason
 
 
 def test_cleared_it_keeps_no_byte_of_what_is_gone(root: Path) -> None:
@@ -103,7 +91,6 @@ def grow(path: Path) -> None:
     os.truncate(path, 10**12)  # sparse: costs nothing
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tear", [cut, flip, grow, Path.unlink])
 @pytest.mark.parametrize("name", ["data_level0.bin", "index_metadata.pickle", "built.sqlite3", "chroma.sqlite3"])
 def test_a_torn_file_is_found_and_the_index_rebuilt(root: Path, name: str, tear: Callable[[Path], None]) -> None:
@@ -185,29 +172,25 @@ def test_a_generation_that_lost_vectors_is_built_anew(root: Path, monkeypatch: p
 # kill -9
 
 
-@pytest.mark.slow
 def test_death_between_any_two_steps(well: Path, tmp_path: Path) -> None:
-    reused = deadly_step = 0
-    while True:
-        deadly_step += 1
+    reasons: list[str] = []
+    for deadly_step in count(1):
         root = shutil.copytree(well, tmp_path / str(deadly_step))
-        ended = in_child(live_until, str(root), COUNT, deadly_step)
+        ended = run(live_until, root, COUNT, deadly_step).signal
         if ended == 0:
             break
-        assert ended == -signal.SIGKILL
-        reused += taken_over(root, COUNT) == ""
+        assert ended == signal.SIGKILL
+        reasons.append(taken_over(root, COUNT))
         assert {entry.name for entry in root.iterdir()} == {"state.json", live(root).name}
     # Only clearing loses the index. (Here also a commit: with the new vector it is gone from the source.)
-    assert reused > deadly_step / 2
+    assert reasons.count("") > len(reasons) / 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("acts", [1, 2, 5, 6, 8, 13])
 def test_death_at_any_moment(tmp_path: Path, acts: int) -> None:
-    receiver, sender = processes().Pipe(duplex=False)
-    child = processes().Process(target=live_on, args=(str(tmp_path), sender))
-    child.start()
-    vectors = [receiver.recv() for _ in range(acts)][-1]
+    child = Life(live_on, tmp_path)
+    for _ in range(acts):
+        child.next()
+    (vectors,) = child.said[-1]
     child.kill()
-    child.join()
     assert taken_over(tmp_path, vectors) in ("", "no index yet, or no readable state")

@@ -162,7 +162,6 @@ def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_newer_owner_left_in_its_log_stays(tmp_path: Path) -> None:
-    """Its last transactions are in the log only. To be refused costs none of them."""
     life = Life(write_pairs, tmp_path, 5)
     life.until("page")
     life.kill()
