@@ -150,13 +150,13 @@ class Memory(MemoryReader):
         self._prompt.refuse_if_open()
         self._process_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        hits = self._prefetch.choose(text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
-        lines = [self._prefetch.line(hit) for hit in hits]
+        recalled = self._prefetch.choose(text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
+        lines = [each.line for each in recalled]
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
-            for hit, line in zip(hits, lines, strict=True):
+            for hit, _, size in recalled:
                 self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
-                why, size = f"for s{step.id}", tokens.total(line)
+                why = f"for s{step.id}"
                 self._store.ledger.write("recall", hit.page_id, reason=why, tokens=size, step=step.id, score=hit.score)
         return f"s{step.id}"
 

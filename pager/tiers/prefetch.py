@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pager import markup, tokens
 from pager.arguments import require_int
@@ -25,6 +26,14 @@ RELEVANT_BY_WORDS = 0.35  # the least coverage, where meaning says nothing
 BLIND = 0.4  # from this cosine of unrelated texts on, an embedder knows too little of a language to judge
 
 
+class Recalled(NamedTuple):
+    """A fact with the line that the prompt shows for it."""
+
+    hit: Hit
+    line: str
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Prefetch:
     """At most `k` facts, `budget_tokens` in all; off with k 0."""
@@ -37,29 +46,28 @@ class Prefetch:
             if require_int(getattr(self, name), f"{name} of prefetch") < 0:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
-    def choose(self, text: str, archive: Archive, store: Store) -> list[Hit]:
+    def choose(self, text: str, archive: Archive, store: Store) -> list[Recalled]:
         """Return the facts that help with a message, best first; none for a greeting."""
         message = text[:MAX_QUERY_CHARS]
         telling = telling_words(message)
         if self.k < 1 or not telling:
             return []
         hits = archive.recall(message, self.k)
-        chosen: list[Hit] = []
+        chosen: list[Recalled] = []
         left = self.budget_tokens
         for hit in _relevant(hits, message, telling, store, archive):
-            size = tokens.total(self.line(hit)) + 1
-            if size > left:
-                hit = replace(hit, text=excerpt(hit.text, words(text)))  # noqa: PLW2901 - the piece that fits
-                size = tokens.total(self.line(hit)) + 1
-            if size <= left:
-                chosen.append(hit)
-                left -= size
+            recalled = _recalled(hit)
+            if recalled.tokens >= left:
+                recalled = _recalled(replace(hit, text=excerpt(hit.text, words(text))))
+            if recalled.tokens < left:
+                chosen.append(recalled)
+                left -= recalled.tokens + 1  # and a line break
         return chosen
 
-    @staticmethod
-    def line(hit: Hit) -> str:
-        """Return the line that the prompt shows for a fact."""
-        return f"{hit.page_id} ({markup.stamp(hit.at)}): {hit.text}"
+
+def _recalled(hit: Hit) -> Recalled:
+    line = f"{hit.page_id} ({markup.stamp(hit.at)}): {hit.text}"
+    return Recalled(hit, line, tokens.total(line))
 
 
 def _relevant(hits: Sequence[Hit], message: str, telling: Sequence[str], store: Store, archive: Archive) -> list[Hit]:

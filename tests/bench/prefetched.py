@@ -50,7 +50,7 @@ def _shares(asked: QuestionSet, others: Sequence[Question], place: Path, embedde
 
         def recalled(message: str) -> set[int]:
             hits = PREFETCH.choose(message, memory._tiers.archive, memory._store)
-            return {int(hit.page_id[1:]) - 1 for hit in hits}
+            return {int(each.hit.page_id[1:]) - 1 for each in hits}
 
         yield _share(bool(recalled(question.text) & question.gold) for question in asked.questions)
         for texts in ([question.text for question in others], UNRELATED["elsewhere"], UNRELATED["small talk"]):

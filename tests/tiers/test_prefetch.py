@@ -28,7 +28,7 @@ OTHER_MATTERS = [
 
 def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
     hits = Prefetch(k, 400).choose(message, memory._tiers.archive, memory._store)
-    return [hit.text for hit in hits]
+    return [each.hit.text for each in hits]
 
 
 @pytest.fixture(params=["default", None], ids=["default", "words"])
@@ -83,10 +83,10 @@ def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memor
     for budget, most in ((400, 2), (60, 1)):
         hits = Prefetch(4, budget).choose("the dog Biscuit", memory._tiers.archive, memory._store)
         assert len(hits) == most
-        assert sum(tokens.total(Prefetch.line(hit)) + 1 for hit in hits) <= budget
-    assert hits[0].text == "The dog is called Biscuit."
+        assert sum(tokens.total(each.line) + 1 for each in hits) <= budget
+    assert hits[0].hit.text == "The dog is called Biscuit."
     piece = Prefetch(4, 400).choose("the dog Biscuit", memory._tiers.archive, memory._store)[1]
-    assert "ate a bone" in piece.text
+    assert "ate a bone" in piece.hit.text
 
 
 def test_what_was_superseded_is_not_recalled(memory: Memory) -> None:

@@ -135,7 +135,7 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
             pages = [past.turns[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
-            facts = [PREFETCH.line(hit) for hit in PREFETCH.choose(question.text, memory._tiers.archive, memory._store)]
+            facts = [each.line for each in PREFETCH.choose(question.text, memory._tiers.archive, memory._store)]
             whole = _measured(pages, question)
             yield {
                 "everything": (sum(sizes), _holds(past.turns, question)),
