@@ -1,7 +1,5 @@
 """An agent from its file: its window, its log, what is closed with it, and the names that a caller needs."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from types import SimpleNamespace, UnionType

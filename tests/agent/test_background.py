@@ -1,7 +1,5 @@
 """Embedding while nobody waits: it begins by itself, goes on beside the conversation, and ends with the agent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

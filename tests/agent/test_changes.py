@@ -3,8 +3,6 @@
 Real agents from files, the strict stand-in in a process of its own, thinking that is bound to what stood before it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Thousands of turns over real HTTP against the strict stand-in, with everything in them that may go wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path

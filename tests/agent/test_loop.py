@@ -1,7 +1,5 @@
 """The loop's tool calls: in order, each answered once, whatever a tool does, and approved where that is needed."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

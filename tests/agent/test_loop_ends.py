@@ -1,7 +1,5 @@
 """How requests and replies end: every stop reason, lost streams, outages, and what is no reply at all."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A turn may be left at any moment, and goes on from there; limits hold, and what was opened is closed."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

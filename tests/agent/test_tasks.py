@@ -1,7 +1,5 @@
 """Long tasks go on until they are done or a limit holds, are resumed after any end, and read messages in between."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path

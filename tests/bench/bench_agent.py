@@ -12,8 +12,6 @@ Times are medians; what is compared takes turns in this process. Exits with 1 wh
   loads its embedder), fifty agents in one process. Each in a process of its own, Python's start included.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -15,8 +15,6 @@ Exits with 1 when a limit does not hold.
 - start: importing pager, and opening a large agent, each in processes of its own, without Python's own start.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Callable

@@ -6,8 +6,6 @@ said. A run prints its tables; what it measured goes to `results/figures.json`, 
 and README. `--quick` is a small one that writes nothing and installs nothing: it shows that all of this runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

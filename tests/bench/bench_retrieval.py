@@ -9,8 +9,6 @@ not hold.
 The data is not part of the project: `../shared/data` beside the repository, or what --data says.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

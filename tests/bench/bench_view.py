@@ -10,8 +10,6 @@ Times are medians; what is compared takes turns. Needs a browser. Exits with 1 w
   Looking at the twin is the same work on other files: what that costs the agent is the processor that all share.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ def turn(work: Path) -> list[Figure]: ...
 sys.exit(run({"turn": turn}, sys.argv[1:], "anthropic"))
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """Ways to find: the simple ones that ours is compared with, and ours. Each gives places, best first."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack

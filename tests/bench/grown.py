@@ -1,7 +1,5 @@
 """Agents with a past: so many turns, so many facts."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Facts are the sentences of bfcl_memory (the thresholds were chosen on them) and 
 that have to do with them are their own questions; those that have not are another person's questions, and small talk.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

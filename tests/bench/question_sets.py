@@ -7,8 +7,6 @@
   each by a writer who knew neither the others nor how anything is searched, when all weights had been chosen.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

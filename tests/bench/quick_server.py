@@ -7,8 +7,6 @@ out.
     with QuickServer() as server: server.base_url
 """
 
-from __future__ import annotations
-
 import time
 from itertools import count
 

@@ -7,8 +7,6 @@ Files and calls are those of a young agent, statements those of one with a thous
 the median number counts, so that a rare eviction does not. Exits with 1 when a limit does not hold.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 from functools import partial

@@ -8,8 +8,6 @@ vectors stand there by chance, which costs the same. Turns are indexed one at a 
 the work is compared, and not the disk's own time for a commit.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence

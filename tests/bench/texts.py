@@ -1,7 +1,5 @@
 """Texts for benchmarks: the same ones every time, English in their words and in how often each occurs."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator
 from random import Random

@@ -3,8 +3,6 @@
 If there is none, these tests fail and say which package to install; `make test` leaves them out then, and says so.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

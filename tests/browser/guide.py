@@ -4,8 +4,6 @@ with running(home) as guide:          # as its process would hold it
     step = guide.say("Tell me more.")
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path

@@ -5,8 +5,6 @@ with viewing(home, browser) as viewer:
     viewer.sees("The request that s202 answered")
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The browser that is on this machine, and how it is started: without a screen, and asking nobody."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -3,8 +3,6 @@
 The demo is told anew for each picture taken, so they are of the code as it is.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory

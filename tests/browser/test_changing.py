@@ -1,7 +1,5 @@
 """Changing a memory from the page, with the agent at rest and running; two viewers; hostile texts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

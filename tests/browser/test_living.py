@@ -1,7 +1,5 @@
 """What happens around an open page: keys that are held, agents that come and go, a server that is gone for a while."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

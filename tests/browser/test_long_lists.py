@@ -1,7 +1,5 @@
 """Lists that are longer than anybody reads: a piece of them is in the page, the right one, wherever one scrolls."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

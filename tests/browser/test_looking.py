@@ -1,7 +1,5 @@
 """One agent in a real browser: going to a step, reading its request, finding out why something was forgotten."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A command line in this process, in a folder of its own, and an agent with a past."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What all commands have in common: help, exit codes, where errors go, where agents live."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`selfpager chat`: in a process, with a script on its input, in a terminal, interrupted."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager

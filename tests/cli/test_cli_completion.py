@@ -1,7 +1,5 @@
 """The Tab key: by click's own protocol, and once through a real bash."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`selfpager run`: a task to its end, to a limit, to a question, interrupted, killed, told something."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

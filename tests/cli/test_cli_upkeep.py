@@ -1,7 +1,5 @@
 """The commands that look after agents and their files: what they do, what they say, plainly and as JSON."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

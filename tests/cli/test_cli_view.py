@@ -1,7 +1,5 @@
 """`selfpager trace`, and `selfpager view` in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

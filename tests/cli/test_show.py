@@ -1,7 +1,5 @@
 """`selfpager show` as a person and as a program see it: what it says, not where it stands."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Agents' YAML files in a folder of their own, and what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

@@ -1,7 +1,5 @@
 """What is wrong with a file is told in plain words, each problem at its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

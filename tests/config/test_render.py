@@ -1,7 +1,5 @@
 """A rendered configuration can be read again, and shows no secret."""
 
-from __future__ import annotations
-
 import json
 
 from agents.config.agent_config import AgentConfig, load

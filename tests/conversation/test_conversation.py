@@ -1,7 +1,5 @@
 """The conversation: what is said is kept exactly as it came, and carried so that every request is valid."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import struct

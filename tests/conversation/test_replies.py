@@ -3,8 +3,6 @@
 Any sequence of them is tried by tests/laws.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

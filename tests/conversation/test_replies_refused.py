@@ -1,7 +1,5 @@
 """Refusals, pauses and a window that is exceeded: what they take out of the prompt, and a valid request after each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

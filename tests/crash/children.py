@@ -7,8 +7,6 @@
 A job is a function of a module. It runs in a fork of a server that holds nothing but imports: no file, no database.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Count the commits of this process, name the kind of each, and kill the process at one of them."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence

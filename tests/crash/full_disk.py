@@ -5,8 +5,6 @@ succeeds. The disk is a limit on the size of files (which any process may set it
 namespace of the child's own, where that is allowed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

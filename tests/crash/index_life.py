@@ -1,7 +1,5 @@
 """The life of an index in a process of its own, which ends by kill -9 where the test wants it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ a life says is short, and unique: each text carries a word of its own.
 whatever memory it finds, at random, until it is killed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path

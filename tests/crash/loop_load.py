@@ -4,8 +4,6 @@ What the model says depends on nothing but how many replies the conversation hol
 anywhere comes to the same end. What the tools do outside of the memory stands in a file, a line per effect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial

@@ -1,7 +1,5 @@
 """What the process that all lives are forked from has loaded."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from pager import tokens

@@ -1,7 +1,5 @@
 """A reader is closed while other threads read: they are told so, and the process lives."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

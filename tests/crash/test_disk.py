@@ -1,7 +1,5 @@
 """A disk that is full, takes no writes, or has lost bytes: a clear error, and nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """SIGKILL while the embedder works: every turn is there, is found by its words, and gets its vector later."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A large generation of the index is written by a child process: whatever ends it, or its parent, costs nothing."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

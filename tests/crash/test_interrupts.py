@@ -3,8 +3,6 @@
 Python raises it in the main thread between two of its instructions. Here it is raised at the n-th line that runs.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Generator

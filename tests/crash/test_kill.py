@@ -1,7 +1,5 @@
 """SIGKILL at every kind of commit and at random moments: nothing acknowledged is lost, nothing is half done (law 8)."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator

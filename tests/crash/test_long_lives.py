@@ -1,7 +1,5 @@
 """SIGKILL at random moments of a long conversation with evictions and faults: nothing lost, nothing done twice."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import Counter

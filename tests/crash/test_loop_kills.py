@@ -1,7 +1,5 @@
 """SIGKILL at every point of the loop, then resumed: each effect once, each doubt told, and a valid conversation."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whatever happens to the vector index, and whenever: every committed fact is found by its meaning (section 3)."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import time

@@ -1,7 +1,5 @@
 """One process writes, any number read, and the others leave commands that take effect exactly once (section 3)."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

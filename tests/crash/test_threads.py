@@ -1,7 +1,5 @@
 """Threads that share a memory take turns: every step is there, in an order, and none is interleaved (section 3)."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

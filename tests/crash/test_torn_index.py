@@ -1,7 +1,5 @@
 """Whatever happens to the index's files, opening it leaves it complete, and the process alive."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -6,8 +6,6 @@ witness.judge(memory)       # nothing acknowledged is lost, nothing is half done
 goes_on(memory)             # and the next request is valid
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -7,8 +7,6 @@ What the originals are is checked by their sha256. The shipped files expand to t
 compressed they may differ by a few bytes from one zlib to the next.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """`selfpager demo` as a person runs it: one whole run, offline, and what its output and the agents that it left say."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What requests cost, and where a prefix was not found in the provider's cache."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Snapshots of the tiers against what a witness noted while the agent lived."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

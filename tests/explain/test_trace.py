@@ -1,7 +1,5 @@
 """The life of a text: its events in order, what a search meant for it, and what there is in place of what is not."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 from typing import Literal

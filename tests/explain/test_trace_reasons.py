@@ -1,7 +1,5 @@
 """Whether a text or a page was in a request, and why not: as the request, the residencies and the ledger say."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Conversations in files: each turn is imported once, in order, and an error names its place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

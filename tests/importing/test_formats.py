@@ -1,7 +1,5 @@
 """The formats of others: messages of OpenAI and Anthropic, the Responses API, and exports of ChatGPT and claude.ai."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

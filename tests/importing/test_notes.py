@@ -1,7 +1,5 @@
 """Markdown notes become facts: every line is in one, each has a key, and what is imported twice is there once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

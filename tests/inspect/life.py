@@ -1,7 +1,5 @@
 """An agent with a past: some of everything, over several epochs and two windows, and what a witness noted meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

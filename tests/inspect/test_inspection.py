@@ -1,7 +1,5 @@
 """Long lists, places of a text, and the window over time; the lists themselves are tested in tests/store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import astuple
 

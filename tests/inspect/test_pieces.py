@@ -1,7 +1,5 @@
 """One request piece by piece, against the request rebuilt byte for byte; and what is different from the one before."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import pairwise

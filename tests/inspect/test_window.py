@@ -1,7 +1,5 @@
 """How full the window is, against requests rebuilt byte for byte and sizes that the provider counted."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ What is asked of the memory goes to the model too; every request goes through th
 remembered when it was accepted, and must be made again from the disk ever after.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,8 +1,6 @@
 """The bottom of the state machine: a memory with its plain model and its stand-in, opened again and again, and what
 must hold of every request and after every step."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

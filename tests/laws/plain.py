@@ -1,7 +1,5 @@
 """The memory as dicts and lists: what every call should have done, said without a database, a budget or a prompt."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo

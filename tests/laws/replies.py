@@ -1,7 +1,5 @@
 """What a model answers, the odd replies included."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

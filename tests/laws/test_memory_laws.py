@@ -1,7 +1,5 @@
 """Every law of the memory at once, under random use: with a provider that counts tokens, and with one that does not."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 
 from tests.laws.machine import MemoryLaws

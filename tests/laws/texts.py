@@ -1,7 +1,5 @@
 """What people, tools and models might say: texts of every size, with everything that could break a prompt."""
 
-from __future__ import annotations
-
 import base64
 import random
 import struct

@@ -1,7 +1,5 @@
 """Rules for core, archive and pages: what is moved, and whether it is found."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import timedelta

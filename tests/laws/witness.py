@@ -4,8 +4,6 @@ Nothing here uses what pager uses to write a request. A text is *carried* when i
 our own element names, or as its two ends around the id of a page that holds all of it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Opt in with `make test-local URL=http://127.0.0.1:8080`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """MCP on both sides: an agent's memory for the official client, over stdio and streamable HTTP, and the tools of a
 server that others wrote in an agent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """MCP servers that go away, answer oddly or ask for a password."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Schemas of MCP tools for the Messages API: nothing is combined at the root, and what was allowed stays allowed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bad input is refused before anything is written, with a text that names it; and the agent goes on."""
 
-from __future__ import annotations
-
 import copy
 from datetime import UTC, date, datetime
 from functools import partial

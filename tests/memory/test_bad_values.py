@@ -1,7 +1,5 @@
 """Values of a wrong kind, in every place that takes one: an error that says what to give, and nothing changed."""
 
-from __future__ import annotations
-
 import math
 import os
 import sqlite3

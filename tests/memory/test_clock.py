@@ -1,7 +1,5 @@
 """Moments: how they are read, and what a day is."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any

@@ -1,7 +1,5 @@
 """Law 10: every piece of a request says why it entered and why it left. (tests/laws makes every request again.)"""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A person's changes: at once when nobody holds the agent, else left for the one that does; each exactly once."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

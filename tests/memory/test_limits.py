@@ -1,7 +1,5 @@
 """Limits scale with the window; what does not fit is refused with its numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

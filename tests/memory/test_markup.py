@@ -1,7 +1,5 @@
 """Our own markup, and that nobody else can forge it."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """What the idea began with, as a person would try it: facts that last, change, and stay with whom they belong to."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

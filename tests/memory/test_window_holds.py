@@ -1,7 +1,5 @@
 """Law 1 where it was once broken: images without a provider's count, and replies that cost more than they show."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

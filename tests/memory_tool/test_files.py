@@ -1,7 +1,5 @@
 """The provider's memory tool over the tiers, where they say more than files do: paging, limits, days, long texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path

@@ -13,8 +13,6 @@ Where the tiers say otherwise, the local tool is brought there first, and nothin
 A bare error of the operating system has to be an error here, too, in whatever words.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """The memory tool for the SDK's own tool runner: a program that used the SDK's local file tool changes one line."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

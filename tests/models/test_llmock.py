@@ -3,8 +3,6 @@
 It checks no request. It has no count_tokens either, so here sizes are known from estimates and responses alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """What no server should send: each stream is a reply, or an error that the loop knows; a record, or none. Over HTTP,
 through the SDK."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, contextmanager

@@ -1,7 +1,5 @@
 """`provider: scripted`: which entry answers, what it quotes, what is wrong in a script, as an agent shows it."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

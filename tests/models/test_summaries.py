@@ -1,7 +1,5 @@
 """`recall.digest: summarize`: another model writes the digest; an eviction never depends on it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The examples in docstrings run, and say what is true."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

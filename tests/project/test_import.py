@@ -1,7 +1,5 @@
 """What an import costs: nothing that is foreign, and no side effect."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """The opt-in test for models of one's own, tried on two servers that are always here: it passes where the laws hold,
 with a model that uses its tools and with one that never does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The pure parts of tests/bench/proof: rival policies, what counts as left, and that README says what was measured."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path

@@ -3,8 +3,6 @@
 The model is a scripted server, reached as any other server would be, by ANTHROPIC_BASE_URL.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

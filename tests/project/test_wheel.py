@@ -3,8 +3,6 @@
 The environment borrows the dependencies of this one, so that nothing is downloaded; pager and agents are its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The plan, as properties: whatever the sizes are, what may leave leaves, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The digest: nothing that left is missing from it, it keeps its budget, and no text in it is taken for our markup."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Cache marks and pairs of calls and results. (tests/laws and the strict stand-in look at every other rule.)"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A digest that a model writes: it replaces the built one within its room, and nothing depends on it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

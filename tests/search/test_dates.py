@@ -1,7 +1,5 @@
 """Times in a question, as a person says them."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 
 import pytest

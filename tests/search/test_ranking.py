@@ -1,7 +1,5 @@
 """Who is whose neighbour in a conversation, and what speaks for a turn, against sums that are written down plainly."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

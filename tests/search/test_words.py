@@ -1,7 +1,5 @@
 """Words of texts and questions in any script, and two rankings made one."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -7,6 +7,8 @@ It raises `Rejected` where the real one answers 400, counts with a tokenizer tha
 to everything before it, and bills as the prompt cache would. `GrowthWatch` is law 3 as a witness.
 """
 
+from __future__ import annotations
+
 from tests.standin.api import Standin
 from tests.standin.errors import Rejected
 from tests.standin.growth import GrowthWatch

@@ -1,7 +1,5 @@
 """The shortest ways to put rows into a store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

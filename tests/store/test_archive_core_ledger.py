@@ -1,7 +1,5 @@
 """The store holds the archive, core blocks, the ledger and values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The store keeps steps and parts as they came, finds what was said by its words, and stores its vectors."""
 
-from __future__ import annotations
-
 import json
 
 from pager.store import Store

@@ -1,7 +1,5 @@
 """The store gives pieces of long lists, rows that may hold a text, and answers about earlier moments."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Database files of other versions: an older one is brought up, a newer or a foreign one is refused and left alone."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from itertools import product

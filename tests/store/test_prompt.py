@@ -1,7 +1,5 @@
 """The store keeps epochs as they were sent, answered requests, and what was resident when."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from operator import itemgetter

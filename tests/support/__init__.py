@@ -5,6 +5,8 @@ talk.ask("hello", Reply("hi"))          # user message, request through the stan
 talk.memory, talk.standin, talk.watch
 """
 
+from __future__ import annotations
+
 from tests.support.clock import HandClock
 from tests.support.embedders import Broken, Careless, Letters, Words, vector
 from tests.support.talk import TOOLS, Talk, database_of, undone

@@ -1,7 +1,5 @@
 """The scripted server as its clients see it: through the real SDK, over real HTTP."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The archive: keys, validity, tags, and how facts are found by words and by meaning."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Core: blocks that are always in the prompt, their limits, and errors that say what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages by their id: read verbatim in pieces that fit, kept in the prompt by pins, moved out of core."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

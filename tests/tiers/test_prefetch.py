@@ -1,7 +1,5 @@
 """What is recalled before anybody asks: what helps with the message, and nothing for a greeting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Recall: every step that was ever said, by its words and by its date; turns recorded from elsewhere."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What search_recall finds, and why: neighbours, people, times, languages."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

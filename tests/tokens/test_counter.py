@@ -1,7 +1,5 @@
 """Counting: what is learned from responses, how fast, and what is not believed."""
 
-from __future__ import annotations
-
 import json
 import random
 

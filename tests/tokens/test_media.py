@@ -1,7 +1,5 @@
 """How many tokens an image or a document is likely to be."""
 
-from __future__ import annotations
-
 import base64
 import struct
 

@@ -1,7 +1,5 @@
 """An agent with `memory.tools: anthropic`: the provider's memory tool, over the same tiers, on the strict stand-in."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 

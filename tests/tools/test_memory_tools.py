@@ -1,7 +1,5 @@
 """What the memory's tools answer to the model: ids, what was replaced, what to do next; and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A tool from a function: what the model is told of it, what reaches the function, what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """Memories that a test opens are closed at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

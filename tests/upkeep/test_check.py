@@ -1,7 +1,5 @@
 """The fsck: every audit fires on the damage that it is for, and what can be rebuilt is."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

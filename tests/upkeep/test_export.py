@@ -1,7 +1,5 @@
 """The export of an agent. (Its way back: tests/cli/test_cli_upkeep.py.)"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

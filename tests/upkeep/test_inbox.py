@@ -1,7 +1,5 @@
 """Commands that others send: applied once, in their order, and never a reason to stop. (Processes: tests/crash.)"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One writing process per agent, and the name of its owner."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

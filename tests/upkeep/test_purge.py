@@ -1,7 +1,5 @@
 """Purging pages: afterwards no file of the agent holds the purged bytes, and everything else still works."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

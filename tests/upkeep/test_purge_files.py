@@ -1,7 +1,5 @@
 """Purging beyond the database: Chroma, the inbox, crashes in the middle, readers in the way."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """FactVectors: facts found by their vectors, whatever the embedder and the index do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Facts that the index does not hold yet, and vectors of a byte a number, against the plain truth."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -1,7 +1,5 @@
 """What turns mean: when they are embedded, what is found before that, and that nothing of it outlasts the turns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The debug view over HTTP: who is let in, what is answered, what is done. The page itself is for tests/browser."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

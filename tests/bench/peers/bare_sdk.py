@@ -1,7 +1,5 @@
 """The SDK alone: a list of messages in a program. Nothing is stored; that is the floor, and what other peers add to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

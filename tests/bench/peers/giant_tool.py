@@ -1,7 +1,5 @@
 """The tool that answers too much. For every side's interpreter: it needs nothing but the standard library."""
 
-from __future__ import annotations
-
 TOOL_MB = 10
 
 

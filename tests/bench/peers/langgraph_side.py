@@ -7,8 +7,6 @@ is new, which is in beta.
 """
 # pyright: reportMissingImports=false, reportMissingTypeArgument=false
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path

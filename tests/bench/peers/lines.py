@@ -10,8 +10,6 @@ A side has `turn(text)`; `grow(turns)`, which adds turns (what was said, what wa
     serve(Side)         # Side(base_url, directory, ...), from the command line
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -6,8 +6,6 @@ download: it gets ours, MiniLM, in its own process. Its telemetry is off.
 """
 # pyright: reportMissingImports=false
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The SDK's tool runner with its own memory tool on the file system. Facts are files; the conversation is a list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Ours is the real agent over HTTP; each rival is the bare SDK with the policy bef
 in a process of its own, so that no cache helps another. `figures` gives plain values; how they read is in `tables`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass

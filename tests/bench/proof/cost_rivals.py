@@ -11,8 +11,6 @@
 What is the same for all: tools, instructions, how core reads, the words, the model, the room for a reply.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ more of them: `REPLIES`), so that turn takes two requests. Between turns a minut
 in which the cache goes cold.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

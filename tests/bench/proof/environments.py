@@ -3,8 +3,6 @@
 They stay in a cache directory (`$SELFPAGER_PEERS`, else beside the user's other caches) until their pins change.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

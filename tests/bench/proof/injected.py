@@ -13,8 +13,6 @@ each a past with its own questions, where what answers one is a turn. Ways to br
 - newest: as many tokens of the newest turns as those five took. What that finds, any prompt would.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

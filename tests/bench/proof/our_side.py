@@ -4,8 +4,6 @@ Beside it two that explain it: `words` has no embedder, as peers have whose vect
 is the SDK alone with the last request that ours made.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

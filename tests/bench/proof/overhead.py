@@ -6,8 +6,6 @@ each some turns bring a fact, which a median of turns would not show. A side tha
 is time is measured where it stands, and left out from there on; a side that fails is left out at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

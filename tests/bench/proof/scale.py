@@ -5,8 +5,6 @@ archiving one more takes, what a search takes, disk, the memory of its process a
 process, how long it takes from its start to its first answer. Beside ours stands Chroma as it comes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic

@@ -5,8 +5,6 @@ Vectors cost nothing here and are the same for all: words hashed into 384 number
 keeps texts and vectors and answers by vectors alone: no words, no history, no search for what was true when.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 import time

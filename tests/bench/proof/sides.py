@@ -5,8 +5,6 @@
 `available` says which there are; a peer is there when its environment is (`environments`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -5,8 +5,6 @@ told is what the run saw: how many of the turns that were answered came back aft
 counts as answered when the side has returned from it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

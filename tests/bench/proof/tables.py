@@ -6,8 +6,6 @@ say most, for README.
     python -m tests.bench.proof.tables      # renders the page and README's table anew from figures.json
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
