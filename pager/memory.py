@@ -11,8 +11,6 @@ value, the limit and the way out.
     's2'
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,18 +36,7 @@ from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
 from pager.tiers.prefetch import Prefetch
 from pager.tokens.counter import Counter, Window
-from pager.types import (
-    Block,
-    BlockSpec,
-    Call,
-    Fact,
-    Hit,
-    Json,
-    PageText,
-    Problem,
-    Request,
-    Usage,
-)
+from pager.types import Block, BlockSpec, Call, Fact, Hit, Json, PageText, Problem, Request, Usage
 from pager.upkeep import check, inbox, purge
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
@@ -352,10 +339,7 @@ class Memory(MemoryReader):
         return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
-        """Embed facts and turns without a vector, oldest first, while other calls go on. Return how many.
-
-        When none is left, bring the vector index up to date, until `stop` returns True.
-        """
+        """Embed what has no vector, oldest first; with none left, update the index until `stop`. Return how many."""
         return self._backlog.embed(limit, stop)
 
     @property
@@ -395,10 +379,7 @@ class Memory(MemoryReader):
 
     @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step: afterwards no file of the agent holds its text. Return how many places had it.
-
-        After an error call it again: it finishes what it had begun, and returns 0.
-        """
+        """Destroy a fact or a step in all files. Return how many places had it; 0 if this finishes an earlier purge."""
         if self._store.in_transaction:
             raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():

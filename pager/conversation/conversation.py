@@ -3,8 +3,6 @@
 What the prompt carries of a part (disarmed, spilled, without blank text) is decided here once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

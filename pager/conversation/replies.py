@@ -8,8 +8,6 @@ A reply is stored exactly as it came. What the prompt carries of it must make th
 - A refusal is dropped together with its request.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ long as a file is in it; a file of the archive is a fact, and one without a key 
     'f1'
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -192,7 +190,6 @@ class _Edit:
         return bool(file.text) or place.area != CORE if file else self._tree.is_directory(place)
 
     def _existing(self, path: str) -> tuple[Place, str, Fact | None]:
-        """Return a file to edit: its place, its text, and its fact if it is one."""
         place = place_of(path)
         file = self._tree.file(place)
         if file is None and self._tree.is_directory(place):
@@ -205,7 +202,6 @@ class _Edit:
         return place, file.text, file.fact
 
     def _write(self, place: Place, text: str, path: str, *, old: Fact | None = None, tags: Sequence[str] = ()) -> None:
-        """Write a text to a place that is free, or in place of the `old` fact there."""
         self._refuse_recall(place, path)
         if place.area == CORE:
             self._memory.core_write(self._tree.block_name(place), text, actor=self._actor)

@@ -11,8 +11,6 @@ Place(area='archive', name='travel/seat')
 (Place(area='archive', name='/todo.md'), '/memories/todo.md')
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from typing import NamedTuple

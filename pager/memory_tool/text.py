@@ -6,8 +6,6 @@ Answers and errors are worded as the SDK's own local tool words them: models wer
     'one\\ntwo\\nthree\\n'
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast

@@ -4,8 +4,6 @@ A fact is a file while it is true. A day of recall holds what was said on it and
 its id, in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

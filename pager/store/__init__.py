@@ -10,8 +10,6 @@
     ...     step = store.conversation.append_step("user", "user", at=0)
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pager.clock import Clock

@@ -4,8 +4,6 @@
 the commit (and only then) is handed to `after_commit`.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -174,10 +172,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Generator[None]:
-        """Run the block all or nothing. Nested calls are savepoints; for a reader all is of one moment.
-
-        Without `durable` the log is written but not flushed to the disk: the next durable commit does that.
-        """
+        """Run the block all or nothing; inner ones are savepoints. Without `durable` a later commit flushes the log."""
         if self._depth:
             with self._savepoint():
                 yield

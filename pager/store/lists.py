@@ -3,8 +3,6 @@
 The ids of steps, facts and ledger rows have no gaps: a piece in the middle of a list is found without counting to it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -166,6 +164,5 @@ def _piece(row: Row) -> SaidPart:
 
 
 def _cased(text: str) -> dict[str, str]:
-    """Return the forms in which a text may be written: SQLite's `lower` knows ASCII letters only."""
     forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
     return {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}

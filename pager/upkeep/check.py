@@ -4,8 +4,6 @@ With `fix` everything that can be rebuilt is: the word index, missing vectors, t
 blocks. A broken law of the conversation itself is only reported: nothing is guessed.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from pager import tokens

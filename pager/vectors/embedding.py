@@ -56,8 +56,6 @@ class Batch(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """Which vectors are committed; None where there are none."""
-
     fingerprint: str | None
     length: int | None
 
@@ -77,8 +75,6 @@ class Embedding:
         self._failed: tuple[datetime, str] | None = None  # the last failure: when, and why
         self._logged: set[str] = set()  # kinds of failures that are in the ledger already
         self._chance: dict[Sequence[str], float] = {}  # by the sentences that it was measured with
-
-    # embedding
 
     def embed(self, text: str) -> Vectors | None:
         """Return the vector of a text; None while the embedder fails. Raises nothing."""
@@ -126,10 +122,7 @@ class Embedding:
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
     def chance_cosine(self, message: str) -> float | None:
-        """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails.
-
-        An embedder that knows little of a language finds all its texts near each other.
-        """
+        """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails."""
         texts = unrelated_sentences(message)
         if texts not in self._chance:
             rows = self._embed_unless_paused(texts)
@@ -137,8 +130,6 @@ class Embedding:
                 return None
             self._chance[texts] = float((rows @ rows.T).sum() - len(texts)) / (len(texts) * (len(texts) - 1))
         return self._chance[texts]
-
-    # batches
 
     def batch(self, texts: list[tuple[int, str]]) -> Batch:
         """Return a batch of texts as they read now."""
@@ -156,8 +147,6 @@ class Embedding:
     def has_current_length(self, rows: Vectors) -> bool:
         """Return True if the embedder still gives such vectors: a server may load another model between two calls."""
         return rows.shape[-1] == self._length
-
-    # which embedder made the stored vectors
 
     def vectors_match(self) -> bool:
         """Return True if what is stored can be compared with this embedder's vectors; a reader raises if it cannot."""
@@ -219,8 +208,6 @@ class Embedding:
 
     def _load_after_commit(self) -> None:
         self._load_stored()
-
-    # the ledger
 
     def log_failure(self, error: EmbedderUnavailableError) -> None:
         """Write a failure of the embedder to the ledger, once until it is over."""

@@ -48,8 +48,6 @@ class FactVectors:
         self._has_new = True  # something was stored since the tail was updated
         self._through: int = 0  # how far the index went then
 
-    # writing
-
     def store(self, fact: int, vector: Vectors) -> None:
         """Store a fact's vector, in the caller's transaction. One of another length is made again later."""
         self.embedding.check_embedder()
@@ -98,8 +96,6 @@ class FactVectors:
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
         return self._store.archive.count_without_vector() if self._store.settings.get(UNEMBEDDED) else 0
-
-    # reading
 
     def nearest(self, vector: Vectors, limit: int) -> Cosines:
         """Return the facts nearest to a vector, best first, true or not; cosines are right to a thousandth."""
@@ -154,8 +150,6 @@ class FactVectors:
     def _reset_tail(self) -> None:
         self._tail.reset()
         self._has_new = True
-
-    # upkeep
 
     def reset(self) -> None:
         """Read again what is cached: an interrupt may have left it half done."""

@@ -60,8 +60,6 @@ class Indexing:
         self._drops = embedding.drops
         self._retry_at = 0.0
 
-    # searching
-
     def through(self) -> int:
         """Return the fact up to which it holds every committed vector; 0 while it cannot be asked."""
         return self.live.through if self.live and self._drops == self._embedding.drops else 0
@@ -81,8 +79,6 @@ class Indexing:
         if min(facts) <= self.through():
             self._end_life()
         self._life += 1  # a build that runs at this moment may have passed their places
-
-    # background work
 
     def next_task(self, stop: Stop, *, whole: bool = False) -> Task | None:
         """Return the next task, if there is one that is worth it; with `whole` down to the last vector."""
@@ -135,8 +131,6 @@ class Indexing:
                 return ["the vector index cannot be opened; search goes on from pager.db"]
         return []
 
-    # closing
-
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""
         with self._halted():
@@ -160,7 +154,6 @@ class Indexing:
 
     @contextmanager
     def _halted(self) -> Generator[None]:
-        """Close it, and stop what another thread is building."""
         self._is_halted = True
         self._end_life()
         try:
