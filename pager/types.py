@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from pager.errors import NotFoundError, RejectedError
 
 Json = dict[str, Any]
-Actor = Literal["agent", "person", "pager", "file"]
 FOREVER = 1 << 60
 
 

@@ -1,10 +1,4 @@
-"""Check messages before anything is written: a block that the Messages API refuses would stand in every later request.
-
->>> check_user([{"type": "text", "text": "hello"}])
->>> check_user([{"type": "text"}])
-Traceback (most recent call last):
-pager.errors.RejectedError: block 0 of the message is no text block: its text is None; give a text.
-"""
+"""Check messages before anything is written: a block that the Messages API refuses would stand in every request."""
 
 import binascii
 import math

@@ -77,7 +77,6 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
 
 
 def _is_plain_text(content: Any) -> bool:
-    """Return True for a list of text blocks with nothing else in them, which needs no further check."""
     if not isinstance(content, list):
         return False
     plain = {"type": "text"}

@@ -1,4 +1,4 @@
-"""The six commands of the provider's memory tool over the tiers. `pager.memory_tool.paths` says what lies where.
+"""The six commands of the provider's memory tool over the tiers. `pager.memory_tool.tree` says what lies where.
 
 Answers and errors are worded as the SDK's own local tool words them, except where the tiers differ from a disk: the
 directories of the tiers and the core blocks always exist, and no other block can be made; any other directory exists as
@@ -21,20 +21,20 @@ from pager.errors import RejectedError
 from pager.limits import Limits
 from pager.memory import Memory
 from pager.memory_tool import text as texts
-from pager.memory_tool.paths import (
+from pager.memory_tool.tree import (
     ARCHIVE,
     AREAS,
     CORE,
     MAX_NAME_BYTES,
     RECALL,
     ROOT,
+    MemoryTree,
     Place,
     is_name,
     parents,
     path_of,
     place_of,
 )
-from pager.memory_tool.tree import MemoryTree
 from pager.reader import MemoryReader
 from pager.types import Fact
 

@@ -129,10 +129,7 @@ class Database:
         # The log is copied into the file at 1 MB, and is cut to 4 MB after a larger transaction.
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
-        self._grow_log()
-
-    def _grow_log(self) -> None:
-        """Give the log its full length at once: a commit that makes a file longer takes the disk half as long again."""
+        # It gets its full length at once: a commit that makes a file longer takes the disk half as long again.
         # On a disk without that much room the log grows as far as it goes, as it would have.
         with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))

@@ -25,10 +25,7 @@ from pager.vectors.embedding import mark_unembedded
 from pager.vectors.facts import FactVectors
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 LATEST_FACT = "latest_fact"  # the setting with the time of the latest fact, once the clock was set back behind it
 SIMILAR = 0.6  # cosine from which on a fact is reported as similar to another

@@ -28,10 +28,7 @@ from pager.store.ledger import LedgerTable
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 NEARLY_UNIT = 1e-4  # how far from 1 the square of a vector's length may be
 AT_ONCE = 32  # texts that are embedded before others get the lock again: a fraction of a second
@@ -231,18 +228,12 @@ class Embedding:
 
 
 def unrelated_sentences(message: str) -> tuple[str, ...]:
-    """Return sentences that have nothing to do with each other, in the script that most letters of a message are of.
-
-    Kana among Chinese characters make a message Japanese.
-
-        >>> unrelated_sentences("What do I like?")[5]
-        'Whales breathe air.'
-    """
+    """Return sentences that have nothing to do with each other, in the script of most letters of a message."""
     (_, default), *others = _load_sentences()
     letters = sum(map(str.isalpha, message))
     found = {texts: len(script.findall(message)) for script, texts in others}
     kana, chinese = (texts for _, texts in others[-2:])
-    if found[kana]:
+    if found[kana]:  # among Chinese characters it makes a message Japanese
         found[kana] += found.pop(chinese)
     texts = max(found, key=found.__getitem__)
     return texts if 0 < letters <= 2 * found[texts] else default

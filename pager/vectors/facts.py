@@ -21,10 +21,8 @@ from pager.vectors.int8_matrix import Int8Matrix, quantize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from pager.vectors.index import Vectors
 
-    Vectors = NDArray[np.float32]
     Cosines = list[tuple[int, float]]
 
 

@@ -19,12 +19,8 @@ from pager.vectors.embedding import Embedding
 from pager.vectors.index import IndexUnavailableError, Stop, Stopped, never
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 BATCH = 256  # fewer facts need no index at all
 REBUILT_SHARE = 4  # it is built anew when it lacks one fact for so many that it holds, and at least BATCH

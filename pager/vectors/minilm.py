@@ -7,9 +7,6 @@ English. The vector is the mean over the word pieces, scaled to unit length.
 Texts of equal length in word pieces go through the model together. So there is no padding to compute, and the other
 texts of a batch do not change a vector. (The int8 weights are expanded to float32 while loading; activations are never
 quantised, or a vector would depend on its batch.)
-
-    >>> MiniLM().embed(["prefers window seats"]).shape
-    (1, 384)
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 SCALE_BYTES = 4  # before the numbers stands the float32 by which all of them are multiplied
 
@@ -134,6 +134,4 @@ def pack(rows: Vectors) -> list[bytes]:
     import numpy as np
 
     scales, numbers = quantize(rows)
-    return [
-        scale.tobytes() + row.tobytes() for scale, row in zip(scales, numbers.astype(np.int8), strict=True)
-    ]  # fmt: skip
+    return [scale.tobytes() + row.tobytes() for scale, row in zip(scales, numbers.astype(np.int8), strict=True)]
