@@ -106,14 +106,13 @@ class MemoryReader:
         tags: Sequence[str] | None = None,
         after: Moment | None = None,
         before: Moment | None = None,
-        actor: str = "person",
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. The ledger of a `Memory` notes the search and its `actor`.
+        """Find facts by meaning and by words, best first. Nothing notes the search.
 
         With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
         """
         return self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=None
         )
 
     @locked
@@ -124,13 +123,12 @@ class MemoryReader:
         limit: int = 10,
         after: Moment | None = None,
         before: Moment | None = None,
-        actor: str = "person",
     ) -> list[Hit]:
         """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
 
-        A date alone means that whole day. The ledger of a `Memory` notes the search and its `actor`.
+        A date alone means that whole day. Nothing notes the search.
         """
-        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 
     @property
     @locked
