@@ -104,11 +104,10 @@ class MemoryReader:
         tags: Sequence[str] | None = None,
         after: Moment | None = None,
         before: Moment | None = None,
-        actor: str = "person",
     ) -> list[Hit]:
         """Find facts, best first: with `as_of` what was true then, with `after` and `before` what was stored then."""
         return self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=None
         )
 
     @locked
@@ -119,10 +118,9 @@ class MemoryReader:
         limit: int = 10,
         after: Moment | None = None,
         before: Moment | None = None,
-        actor: str = "person",
     ) -> list[Hit]:
         """Find steps, best first, by words, meaning, people and dates. A date alone means that whole day."""
-        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 
     @property
     @locked

@@ -194,16 +194,16 @@ class Archive:
         tags: Sequence[str] | None,
         after: Moment | None,
         before: Moment | None,
-        actor: str,
+        actor: str | None,
     ) -> list[Hit]:
-        """Find the best facts that are true and stored in that time. A writer marks them as used and logs it."""
-        query, logs = str(clean(require_text(query, "query"))), not self._store.read_only
-        wanted_hits = require_limit(limit) + (MISSED if logs else 0)
+        """Find the best facts that are true and stored in that time. An `actor` marks them as used; it is logged."""
+        query = str(clean(require_text(query, "query")))
+        wanted_hits = require_limit(limit) + (MISSED if actor else 0)
         stored = span_micros(after, before, self._clock.zone)
         wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), stored)
         found = self._best(query, wanted_hits, wanted) if self._store.archive.last_at() is not None else []
         hits, missed = found[:limit], found[limit:]
-        if logs:
+        if actor is not None:
             detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags}
             detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
             with self._store.transaction(durable=False):
