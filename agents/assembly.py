@@ -110,22 +110,13 @@ def assemble(
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
-        all_tools = [
-            *_memory_tools(config, memory, clock),
-            *own,
-            *(TaskTools(memory).tools() if task else ()),
-        ]
+        of_memory: list[Tool] = []
+        if config.memory.tools == "pager":
+            of_memory = MemoryTools(memory, clock).tools()
+        elif config.memory.tools == "anthropic":
+            of_memory = [memory_file_tool(memory)]
+        all_tools = [*of_memory, *own, *(TaskTools(memory).tools() if task else ())]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
-
-
-def _memory_tools(config: AgentConfig, memory: Memory, clock: Clock) -> list[Tool]:
-    match config.memory.tools:
-        case "pager":
-            return MemoryTools(memory, clock).tools()
-        case "anthropic":
-            return [memory_file_tool(memory)]
-        case "none":
-            return []
 
 
 def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
@@ -151,7 +142,17 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
         try:
-            tools = _tools_of(item, place, opened)
+            options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
+            if isinstance(item, FunctionTool):
+                folder = place.file.parent.absolute()
+                tools = [functions.load(item.use, folder, idempotent=item.idempotent, **options)]
+            elif opened is None:
+                continue
+            else:
+                from agents.mcp import client as mcp_client
+
+                where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
+                tools = opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
         except ToolConfigError as error:
             problems.append(Problem(place, str(error)))
             continue
@@ -162,18 +163,6 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     if problems:
         raise ConfigError(problems)
     return list(found.values())
-
-
-def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack | None) -> list[Tool]:
-    options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
-    if isinstance(item, FunctionTool):
-        return [functions.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]
-    if opened is None:
-        return []
-    from agents.mcp import client as mcp_client
-
-    where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
-    return opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
 
 
 def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds: float | None = None) -> Model:

@@ -44,7 +44,9 @@ class Drawing:
     def whole(self, name: str, snapshot: Snapshot) -> RenderableType:
         """Return the drawing of a snapshot."""
         sections = [self._window(snapshot.window), self._core(snapshot), self._turns(snapshot), self._archive(snapshot)]
-        sections.insert(1 if self._brief else len(sections), _movements(snapshot))
+        moved = _rows(map(_moved, snapshot.movements)) if snapshot.movements else _quiet("Nothing has moved yet.")
+        movements = iter((_title("Movements", "the last ones" if snapshot.movements else ""), moved))
+        sections.insert(1 if self._brief else len(sections), movements)
         then = f"as it was in the request that {snapshot.at} answered" if snapshot.at else "now"
         model = f" \u00b7 {visible(snapshot.window.model)}" if snapshot.window.model else ""
         heading = Text.assemble((visible(name), "bold"), f", {then}", (model, palette.QUIET))
@@ -144,9 +146,8 @@ class Drawing:
         if not archive.total:
             then = " by then" if snapshot.at else ""
             yield _title("Archive", "", "archival")
-            yield _quiet(
-                f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
-            )
+            none = f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
+            yield _quiet(none)
             return
         of_now = "" if archive.current is None else f", {archive.current:,} current, {archive.never_used:,} never used"
         yield _title("Archive", f"{archive.total:,} facts{of_now}", "archival")
@@ -155,11 +156,6 @@ class Drawing:
             if facts:
                 yield _quiet(label)
                 yield _rows(map(_fact, facts[:2] if self._brief else facts))
-
-
-def _movements(snapshot: Snapshot) -> Iterator[RenderableType]:
-    yield _title("Movements", "the last ones" if snapshot.movements else "")
-    yield _rows(map(_moved, snapshot.movements)) if snapshot.movements else _quiet("Nothing has moved yet.")
 
 
 def _title(title: str, about: str, tier: str = "") -> Text:

@@ -101,7 +101,8 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
     query = str(row.detail.get("query", ""))
     found_here = [page for page in found if page in pages]
     missed_here = [page for page in missed if page in pages]
-    ranks = {page: _ordinal(rank) for rank, page in enumerate([*found, *missed], start=1)}
+    ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
+    ranks = {page: ordinals.get(rank, f"{rank}th") for rank, page in enumerate([*found, *missed], start=1)}
     results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
     last = next(reversed(found.values()))[0] if found else 0.0
     for page in missed_here:
@@ -124,10 +125,6 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
 def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
     """The score of each page and its parts, best first."""
     return {str(page): (float(score), dict(parts)) for page, score, parts in rows or ()}
-
-
-def _ordinal(rank: int) -> str:
-    return {1: "1st", 2: "2nd", 3: "3rd"}.get(rank, f"{rank}th")
 
 
 def _scores(scored: tuple[float, Mapping[str, float]]) -> str:
@@ -192,16 +189,15 @@ def _recalled(row: Movement, _: AnyMemory) -> str:
     return f"{row.page_id} was put behind the user's message unasked, {row.reason}{shown}"
 
 
-def _paged_in(row: Movement, _: AnyMemory) -> str:
-    offset = f" from character {row.detail['offset']:,}" if row.detail.get("offset") else ""
-    return f"{by(row.actor)} paged {row.page_id} in{offset}, {row.tokens:,} tokens"
-
-
 SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "archive": _archived,
     "supersede": _superseded,
     "recall": _recalled,
-    "page_in": _paged_in,
+    "page_in": lambda row, _: (
+        f"{by(row.actor)} paged {row.page_id} in"
+        + (f" from character {row.detail['offset']:,}" if row.detail.get("offset") else "")
+        + f", {row.tokens:,} tokens"
+    ),
     "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
     "forget": lambda row, _: f"{by(row.actor)} ended the fact {row.page_id}: {row.reason}",

@@ -108,7 +108,14 @@ def _messages_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, 
 def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     """Read an export of ChatGPT: a tree of messages, of which the branch to `current_node` is on display."""
     nodes = as_object(whole["mapping"])
-    for name in _branch(nodes, whole.get("current_node")):
+    name = str(whole.get("current_node"))
+    if name not in nodes:  # then the newest leaf
+        name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
+    branch: list[str] = []
+    while name in nodes and name not in branch:
+        branch.append(name)
+        name = str(as_object(nodes[name]).get("parent"))
+    for name in reversed(branch):
         message = as_object(as_object(nodes[name]).get("message"))
         author, metadata = as_object(message.get("author")), as_object(message.get("metadata"))
         if not author or metadata.get("is_visually_hidden_from_conversation"):
@@ -126,15 +133,3 @@ def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple
                 "create_time": message.get("create_time"),
             },
         )
-
-
-def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
-    """Return the names of the nodes from the root to `last`, or without it to the newest leaf."""
-    name = str(last)
-    if name not in nodes:
-        name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
-    names: list[str] = []
-    while name in nodes and name not in names:
-        names.append(name)
-        name = str(as_object(nodes[name]).get("parent"))
-    return names[::-1]

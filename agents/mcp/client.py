@@ -92,9 +92,8 @@ class Connection:
                 try:
                     self._link = _open(self._server, self._seconds)
                 except ToolConfigError as error:
-                    raise ToolCallError(
-                        f"{error} The call was not made; the next one tries to connect again."
-                    ) from error
+                    text = f"{error} The call was not made; the next one tries to connect again."
+                    raise ToolCallError(text) from error
             return self._link
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
+from itertools import product
 from typing import Any
 
 from agents.explain import AnyMemory
@@ -133,18 +134,13 @@ def _core(reader: AnyMemory, query: Query) -> Json:
 def _searches(reader: AnyMemory, query: Query) -> Json:
     """Searches with the texts of what they found and missed."""
     found = reader.inspect.movements(["search"], **_span(query))
-    rows = [
-        {**to_json(row), **{name: _hits(reader, row.detail.get(name)) for name in ("found", "missed")}}
-        for row in found.rows
-    ]
+    rows: list[Json] = [to_json(row) for row in found.rows]
+    for row, name in product(rows, ("found", "missed")):
+        row[name] = [
+            {"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]}
+            for page, score, parts in row["detail"].get(name) or ()
+        ]
     return {"total": found.total, "rows": rows}
-
-
-def _hits(reader: AnyMemory, rows: Any) -> list[Json]:
-    return [
-        {"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]}
-        for page, score, parts in rows or ()
-    ]
 
 
 def _text_of(reader: AnyMemory, page: str) -> str:
@@ -152,15 +148,6 @@ def _text_of(reader: AnyMemory, page: str) -> str:
         return reader.page(page)
     except NotFoundError as error:  # it was purged
         return str(error)
-
-
-def _facts(reader: AnyMemory, query: Query) -> Any:
-    return reader.inspect.facts(query.get("kind") or "all", text=query.get("text", ""), **_span(query))
-
-
-def _ledger(reader: AnyMemory, query: Query) -> Any:
-    events = [event for event in query.get("events", "").split(",") if event]
-    return reader.inspect.movements(events, **_span(query))
 
 
 def _costs(reader: AnyMemory, query: Query) -> Json:
@@ -210,8 +197,12 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
     "core": _core,
     "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
-    "facts": _facts,
-    "ledger": _ledger,
+    "facts": lambda reader, query: reader.inspect.facts(
+        query.get("kind") or "all", text=query.get("text", ""), **_span(query)
+    ),
+    "ledger": lambda reader, query: reader.inspect.movements(
+        [event for event in query.get("events", "").split(",") if event], **_span(query)
+    ),
     "events": lambda reader, _: {"events": reader.inspect.events()},
     "searches": _searches,
     "costs": _costs,
