@@ -63,10 +63,8 @@ class Parts:
 def assemble(
     config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None
 ) -> Parts:
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done.
-
-    A model that is handed in answers instead of the configured one; its owner closes it.
-    """
+    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model that
+    is handed in answers instead of the configured one; its owner closes it."""
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
@@ -131,11 +129,8 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
 
 
 def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
-    """Return the tools that the configuration names, in its order.
-
-    Functions are imported from beside the file that names them or from what is installed. MCP servers stay connected
-    until `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used.
-    """
+    """Return the tools that the configuration names, in its order. MCP servers stay connected until `opened` is closed;
+    without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
     problems: list[Problem] = []

@@ -67,7 +67,17 @@ class Drawing:
         yield line
         for row in bar.marks(window, self._width - MARGIN):
             yield Text(f"{' ' * MARGIN}{row}", style=palette.QUIET)
-        yield self._legend(window)
+        legend, used = Text(" " * MARGIN), MARGIN
+        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
+        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
+            label = f" {name} {tokens:,}  "
+            if used + len(label) > self._width:  # a name stays with its number
+                legend.append(f"\n{' ' * MARGIN}")
+                used = MARGIN
+            legend.append_text(self._paint(name, "\u25a0", 1)).append(label)
+            used += 1 + len(label)
+        legend.rstrip()
+        yield legend
         if window.epoch is not None:
             state = f"epoch {window.epoch}, opened because: {visible(window.epoch_reason)}"
             if window.ended:
@@ -75,19 +85,6 @@ class Drawing:
             elif window.noticed:
                 state += "; the agent was told that the window fills"
             yield _quiet(state, MARGIN)
-
-    def _legend(self, window: Window) -> Text:
-        line, used = Text(" " * MARGIN), MARGIN
-        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
-        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
-            label = f" {name} {tokens:,}  "
-            if used + len(label) > self._width:  # a name stays with its number
-                line.append(f"\n{' ' * MARGIN}")
-                used = MARGIN
-            line.append_text(self._paint(name, "\u25a0", 1)).append(label)
-            used += 1 + len(label)
-        line.rstrip()
-        return line
 
     def _paint(self, part: str, character: str, cells: int) -> Text:
         """Return cells of a part in its colour; without colours they are its letter."""

@@ -214,8 +214,6 @@ def _compose(path: Path, text: str) -> Any:
 
 
 class _Walk:
-    """The one walk over the nodes of a file."""
-
     def __init__(self, path: Path, environ: Mapping[str, str], problems: list[Problem]) -> None:
         self._written: dict[KeyPath, Written] = {}
         self._path = path

@@ -43,10 +43,8 @@ class ArchiveTier:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An agent's memory now, or as it was in the request that the step `at` answered.
-
-    `pages` are the pages in the prompt that do not stand there as a step: pinned, recalled, paged in, or the request.
-    """
+    """An agent's memory now, or as it was in the request that the step `at` answered. `pages` are those in the prompt
+    that do not stand there as a step: pinned, recalled, paged in, or the request."""
 
     at: str | None
     window: Window

@@ -29,10 +29,8 @@ ENDED_RESIDENCIES = {
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """One event. `step` is the newest step then, empty before the first; `text` is a sentence.
-
-    `found` is set for a search: whether it found the page.
-    """
+    """One event. `step` is the newest step then, empty before the first; `text` is a sentence. `found` is set for a
+    search: True if it found the page."""
 
     at: datetime
     step: str
@@ -54,7 +52,14 @@ def said(reader: AnyMemory, page_id: str, parts: Sequence[SaidPart], wanted: str
         how = f"{'the agent' if row.kind == 'assistant' else who} said it, in {page_id}"
     turn = f", turn {row.turn}" if row.kind != "record" and row.turn != page_id else ""
     words = parts[0].text if parts and not row.purged else ""
-    quote = f": {_quoted_around(words, wanted)}" if words else ", and was purged since" if row.purged else ""
+    quote = ", and was purged since" if row.purged else ""
+    if words:  # those around the text; the beginning if its place is not known
+        line = composed(" ".join(words.split()))
+        place = max(0, line.casefold().find(wanted)) if wanted else 0
+        start = max(0, place - AROUND_CHARS)
+        end = min(len(line), place + len(wanted) + AROUND_CHARS)
+        before, after = "\u2026" if start else "", "\u2026" if end < len(line) else ""
+        quote = f": \u201c{before}{line[start:end]}{after}\u201d"
     return TraceEvent(row.at, page_id, "said", page_id, _sentence(f"{how}{turn}{quote}"))
 
 
@@ -96,7 +101,6 @@ def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[
 
 
 def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | None:
-    """Return what one search meant for these pages, if anything."""
     found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
     query = str(row.detail.get("query", ""))
     found_here = [page for page in found if page in pages]
@@ -123,7 +127,6 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
 
 
 def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
-    """The score of each page and its parts, best first."""
     return {str(page): (float(score), dict(parts)) for page, score, parts in rows or ()}
 
 
@@ -154,16 +157,6 @@ def quoted(text: str) -> str:
     if len(line) > QUOTED_CHARS:
         line = f"{line[: QUOTED_CHARS - 1]}\u2026"
     return f"\u201c{line}\u201d"
-
-
-def _quoted_around(text: str, wanted: str) -> str:
-    """The words around the place of a text; the beginning if that is not known."""
-    line = composed(" ".join(text.split()))
-    place = max(0, line.casefold().find(wanted)) if wanted else 0
-    start = max(0, place - AROUND_CHARS)
-    end = min(len(line), place + len(wanted) + AROUND_CHARS)
-    before, after = "\u2026" if start else "", "\u2026" if end < len(line) else ""
-    return f"\u201c{before}{line[start:end]}{after}\u201d"
 
 
 def _archived(row: Movement, reader: AnyMemory) -> str:

@@ -109,7 +109,6 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
 
 
 def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
-    """The searches until then that met a page, or asked for it in its words."""
     events = searches(reader, [page], wanted)
     return [event for event in events if not event.step or _number(event.step) < _number(at)]
 

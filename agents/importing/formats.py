@@ -74,7 +74,6 @@ def _numbered(messages: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """Yield the messages of a conversation, as OpenAI and Anthropic have them, or as turns."""
     if isinstance(whole.get("mapping"), Mapping):
         yield from _messages_of_chatgpt(whole, where)
         return
@@ -82,27 +81,22 @@ def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]
         if isinstance(whole.get(name), str | list) and (text := text_of(whole[name], where)).strip():
             yield f"{where}: {name}", {"role": "system", "text": text}
     if isinstance(whole.get("chat_messages"), list):
-        yield from _messages_of_claude(whole["chat_messages"], where)
+        for place, entry in _numbered(whole["chat_messages"], where):  # claude.ai: a sender instead of a role
+            message = as_object(entry)
+            if not message.get("sender"):
+                raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
+            files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
+            attached = [
+                {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
+                for file in map(as_object, files)
+            ]
+            content = [*(as_list(message.get("content")) or [message.get("text")]), *attached]
+            yield place, {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
         return
     if isinstance(whole.get("input"), str):
         yield f"{where}: input", {"role": "user", "text": whole["input"]}
     for name in ("messages", "input", "output"):
         yield from _numbered(whole.get(name), where)
-
-
-def _messages_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Any]]:
-    """Read an export of claude.ai: a sender instead of a role, and the text of attachments beside the message."""
-    for place, entry in _numbered(messages, where):
-        message = as_object(entry)
-        if not message.get("sender"):
-            raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
-        files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
-        attached = [
-            {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
-            for file in map(as_object, files)
-        ]
-        content = [*(as_list(message.get("content")) or [message.get("text")]), *attached]
-        yield place, {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
 
 
 def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:

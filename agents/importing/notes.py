@@ -126,7 +126,6 @@ def _markdown_in(folder: Path) -> list[Path]:
 
 
 def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
-    """Return the texts of these files and of those that they import, if they are below `base`."""
     texts: dict[Path, str] = {}
     wanted = [file.resolve() for file in files]
     for _ in range(MAX_IMPORT_DEPTH + 1):

@@ -69,10 +69,8 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None, rea
 
 
 class AnthropicModel:
-    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second.
-
-    After `read_seconds` without a word a stream counts as lost.
-    """
+    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second. After
+    `read_seconds` without a word a stream counts as lost."""
 
     def __init__(
         self,
@@ -211,10 +209,8 @@ def _translate(error: Any) -> Exception:
 
 
 def _without_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
-    """Return the message, and which of its calls had a streamed input that was no JSON object.
-
-    The SDK makes something of such an input without a word. That is kept if it can be sent back.
-    """
+    """Return the message, and the places of the calls whose streamed input was no JSON object. The SDK makes something
+    of such an input without a word; that is kept if it can be sent back."""
     wrong: list[int] = []
     blocks = list(cast("list[Json]", message["content"] or []))
     calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]

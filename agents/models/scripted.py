@@ -108,7 +108,6 @@ class Entries:
         return Reply(text=say, calls=[{"type": "tool_use", "name": tool, "input": given} for tool, given in calls])
 
     def _take(self, said: str, results: Sequence[str]) -> Entry | None:
-        """Return the entry that answers, and mark it as used."""
         if not results:
             self._next_otherwise = 0
         for index, entry in enumerate(self._unused):
@@ -195,7 +194,6 @@ def _armed(text: str) -> str:
 
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:
-    """Return plain data with the placeholders in its texts replaced."""
 
     def quote(found: re.Match[str]) -> str:
         name = QUOTED.fullmatch(found["name"])

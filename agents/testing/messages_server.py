@@ -31,11 +31,8 @@ STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do.
-
-    disconnect closes the connection, truncate ends the stream as if it were complete, stall sends nothing more until
-    the client leaves, error sends an error event in the stream.
-    """
+    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do. truncate
+    ends the stream as if it were complete, stall sends nothing more until the client leaves."""
 
     kind: Literal["disconnect", "truncate", "stall", "error"]
     after: float = 0.5

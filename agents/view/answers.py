@@ -38,7 +38,6 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
 
 
 def _now(reader: AnyMemory, query: Query) -> Json:
-    """The window, and the requests before and after."""
     at = _at(reader, query)
     before, after = reader.inspect.around(at) if at else (_newest(reader), None)
     return {"at": at, "before": before, "after": after, "window": reader.inspect.window(at)}
@@ -50,7 +49,6 @@ def _columns(reader: AnyMemory, query: Query) -> Json:
 
 
 def _request(reader: AnyMemory, query: Query) -> Json:
-    """The newest pieces of a request (or `all`), and its difference from the one before."""
     at = _at(reader, query)
     change = reader.inspect.change(reader.inspect.around(at)[0] if at else _newest(reader), at)
     prefix = [piece for piece in change.pieces if piece.step is None]
@@ -82,7 +80,6 @@ def _shortened(piece: PromptPiece) -> Json:
 
 
 def _piece(reader: AnyMemory, query: Query) -> PromptPiece:
-    """One piece of a request, whole."""
     for piece in reader.inspect.pieces(_at(reader, query)):
         if piece.key == query.get("key"):
             return piece
@@ -90,7 +87,6 @@ def _piece(reader: AnyMemory, query: Query) -> PromptPiece:
 
 
 def _raw(reader: AnyMemory, query: Query) -> Json:
-    """The request as it was sent."""
     at = _at(reader, query)
     if at is None:
         raise NotFoundError("only a request that was answered is stored as it was sent; name its step.")
@@ -117,7 +113,6 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:
-    """The blocks with all their versions, newest first, each with the lines that it changed."""
     blocks: list[Json] = []
     for block in core_tier(reader, _at(reader, query)).blocks:
         history = reader.inspect.core_history(block.name)
@@ -132,7 +127,6 @@ def _core(reader: AnyMemory, query: Query) -> Json:
 
 
 def _searches(reader: AnyMemory, query: Query) -> Json:
-    """Searches with the texts of what they found and missed."""
     found = reader.inspect.movements(["search"], **_span(query))
     rows: list[Json] = [to_json(row) for row in found.rows]
     for row, name in product(rows, ("found", "missed")):
