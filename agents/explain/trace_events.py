@@ -96,34 +96,29 @@ def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[
     """Yield the newest searches that found or missed one of the pages, or asked for `subject`, oldest first."""
     words = sorted(set(WORD.findall(subject)), key=len, reverse=True)[:MOST_WORDS]
     for row in reader.inspect.searches(pages, words, MOST_SEARCHES):
-        if event := _event(row, pages, subject):
-            yield event
-
-
-def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | None:
-    found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
-    query = str(row.detail.get("query", ""))
-    found_here = [page for page in found if page in pages]
-    missed_here = [page for page in missed if page in pages]
-    ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
-    ranks = {page: ordinals.get(rank, f"{rank}th") for rank, page in enumerate([*found, *missed], start=1)}
-    results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
-    last = next(reversed(found.values()))[0] if found else 0.0
-    for page in missed_here:
-        margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
-        rank = f"{ranks[page]}, with {len(found)} asked for"
-        results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
-    if not results:
-        asked = WORD.findall(normal(query))
-        if not asked or 2 * sum(word in subject for word in asked) < len(asked):
-            return None  # it asked for something else
-        results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
-    if why := row.detail.get("without_meaning"):
-        results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
-    tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
-    text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
-    page = next(iter([*found_here, *missed_here]), None)
-    return TraceEvent(row.at, _shown_step(row.step), "search", page, text, found=bool(found_here))
+        found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
+        query = str(row.detail.get("query", ""))
+        found_here = [page for page in found if page in pages]
+        missed_here = [page for page in missed if page in pages]
+        ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
+        ranks = {page: ordinals.get(rank, f"{rank}th") for rank, page in enumerate([*found, *missed], start=1)}
+        results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
+        last = next(reversed(found.values()))[0] if found else 0.0
+        for page in missed_here:
+            margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
+            rank = f"{ranks[page]}, with {len(found)} asked for"
+            results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
+        if not results:
+            wanted = WORD.findall(normal(query))
+            if not wanted or 2 * sum(word in subject for word in wanted) < len(wanted):
+                continue  # it asked for something else
+            results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
+        if why := row.detail.get("without_meaning"):
+            results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
+        tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
+        text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
+        first = next(iter([*found_here, *missed_here]), None)
+        yield TraceEvent(row.at, _shown_step(row.step), "search", first, text, found=bool(found_here))
 
 
 def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
