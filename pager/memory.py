@@ -11,28 +11,28 @@ value, the limit and the way out.
     's2'
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Self, cast
 
 from pager import blocks, tokens
 from pager.arguments import optional_text, require_path, require_text
-from pager.call_lock import explain, locked
+from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
 from pager.errors import RejectedError, StorageError
+from pager.inspect.history import History
+from pager.inspect.inspection import Inspection
 from pager.limits import Limits
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
-from pager.reader import MemoryReader
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
@@ -45,12 +45,15 @@ from pager.types import (
     Fact,
     Hit,
     Json,
+    Movement,
     PageText,
     Problem,
     Request,
     Usage,
+    read_step_id,
 )
 from pager.upkeep import check, inbox, purge
+from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
@@ -61,7 +64,7 @@ __all__ = ["INTERRUPTED", "Memory"]
 _TOKENS_IN_ERROR = re.compile(r"(\d+)\s+tokens")
 
 
-class Memory(MemoryReader):
+class Memory:
     """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
@@ -75,8 +78,14 @@ class Memory(MemoryReader):
         prompt: Prompt,
         prefetch: Prefetch,
     ) -> None:
-        super().__init__(files, store, clock, tiers)
+        self._files = files
         self._lock = lock
+        self._store = store
+        self._clock = clock
+        self._tiers = tiers
+        self._calls = CallLock(self._undo)
+        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
+        self.history = History(store, self._calls, clock.zone)
         self._window = window
         self._prompt = prompt
         self._prefetch = prefetch
@@ -352,10 +361,7 @@ class Memory(MemoryReader):
         return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
-        """Embed facts and turns without a vector, oldest first, while other calls go on. Return how many.
-
-        When none is left, bring the vector index up to date, until `stop` returns True.
-        """
+        """Embed what has no vector, oldest first; with none left, update the index until `stop`. Return how many."""
         return self._backlog.embed(limit, stop)
 
     @property
@@ -395,10 +401,7 @@ class Memory(MemoryReader):
 
     @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step: afterwards no file of the agent holds its text. Return how many places had it.
-
-        After an error call it again: it finishes what it had begun, and returns 0.
-        """
+        """Destroy a fact or a step in all files. Return how many places had it; 0 if this finishes an earlier purge."""
         if self._store.in_transaction:
             raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():
@@ -456,6 +459,107 @@ class Memory(MemoryReader):
         finally:
             self._store.close()
             self._lock.release()
+
+    # reading, as `MemoryReader` does it
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of its moments."""
+        return self._clock.zone
+
+    @contextmanager
+    def at_one_moment(self) -> Generator[None]:
+        """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
+        with self._calls.lock, self._store.transaction():
+            yield
+
+    @locked
+    def revision(self) -> int:
+        """Return a number that changes when another process commits."""
+        return self._store.revision()
+
+    @locked
+    def core(self, at: str | None = None) -> list[Block]:
+        """Return the core blocks as they read now, or when step `at` was written."""
+        return self._store.core.blocks(None if at is None else read_step_id(at))
+
+    @locked
+    def fact(self, page_id: str) -> Fact:
+        return self._tiers.archive.fact(page_id)
+
+    @locked
+    def page(self, page_id: str) -> str:
+        """Return the whole text of a fact, a step or a spilled part."""
+        return self._tiers.pages.text(page_id)
+
+    @locked
+    def read_page(self, page_id: str, offset: int = 0) -> PageText:
+        """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
+        return self._tiers.pages.read(page_id, offset)
+
+    @locked
+    def search_archive(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        as_of: Moment | None = None,
+        tags: Sequence[str] | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:
+        """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
+        return self._tiers.archive.search(
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
+        )
+
+    @locked
+    def search_recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        actor: str = "person",
+    ) -> list[Hit]:
+        """Find steps like `MemoryReader.search_recall`; the ledger notes the search and its `actor`."""
+        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+
+    @locked
+    def ledger(
+        self,
+        *,
+        page: str | None = None,
+        events: Sequence[str] = (),
+        after: int = 0,
+        limit: int | None = None,
+        at: str | None = None,
+    ) -> list[Movement]:
+        """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before it."""
+        step = None if at is None else read_step_id(at)
+        return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
+
+    @locked
+    def load_value(self, key: str) -> str | None:
+        """Return a value that a program stored with `Memory.save_value`."""
+        return self._store.settings.get(f"note:{key}")
+
+    @locked
+    def export(self, file: str | Path) -> None:
+        """Write a consistent copy of the database, with the commands that others have sent to the agent."""
+        export(self._store, self._files, require_path(file, "the file to export to"))
+
+    def _undo(self) -> None:
+        self._store.undo()
+        self._tiers.invalidate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:

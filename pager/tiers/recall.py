@@ -4,8 +4,6 @@ Steps are found by their words and their neighbours' words, by meaning, by speak
 an embedder adds to it. What a search needs beside the word index (`TurnTable`, vectors) is loaded once and then grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -81,13 +79,15 @@ class Recall:
                     raise RejectedError(f"turn {index}: {error}") from None
         return numbers
 
-    def search(self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str) -> list[Hit]:
-        """Find steps, best first. The ledger of a writer notes the search."""
-        query, logs = str(clean(require_text(query, "query"))), not self._store.read_only
+    def search(
+        self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str | None
+    ) -> list[Hit]:
+        """Find steps, best first. With an `actor` the ledger notes the search."""
+        query = str(clean(require_text(query, "query")))
         span = span_micros(after, before, self._clock.zone)
-        found = self._find(query, require_limit(limit) + (MISSED if logs else 0), *span)
+        found = self._find(query, require_limit(limit) + (MISSED if actor else 0), *span)
         hits, missed = found[:limit], found[limit:]
-        if logs:
+        if actor is not None:
             detail = {"after": after, "before": before}
             detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
             with self._store.transaction(durable=False):
@@ -169,7 +169,6 @@ def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
 
 
 def _record_fields(turn: Any) -> dict[str, Any]:
-    """Return the arguments of `record` from a turn as it came, perhaps from a file."""
     given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
