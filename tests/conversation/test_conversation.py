@@ -195,8 +195,10 @@ def test_an_effect_and_its_result_are_one(talk: Talk) -> None:
 
 def test_an_oversized_part_is_spilled_once_and_stays_as_it_was_sent(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "plain", embedder=None) as memory:
-        memory.append_user("x" * 1_000_000)
-        assert len(str(memory.request().messages)) < 40_000
+        for text in ("word " * 20_000, "x" * 1_000_000):  # the window would hold the first one
+            memory.append_user(text)
+            assert len(str(memory.request().messages)) < 40_000
+            memory.append_assistant("ok")
     talk = Talk(tmp_path / "talk", window=8_000)
     talk.ask("word " * 5_000, "ok")
     before = sent(talk, 0)
