@@ -54,7 +54,7 @@ class Sizes:
     fixed: int
     steps: Sequence[StepSize]
     noticed: bool = False
-    renew: str = ""  # a reason why the epoch must end, whatever its size
+    ends_because: str = ""  # a reason why the epoch must end, whatever its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,20 @@ class Plan:
 def plan(sizes: Sizes, limits: Limits) -> Plan:
     """Decide what has to happen before the next request."""
     over = sizes.now >= limits.evict_tokens
-    if not over and not sizes.renew:
+    if not over and not sizes.ends_because:
         if not sizes.noticed and sizes.now >= limits.notify_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return Plan("append")
-    if over and not sizes.renew and sizes.now <= limits.usable_tokens:
+    if over and not sizes.ends_because and sizes.now <= limits.usable_tokens:
         gone = leaving(sizes, limits.target_tokens)
         if not any(step.tokens for step in sizes.steps if step.step in gone and not step.stays):
             return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
-    if over and not sizes.renew and not sizes.noticed:
+    if over and not sizes.ends_because and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return _renew(sizes, limits, EVICT, unannounced=True)
-    return _renew(sizes, limits, sizes.renew or EVICT)
+    return _renew(sizes, limits, sizes.ends_because or EVICT)
 
 
 def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ class Epochs:
         self._window = window
         self._counter = window.counter
 
-    def sizes(self, state: PromptState, now: int, renew: str, *, unseen_stay: bool = True) -> Sizes:
+    def sizes(self, state: PromptState, now: int, ends_because: str, *, unseen_stay: bool = True) -> Sizes:
         """Return sizes as a new epoch would have them. What the model has not seen yet stays, unless told otherwise."""
         fixed = self._setup.fixed_counts(calls=self._store.conversation.has_calls())
         pinned = (tokens.count(block["text"]) for block in self._pinned())
@@ -78,7 +78,7 @@ class Epochs:
         ]
         noticed = bool(state.epoch and state.epoch.noticed)
         digest_tokens = self._window.limits.of_usable(DIGEST_SHARE)
-        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, renew)
+        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, ends_because)
 
     def _requests(self, state: PromptState) -> list[Step]:
         if state.last is None:

@@ -20,8 +20,12 @@ class Eviction:
         self._epochs = epochs
         self._summary = summary
 
-    def renew(self, state: PromptState, why: str, now: int, factor: float, *, unannounced: bool, reason: str) -> None:
-        """Open one new epoch. `factor` is how much larger the prompt is than estimated. Raises WindowTooSmallError."""
+    def renew(self, state: PromptState, why: str, now: int, factor: float, reason: str) -> None:
+        """Open one new epoch, and write the reason into the ledger.
+
+        `why` is why the epoch must end, and decides what leaves. `factor` is how much larger the prompt is than
+        estimated. Raises WindowTooSmallError.
+        """
         limits, counter = self._window.limits, self._window.counter
         best: Draft | None = None
         measured = 0
@@ -37,7 +41,7 @@ class Eviction:
             measured, counted = self._scale.measure(fresh)
             if measured <= limits.usable_tokens:
                 draft, fresh = self._summarized(state, draft, fresh)
-                self._epochs.open(state, draft, self._reason(why, reason, now, unannounced=unannounced))
+                self._epochs.open(state, draft, reason)
                 if fresh.base_tokens is not None:
                     state.set_size(fresh.base_tokens)
                 return
@@ -49,12 +53,7 @@ class Eviction:
             factor = max(1.1 * factor, measured / estimate)
         if best is None:
             raise WindowTooSmallError(self._what_cannot_shrink(state, why, measured))
-        self._epochs.open(state, best, self._reason(why, reason, now, unannounced=unannounced))
-
-    def _reason(self, why: str, reason: str, now: int, *, unannounced: bool) -> str:
-        share = round(100 * now / self._window.limits.usable_tokens)
-        text = reason or (why if why != budget.EVICT else f"the window was {share} % full")
-        return f"{text}, unannounced" if unannounced else text
+        self._epochs.open(state, best, reason)
 
     def _summarized(self, state: PromptState, draft: Draft, fresh: PromptState) -> tuple[Draft, PromptState]:
         if self._summary is None or not draft.leaving:

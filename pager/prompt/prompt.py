@@ -228,8 +228,16 @@ class Prompt:
             self._renew(state, budget.EVICT, now)
 
     def _renew(self, state: PromptState, why: str, now: int, *, unannounced: bool = False) -> None:
-        reason = "the provider said that the prompt is too long" if self._too_long else ""
-        self._eviction.renew(state, why, now, self._too_long or 1.0, unannounced=unannounced, reason=reason)
+        reason = (
+            why
+            if why != budget.EVICT
+            else f"the window was {round(100 * now / self._window.limits.usable_tokens)} % full"
+        )
+        if self._too_long:
+            reason = "the provider said that the prompt is too long"
+        if unannounced:
+            reason += ", unannounced"
+        self._eviction.renew(state, why, now, self._too_long or 1.0, reason)
         self._too_long = 0.0
 
     def _append_pending(self, state: PromptState) -> None:
