@@ -27,7 +27,7 @@ Moment = datetime | date | str
 
 @runtime_checkable
 class Clock(Protocol):
-    """Where `now` comes from; its zone is where dates without one are read."""
+    """The source of the present moment. Dates without a zone are read in its zone."""
 
     def now(self) -> datetime: ...
 

@@ -430,7 +430,7 @@ class Memory:
 
     @locked
     def check(self, *, fix: bool = False) -> list[Problem]:
-        """Check the laws and the files; with `fix` repair what can be made again."""
+        """Check the laws and the files; with `fix` repair what can be rebuilt."""
         if self._store.in_transaction:
             raise RejectedError("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
@@ -517,7 +517,7 @@ class Memory:
         before: Moment | None = None,
         actor: str = "person",
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. The ledger notes the search and its `actor`.
+        """Find facts by meaning and by words, best first. The ledger logs the search and its `actor`.
 
         With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
         """
@@ -537,7 +537,7 @@ class Memory:
     ) -> list[Hit]:
         """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
 
-        A date alone means that whole day. The ledger notes the search and its `actor`.
+        A date alone means that whole day. The ledger logs the search and its `actor`.
         """
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
 

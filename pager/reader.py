@@ -107,7 +107,7 @@ class MemoryReader:
         after: Moment | None = None,
         before: Moment | None = None,
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. Nothing notes the search.
+        """Find facts by meaning and by words, best first. The search is not logged.
 
         With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
         """
@@ -126,7 +126,7 @@ class MemoryReader:
     ) -> list[Hit]:
         """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
 
-        A date alone means that whole day. Nothing notes the search.
+        A date alone means that whole day. The search is not logged.
         """
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 

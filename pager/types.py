@@ -118,7 +118,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactUse:
-    """How often searches and `page_in` returned a fact, and when last."""
+    """The uses of a fact: how often and when last searches and `page_in` returned it."""
 
     fact: Fact
     uses: int

@@ -1,6 +1,6 @@
-"""What a person is told about a memory: its tiers at one moment, the life of a text, the costs of its requests.
+"""Explains a memory to a person: its tiers at one moment, the life of a text, the costs of its requests.
 
-Functions over a memory that only read. The terminal (`agents.cli`) and the web page (`agents.view`) draw
+Functions over a memory. They only read it, but for `costs.save_prices`. The terminal (`agents.cli`) and the web page (`agents.view`) draw
 what they return; nothing is drawn here.
 
 - `snapshot`: the tiers now, or at an earlier request.

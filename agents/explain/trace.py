@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the text was in the request that the step `at` answered, or is in the next one (None).
+    """The answer: was the text in the request that step `at` answered, or is it in the next one (None)?
 
     `reasons` say why not. `more_places` counts the places beyond those in `places`.
     """
@@ -207,7 +207,7 @@ def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:
 
 
 def _residencies(reader: AnyMemory, subject: _Subject, at: str | None) -> Iterator[Place]:
-    """How the page was in the request if no piece shows it: inside a result of page_in, or purged since."""
+    """Yield the page's places in the request that no piece shows: inside a result of page_in, or purged since."""
     if subject.purged and (at is None or is_purged(reader, subject.pages[0], at)):
         return
     for residency in reader.history.resident(at):

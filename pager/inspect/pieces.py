@@ -1,6 +1,6 @@
 """A request taken apart, block by block; and what entered, left or changed from one request to another. Pure.
 
-The texts are those of the request: joined, they are what `MemoryReader.rebuild` returns. The tokens add up to what the
+The texts are those of the request: joined, they are what `History.rebuild` returns. The tokens add up to what the
 provider counted.
 """
 

@@ -1,4 +1,4 @@
-"""Which path of the provider's memory tool is which block, fact, day or page. Pure.
+"""The paths of the provider's memory tool, as blocks, facts, days and pages. Pure.
 
 /memories/core/<block>.md     a core block
 /memories/archive/<key>       the current fact of a key; a fact without a key is named by its id: f12
@@ -30,7 +30,7 @@ _ABOVE = "/-"  # stands for what lies above /memories, so that a path can lead t
 
 
 class Place(NamedTuple):
-    """Where a path leads. `area` is empty for /memories itself, `name` for the directory of the area."""
+    """The target of a path. `area` is empty for /memories itself, `name` for the directory of the area."""
 
     area: str
     name: str

@@ -1,4 +1,4 @@
-"""What is in the prompt now, and how large it is: the epoch, its steps, and sums that grow with the conversation.
+"""The present prompt and its size: the epoch, its steps, and sums that grow with the conversation.
 
 A copy in memory of what the store has, so that nothing is read or counted twice: a turn costs the same at any length.
 After a rollback it is thrown away and loaded again.
@@ -136,7 +136,7 @@ class PromptState:
         self.base_blocks = len(in_reply)
 
     def reset_base(self) -> None:
-        """Forget what a response said of an earlier prompt: every part has to be estimated."""
+        """Drop the size that a response reported for an earlier prompt: every part has to be estimated."""
         self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
 
     def set_size(self, total_tokens: int) -> None:

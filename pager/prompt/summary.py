@@ -27,7 +27,7 @@ MAX_CUTS = 6  # of an answer that is too long
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What a model needs to write a summary: the one so far, the steps that leave, and how long it may be."""
+    """The input for a model that writes a summary: the one so far, the steps that leave, and how long it may be."""
 
     earlier: str
     leaving: str

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class AgentFiles:
-    """Where the files of one agent are, whether they exist or not."""
+    """The paths of one agent's files, whether they exist or not."""
 
     directory: Path
 

@@ -1,4 +1,4 @@
-"""What is in the prompt and what was: epochs, answered requests, residency, pins. SQL."""
+"""The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ Scores = dict[int, float]
 
 
 class _Filter(NamedTuple):
-    """Which facts a search may find."""
+    """The conditions on the facts that a search may find."""
 
     at: int  # true at this moment
     tags: list[str]  # with all of these
@@ -206,7 +206,7 @@ class Archive:
     ) -> list[Hit]:
         """Find facts that are true (`as_of`), have all the tags and were stored from `after` to `before`, best first.
 
-        With an `actor` they are marked as used, and the ledger notes the search.
+        With an `actor` they are marked as used, and the ledger logs the search.
         """
         query = str(clean(require_text(query, "query")))
         wanted_hits = require_limit(limit) + (MISSED if actor else 0)
