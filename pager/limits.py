@@ -92,6 +92,7 @@ class Limits:
             )
 
     def of_usable(self, share: float) -> int:
+        """Return a share of the usable tokens."""
         return int(self.usable_tokens * share)
 
     def tightened(self, factor: float) -> Limits:

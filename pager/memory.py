@@ -493,6 +493,7 @@ class Memory:
 
     @locked
     def fact(self, page_id: str) -> Fact:
+        """Return a fact by its id. Raises NotFoundError if there is none."""
         return self._tiers.archive.fact(page_id)
 
     @locked

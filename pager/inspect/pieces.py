@@ -52,7 +52,7 @@ class MovedPiece:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPiece:
-    """A piece that stands in both requests with different texts, and why."""
+    """A piece that is in both requests with different texts, and why."""
 
     before: PromptPiece
     after: PromptPiece
@@ -63,7 +63,7 @@ class ChangedPiece:
 class Change:
     """The difference between two requests. `opened` is the reason for a new epoch, empty if none began.
 
-    `unchanged` counts the pieces that stand in both; `pieces` are those of the later request.
+    `unchanged` counts the pieces that are in both; `pieces` are those of the later request.
     """
 
     before: str | None

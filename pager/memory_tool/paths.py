@@ -3,7 +3,7 @@
 /memories/core/<block>.md     a core block
 /memories/archive/<key>       the current fact of a key; a fact without a key is named by its id: f12
 /memories/<key>               the fact of the key /<key>, for programs that put their files anywhere
-/memories/recall/<day>.md     what was said on a day and is not in view; and any page by its id: s45, x3
+/memories/recall/<day>.md     what was said on a day and is not in the prompt; and any page by its id: s45, x3
 
 >>> place_of("/memories/archive/travel/seat")
 Place(area='archive', name='travel/seat')

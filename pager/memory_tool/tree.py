@@ -1,6 +1,6 @@
 """The tiers as a tree of files: what lies at a path, read from the memory.
 
-A fact is a file while it is true. A day of recall holds what was said on it and is not in view. Any page can be read by
+A fact is a file while it is true. A day of recall holds what was said on it and left the prompt. Any page can be read by
 its id, in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 """
 

@@ -76,6 +76,7 @@ class Prompt:
 
     @property
     def state(self) -> PromptState:
+        """The present prompt, loaded at the first use."""
         if self._state is None:
             self._state = PromptState.load(self._store)
             if self.sent and self._state.epoch_id == self.sent.epoch:
@@ -111,6 +112,7 @@ class Prompt:
         raise OpenCallsError("the last reply paused; send request() again and append the reply that goes on first.")
 
     def mark_done(self, page_id: str) -> None:
+        """Mark what a user message asked for as done."""
         kind, number = read_page_id(page_id)
         row = self._store.conversation.step(number) if kind == "s" else None
         if row is None or row["kind"] != "user":
@@ -120,16 +122,19 @@ class Prompt:
             self._store.ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
 
     def begin_call(self, call_id: str) -> None:
+        """Store that a call has begun."""
         self._step_of_call(call_id)
         with self._store.transaction():
             self._store.conversation.begin_call(call_id, to_micros(self._clock.now()))
 
     def hold_call(self, call_id: str) -> None:
+        """Store that a call waits for approval."""
         self._step_of_call(call_id)
         with self._store.transaction():
             self._store.conversation.hold_call(call_id)
 
     def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
+        """Store the result of a call."""
         step, state = self._step_of_call(call_id), self.state
         with self._store.transaction():
             self._conversation.append_result(

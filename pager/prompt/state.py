@@ -78,6 +78,7 @@ class PromptState:
 
     @property
     def last(self) -> Step | None:
+        """The newest step, if there is one."""
         return self.steps[-1] if self.steps else None
 
     @property
@@ -87,6 +88,7 @@ class PromptState:
 
     @property
     def last_part(self) -> int:
+        """The number of the newest part; 0 if there is none."""
         return max((step.parts[-1].id for step in self.steps[-2:] if step.parts), default=0)
 
     @property
@@ -97,9 +99,11 @@ class PromptState:
 
     @property
     def epoch_id(self) -> int:
+        """The number of the epoch; 0 before the first."""
         return self.epoch.id if self.epoch else 0
 
     def replace_steps(self, steps: list[Step]) -> None:
+        """Put other steps in the place of these."""
         self.steps = steps
         self._messages, self._message_steps = Messages(), 0
         self._counts, self._fixed = ZERO, None

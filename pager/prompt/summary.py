@@ -1,7 +1,7 @@
 """A digest that a model writes: what the model is given, and what becomes of its answer.
 
 Nothing depends on it. An eviction is planned and fits with the built digest; only then a model may replace the lines by
-its words, within the same room. Whatever goes wrong there, the built digest stands, and the ledger says why.
+its words, within the same room. Whatever goes wrong there, the built digest is used, and the ledger says why.
 """
 
 from __future__ import annotations

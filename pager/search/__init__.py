@@ -6,5 +6,5 @@
 - `dates`: the times that an English question names.
 - `growing_array`: arrays that grow at their end.
 
-The tiers call it, `vectors` uses its arrays, and conversation and upkeep use `words` to index texts.
+The tiers and the facades call it, `vectors` uses its arrays, and conversation and upkeep use `words` to index texts.
 """
