@@ -11,8 +11,6 @@ A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
 The facades and programs may call this room. It takes a store, never a reader, and exports everything that it returns.
 """
 
-from __future__ import annotations
-
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece

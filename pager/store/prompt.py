@@ -1,7 +1,5 @@
 """The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

@@ -5,5 +5,5 @@
 - `facts`, `turns`: store vectors and compare them with a question. `int8_matrix` holds them in memory.
 - `index`: the source of a vector index, `indexing` opens and builds it; `chroma` holds it.
 
-The tiers and upkeep call `facts`, `turns` and `embedding`; `pager.tiers` puts them together.
+The tiers and upkeep call `facts`, `turns` and `embedding`; `Tiers.open` in `pager.tiers` puts them together.
 """
