@@ -145,10 +145,10 @@ class _Handler(LoopbackHandler):
         parts = self._view.checked_path(method, host, origin, address.path)
         if method == "POST":
             if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
-                raise NotFoundError("nothing can be done there.")
+                raise NotFoundError("this address takes no commands.")
             length = self.headers.get("Content-Length", "")
             if not length.isdigit() or int(length) > LARGEST_BODY:
-                raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
+                raise RejectedError(f"send at most {LARGEST_BODY} bytes, with a Content-Length header.")
             body = self.rfile.read(int(length))
             if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
                 raise RejectedError("a command is sent as application/json.")

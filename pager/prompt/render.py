@@ -27,10 +27,12 @@ class Messages:
             self.parts.append([parts for _, parts in content])
 
     def extend(self, other: "Messages") -> None:
+        """Append other messages in place."""
         self.messages += other.messages
         self.parts += other.parts
 
     def joined(self, other: "Messages") -> "Messages":
+        """Return these messages with others behind them."""
         return Messages(self.messages + other.messages, self.parts + other.parts)
 
 
