@@ -7,8 +7,6 @@
 A failed model call leaves the turn open: `resume` tries again, and the text need not be sent twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Generator, Mapping

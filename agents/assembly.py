@@ -4,8 +4,6 @@ The memory has to know the definitions of all tools when it is opened, because i
 come the definitions, then the memory, then the tools that move it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The events of a turn, in the order in which they happen. The loop yields them, and the terminal prints them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 logging.getLogger("selfpager").addHandler(logging.StreamHandler())
 """
 
-from __future__ import annotations
-
 import logging
 
 log = logging.getLogger("selfpager")

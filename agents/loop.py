@@ -7,8 +7,6 @@ goes on from what is on disk. It stops when the turn is answered, a limit holds,
 was called.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The meter of a run: its steps, dollars and minutes, and the limits that stop it. Pure but for the clock handed in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

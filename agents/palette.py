@@ -4,8 +4,6 @@ Parts of the window take the colour of the tier that they belong to, or a shade 
 The colours are readable on dark and on light. Without colours each part has a letter.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 CORE = "#d97706"

@@ -4,8 +4,6 @@ What is needed to resume a task is stored in the memory and committed with each 
 its process.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing

@@ -3,8 +3,6 @@
 The whole bar stands for the usable tokens, or for the used ones if those are more (a window that was made smaller).
 """
 
-from __future__ import annotations
-
 from pager.inspect import Window
 
 MARK = "\u25b2"

@@ -1,7 +1,5 @@
 """`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """`validate`, `render`, `schema`: check and resolve the YAML file of an agent without running the agent."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 When something is not as it should be, the demo says what and ends with exit code 1.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -4,8 +4,6 @@ Whatever comes from the memory is shown as text. It is never read as markup, and
 change colours or turn the direction of writing are made visible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 

@@ -4,8 +4,6 @@ Exit 0 done, 1 failed, 2 usage or configuration, 3 stopped at a limit, 130 inter
 can be resumed. An error is a sentence on stderr; `--debug` shows its traceback.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import sys

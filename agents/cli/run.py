@@ -1,7 +1,5 @@
 """`selfpager run AGENT.yaml "task"`: a long task with a progress line, which can be resumed after any end."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 

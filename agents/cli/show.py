@@ -1,7 +1,5 @@
 """`show`, `trace`, `view`, `mcp`: what an agent remembers, in the terminal, in a browser, or for other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from threading import Event

@@ -1,7 +1,5 @@
 """`tell`, `check`, `export`, `import`, `purge`: send an agent a message, and look after its files."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -6,8 +6,6 @@
 'a␛[2Jb\\nc'
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

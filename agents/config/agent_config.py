@@ -7,8 +7,6 @@
 `load` raises a ConfigError that lists every problem with file, line and column. Everything has a default but `name`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The embedder of an agent: as its YAML names it, and, for commands that know only the agent's name, as it ran last."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 ["agent.yaml:3:3: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?"]
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple

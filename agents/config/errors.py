@@ -1,7 +1,5 @@
 """A place in a YAML file, a problem at that place, and the error that lists all problems of a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 They are strict: a number is not read out of a text, unless the text is a variable (`${STEPS}`), which is always text.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

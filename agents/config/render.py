@@ -1,7 +1,5 @@
 """A configuration with every default filled in, as YAML that `load` reads again, or as JSON. Secrets are hidden."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

@@ -6,8 +6,6 @@
 It is made from the models that `load` validates with. `selfpager schema` writes it: > configs/agent.schema.json.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -11,8 +11,6 @@
 A mistake in it is a ConfigError with file, line and column.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches

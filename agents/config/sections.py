@@ -3,8 +3,6 @@
 A key without a value (`tools:`) means its default, and so does an empty text where the default is to have none.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator

@@ -11,8 +11,6 @@ makes false, true and a date of them). One document per file, no custom tags, no
     ('assistant', 'agent.yaml:2:7')
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

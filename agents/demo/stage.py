@@ -3,8 +3,6 @@
 A process prints each event as a line of JSON. Its stderr goes into `demo.log` in the home.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

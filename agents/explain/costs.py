@@ -3,8 +3,6 @@
 Prices are those of the agent's last run.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta

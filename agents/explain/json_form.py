@@ -1,7 +1,5 @@
 """Snapshots, traces and the public types of pager as JSON: the same in `--json` and in the debug view."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime

@@ -8,8 +8,6 @@
 Everything is read by an index, so it costs the same however old the agent is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory

@@ -1,7 +1,5 @@
 """The events in the life of a text as sentences: what happened, to which page, by whom, and why."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

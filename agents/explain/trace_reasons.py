@@ -1,7 +1,5 @@
 """The reasons why a text was not in a request, in sentences: the answer to "why did my agent forget it"."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 

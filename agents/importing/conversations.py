@@ -9,8 +9,6 @@ is left alone. Of one that has grown only the new end is imported, into the same
 goes on differently, is another conversation.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

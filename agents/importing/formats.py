@@ -12,8 +12,6 @@ Several are a list of them. A turn without a time gets the time of the one befor
     [('talk.json: message 0', {'role': 'user', 'text': 'Hello'})]
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

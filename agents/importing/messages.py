@@ -7,8 +7,6 @@ in them. What is no text is named by its kind: `(image)`. Thinking is left out. 
     [{'role': 'assistant', 'text': 'Hi.'}]
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

@@ -12,8 +12,6 @@ folder. Hidden files (.git) and installed packages (node_modules) are left out.
     [('app/CLAUDE.md#Build', '# Build\\nmake'), ('app/CLAUDE.md#Build/Tests', '# Build\\n## Tests\\npytest')]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

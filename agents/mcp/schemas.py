@@ -15,8 +15,6 @@ and refuses what fits no branch. Property names that the API refuses ($filter) a
     'Give one of: id; name.'
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ The tools are the agent's own, and `core`, for which the agent needs none. A rea
 those that only read; a `Memory` needs the agent's directory for itself and offers all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -4,8 +4,6 @@
 reply is an exception and leaves no trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -4,8 +4,6 @@
 'tool_use'
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -5,8 +5,6 @@ longest stored prefix that ends at one of its marks or within the 20 blocks befo
 `CACHE_MINIMUM_TOKENS` is never stored, and one that is not read for five minutes (or an hour) is dropped.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from bisect import bisect_right

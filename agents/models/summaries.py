@@ -4,8 +4,6 @@ One short request for each eviction, tried once, counted like any other. Every f
 the digest that it built itself.
 """
 
-from __future__ import annotations
-
 from agents.meter import Meter
 from agents.models.model import Model, ModelError
 from pager import SummaryRequest, count_tokens

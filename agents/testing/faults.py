@@ -3,8 +3,6 @@
 A fault in the middle of a reply breaks the reply that is given with it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agents.models.replies import Reply

@@ -7,8 +7,6 @@ service takes under POST /control/. A `Break` is how an answer goes wrong on its
         client = Anthropic(base_url=server.base_url, api_key="none")
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

@@ -8,8 +8,6 @@ A line is a text, a call, a `Reply`, a fault, or a function that gets the reques
 for which no line is left is refused, and the fixture lets the test fail.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

@@ -8,8 +8,6 @@ input, which is streamed instead of it, valid JSON or not.
     ['message_start', 'ping', 'content_block_start']
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 

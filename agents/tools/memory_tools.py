@@ -4,8 +4,6 @@ Each is a method with type hints; its docstring is the description. What a tool 
 text) is an error result that names the value, the limit and the way out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar

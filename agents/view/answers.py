@@ -5,8 +5,6 @@
 The names in `ANSWERS` are the addresses. What they take is in the query, as text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 from itertools import product

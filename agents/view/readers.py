@@ -1,7 +1,5 @@
 """The agents of a home, kept open for reading while a page shows them. They may run, end, or be replaced."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count

@@ -8,8 +8,6 @@ the browser is told to run and to load nothing but the page's own files: texts o
         print(server.address)
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Mapping
