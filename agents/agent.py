@@ -164,7 +164,7 @@ class Agent:
 
 
 class Progress(NamedTuple):
-    """How many texts are embedded, of how many."""
+    """The number of embedded texts, and of all."""
 
     done: int
     total: int

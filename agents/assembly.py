@@ -44,7 +44,7 @@ ANOTHER_NAME = {
 
 @dataclass(slots=True)
 class Parts:
-    """What an agent is made of. `remarks` are things its person should read once."""
+    """The parts of an agent. `remarks` are things its person should read once."""
 
     memory: Memory
     model: Model

@@ -24,7 +24,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class StreamLost:
-    """What was streamed since the last reply is void: the call is made again."""
+    """The text streamed since the last reply is void: the request is repeated."""
 
     reason: str
     wait_seconds: float

@@ -41,7 +41,7 @@ SLICE_SECONDS = 0.2  # a pause notices `stop` this soon
 # The API's stop reasons that do not mean "answered".
 OUTPUT_FULL, WINDOW_FULL = "max_tokens", "model_context_window_exceeded"
 STOPPED_BY = {
-    "refusal": Stopped("refused", "the model refused; the request and the refusal are out of its view."),
+    "refusal": Stopped("refused", "the model refused; the request and the refusal were removed from the prompt."),
     OUTPUT_FULL: Stopped("cut", "the reply was cut at max_output_tokens."),
     WINDOW_FULL: Stopped("cut", "the reply was cut at the end of the window."),
 }
@@ -55,7 +55,7 @@ Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How outages are waited out: with growing pauses, until `total_seconds` are used up."""
+    """The backoff for outages: growing pauses, until `total_seconds` are used up."""
 
     total_seconds: float = 30.0
     first_pause_seconds: float = 1.0
@@ -92,7 +92,7 @@ class Loop:
         self._stopping = True
 
     def begin(self) -> None:
-        """Forget a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
+        """Ignore a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
         self._stopping = False
         if self._memory.open_calls:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])

@@ -32,7 +32,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Where a run stops. None is no limit."""
+    """The limits at which a run stops. None is no limit."""
 
     max_steps: int | None = None
     max_usd: float | None = None

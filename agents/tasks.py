@@ -87,7 +87,7 @@ class TaskTools:
         """
         task = current(self._memory)
         if task is None:
-            raise RejectedError("there is no task to be done.")
+            raise RejectedError("there is no open task, so nothing can be marked as done.")
         if step == task.step:
             raise RejectedError(f"{step} is the task itself: when all of it is done, call task_done without a step.")
         if step:
@@ -113,9 +113,7 @@ class TaskRunner:
         with self._turn():
             task = current(self._memory)
             if task and task.state == "open":
-                raise RejectedError(
-                    f"a task is open: {task.text[:80]!r}. Go on with it (--resume), or drop it (--new)."
-                )
+                raise RejectedError(f"a task is open: {task.text[:80]!r}. Resume it, or drop it and start anew.")
             self._meter.start()
             if not (yield from self._loop.make_room()):
                 return

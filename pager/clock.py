@@ -25,12 +25,16 @@ Moment = datetime | date | str
 
 @runtime_checkable
 class Clock(Protocol):
-    """Where `now` comes from; its zone is where dates without one are read."""
+    """The source of the present moment. Dates without a zone are read in its zone."""
 
-    def now(self) -> datetime: ...
+    def now(self) -> datetime:
+        """Return the present moment, with a zone."""
+        ...
 
     @property
-    def zone(self) -> tzinfo: ...
+    def zone(self) -> tzinfo:
+        """The zone of dates that name none."""
+        ...
 
 
 class LocalZone(tzinfo):
@@ -58,15 +62,18 @@ class SystemClock:
     zone: tzinfo = LocalZone()
 
     def now(self) -> datetime:
+        """Return the present moment in the machine's zone."""
         # With the offset of this moment: reading it costs a fifth of asking `zone`, and everything that is kept asks.
         return datetime.now(UTC).astimezone()
 
 
 def to_micros(moment: datetime) -> int:
+    """Return a moment as microseconds since 1970."""
     return (moment - EPOCH_START) // timedelta(microseconds=1)
 
 
 def from_micros(micros: int, zone: tzinfo = UTC) -> datetime:
+    """Return the moment of so many microseconds since 1970."""
     try:
         return (EPOCH_START + timedelta(microseconds=micros)).astimezone(zone)
     except (OverflowError, ValueError):  # stored before `read_moment` had its limits: as near as can be told

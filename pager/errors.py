@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. Every text names the value, the limit and the way out (law 11).
+"""The exceptions of selfpager. Every text names the value, the limit and the way out.
 
 `RejectedError` and its children are answers to a wrong request: the same text serves a model (as an error
 result) and a person (as an exception), and nothing was changed. The others tell a person about the
@@ -29,7 +29,7 @@ class OpenCallsError(RejectedError):
 
 
 class WindowTooSmallError(PagerError):
-    """What must be in the prompt does not fit into the window, and cannot be made smaller."""
+    """The required parts of the prompt do not fit into the window and cannot be made smaller."""
 
 
 class InUseError(PagerError):
@@ -37,7 +37,7 @@ class InUseError(PagerError):
 
 
 class StorageError(PagerError):
-    """The disk or the database refused; the last committed state stands."""
+    """The disk or the database refused; the last committed state is kept."""
 
 
 class NewerFormatError(StorageError):

@@ -1,4 +1,4 @@
-"""Where agents live: one directory each, under a home directory. Lists them, opens them, imports and removes them.
+"""The directory of all agents: lists them, opens them, imports and removes them.
 
     >>> home = Home(directory)
     >>> with home.open("notes") as memory:
@@ -83,8 +83,8 @@ class Home:
         files = self.files(name)
         if files.database.is_file():
             return files
-        names = ", ".join(self.names()) or "none yet"
-        raise NotFoundError(f"there is no agent {name!r} in {self.path}; there are: {names}.")
+        others = f"there are: {names}" if (names := ", ".join(self.names())) else "no agent exists there yet"
+        raise NotFoundError(f"there is no agent {name!r} in {self.path}; {others}.")
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
@@ -107,7 +107,7 @@ class Home:
         if not file.is_file():
             raise RejectedError(f"there is no file {file}.")
         if files.directory.exists():
-            raise RejectedError(f"there is an agent in {files.directory} already; choose another name with --as.")
+            raise RejectedError(f"there is an agent in {files.directory} already; choose another name.")
         if not file.stat().st_size:
             raise RejectedError(f"{file} is empty, so it is damaged: there is nothing to import.")
         aside = AgentFiles(self.path / f".{name}.import")

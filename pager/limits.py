@@ -1,4 +1,4 @@
-"""How large things may be. Every default scales with the window; every fraction is of `usable_tokens`.
+"""The size limits of a memory. Every default scales with the window; every fraction is of `usable_tokens`.
 
 >>> limits = Limits.for_window(60_000)
 >>> limits.usable_tokens, limits.max_part_tokens, limits.core_tokens
@@ -90,6 +90,7 @@ class Limits:
             )
 
     def of_usable(self, share: float) -> int:
+        """Return a share of the usable tokens."""
         return int(self.usable_tokens * share)
 
     def tightened(self, factor: float) -> "Limits":

@@ -47,6 +47,7 @@ def attribute(text: str) -> str:
 
 
 def core_block(block: Block, element: str = "block") -> str:
+    """Return a block as an element."""
     flag = ' read_only="true"' if block.read_only else ""
     description = f' description="{attribute(block.description)}"' if block.description else ""
     return (
@@ -56,26 +57,31 @@ def core_block(block: Block, element: str = "block") -> str:
 
 
 def core(blocks: Sequence[Block]) -> str:
+    """Return all blocks as the element <core>."""
     inner = "\n".join(core_block(block) for block in blocks)
     return f"<core>\n{inner}\n</core>" if inner else "<core></core>"
 
 
 def core_update(block: Block) -> str:
+    """Return the message that a block was changed or removed."""
     if block.retired:
         return f'<core_update name="{attribute(block.name)}">This block was removed.</core_update>'
     return core_block(block, "core_update")
 
 
 def pinned(page_id: str, text: str) -> str:
+    """Return a pinned page as an element."""
     return f'<pinned page_id="{page_id}">\n{disarm(text)}\n</pinned>'
 
 
 def recalled(lines: Sequence[str]) -> str:
+    """Return recalled lines as an element."""
     inner = disarm("\n".join(lines))
     return f"<recalled>\n{inner}\n</recalled>"
 
 
 def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
+    """Return the notice that the window is filling up."""
     share = round(100 * used_tokens / usable_tokens)
     return (
         f"<notice>The window is {share} % full ({used_tokens} of {usable_tokens} tokens). Soon {leaving} "
@@ -85,12 +91,14 @@ def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
 
 
 def digest(lines: Sequence[str]) -> str:
+    """Return the lines for evicted steps as an element."""
     inner = "\n".join(lines)
     told = "Steps that left your view. What they asked for is done, but for what a <request> repeats; search them."
     return f"<digest>\n{told}\n{inner}\n</digest>"
 
 
 def request_opening(step: int, at: datetime) -> str:
+    """Return the element that precedes a request."""
     return f'<request page_id="s{step}" at="{stamp(at)}">The request you are working on follows.</request>'
 
 
@@ -106,4 +114,5 @@ def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds:
 
 
 def stamp(at: datetime) -> str:
+    """Return a moment to the minute."""
     return at.strftime("%Y-%m-%d %H:%M")

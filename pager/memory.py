@@ -422,7 +422,7 @@ class Memory:
 
     @locked
     def check(self, *, fix: bool = False) -> list[Problem]:
-        """Check the laws and the files; with `fix` repair what can be made again."""
+        """Check the laws and the files; with `fix` repair what can be rebuilt."""
         if self._store.in_transaction:
             raise RejectedError("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
@@ -485,6 +485,7 @@ class Memory:
 
     @locked
     def fact(self, page_id: str) -> Fact:
+        """Return a fact by its id. Raises NotFoundError if there is none."""
         return self._tiers.archive.fact(page_id)
 
     @locked

@@ -82,6 +82,7 @@ class MemoryReader:
 
     @locked
     def fact(self, page_id: str) -> Fact:
+        """Return a fact by its id. Raises NotFoundError if there is none."""
         return self._tiers.archive.fact(page_id)
 
     @locked

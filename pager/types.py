@@ -60,6 +60,7 @@ class Counts(NamedTuple):
 
     @property
     def total(self) -> int:
+        """The sum of the counts."""
         return sum(self)
 
     # A tuple's + would append. Here it adds up.
@@ -117,7 +118,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactUse:
-    """How often searches and `page_in` returned a fact, and when last."""
+    """The uses of a fact: how often and when last searches and `page_in` returned it."""
 
     fact: Fact
     uses: int
@@ -231,6 +232,7 @@ class Request:
 
     @property
     def messages(self) -> list[Json]:
+        """The messages of the request."""
         return self.params["messages"]
 
 
@@ -245,6 +247,7 @@ class Usage:
 
     @property
     def whole_input(self) -> int:
+        """The input tokens, from the cache or not."""
         return self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
 
     def __add__(self, other: Usage) -> Usage:

@@ -1,1 +1,5 @@
-"""The command line: `selfpager COMMAND`. Each command is a small file; what is heavy is imported when it runs."""
+"""The command line: `selfpager COMMAND`. Promises an exit code and one sentence for each error. Called by nothing else.
+
+`main` lists the commands and turns errors into exit codes; `chat`, `run`, `show`, `upkeep`, `configs` and `demo` hold
+them. `common` has their options, `terminal`, `drawing`, `bar` and `visible` print. Each imports what is heavy when it
+runs."""

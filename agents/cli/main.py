@@ -1,7 +1,7 @@
 """`selfpager`: the group of commands, and the one place that turns errors into exit codes.
 
-Exit 0 done, 1 failed, 2 usage or configuration, 3 stopped at a limit, 130 interrupted; after the last two the work
-resumes. An error is a sentence on stderr; `--debug` shows its traceback.
+Exit 0 done, 1 failed, 2 usage or configuration, 3 stopped at a limit, 130 interrupted. After 3 and 130 the work
+can be resumed. An error is a sentence on stderr; `--debug` shows its traceback.
 """
 
 import importlib
@@ -23,7 +23,7 @@ COMMANDS = {  # command -> (module, what it does)
     "run": ("agents.cli.run", "Work on a long task; --resume continues after any stop."),
     "tell": ("agents.cli.upkeep", "Send a message to a running agent."),
     "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
-    "view": ("agents.cli.show", "Show it in a browser, live."),
+    "view": ("agents.cli.show", "Show all agents in a browser, live."),
     "trace": ("agents.cli.show", "Follow a text: written, moved, evicted, searched for."),
     "check": ("agents.cli.upkeep", "Check an agent's files; --fix repairs them."),
     "validate": ("agents.cli.configs", "Check the YAML file of an agent."),

@@ -87,7 +87,7 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
 @common
 @click.pass_obj
 def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> int:
-    """Tell whether the agent NAME sees TEXT, and if not, why.
+    """Show if the agent NAME sees TEXT, and if not, why.
 
     TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3. The agent may be
     running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
@@ -110,14 +110,20 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
 
 @click.command("view", short_help="The debug view in a browser.")
 @click.argument("name", type=AgentName(), required=False)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on. Default: any free one.")
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port to listen on. Default: any free one.",
+)
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @json_option("Print the address as a line of JSON.")
 @common
 @click.pass_obj
 def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> int:
-    """Show what the agents of this home remember, and why they forgot: live, in a browser.
+    """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
     It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
     whoever has its address can read and change memories: keep it secret. Ctrl-C ends it.
@@ -148,7 +154,13 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
 @click.command("mcp")
 @agent_name
 @click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
-@click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
+@click.option(
+    "--http",
+    "port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Serve http://127.0.0.1:PORT/mcp instead of stdio.",
+)
 @common
 @click.pass_obj
 def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:

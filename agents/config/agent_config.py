@@ -42,7 +42,7 @@ _WINDOW_ARGUMENTS = (
 
 
 class AgentConfig(Section):
-    """Who the agent is, which model answers, how large its window is, what it remembers and what it can do."""
+    """An agent: its name, its model, the size of its window, its memory and its tools."""
 
     version: Version = 1
     """The version of this format."""
@@ -52,14 +52,14 @@ class AgentConfig(Section):
     """A YAML file that this one is laid over: mappings are joined, lists replaced."""
     model: ModelConfig = ModelConfig()
     instructions: str = ""
-    """What the agent is to do and how: the beginning of every request."""
+    """The agent's task and manner: the beginning of every request."""
     window: WindowConfig = Field(default=WindowConfig(), validate_default=True)
     core: CoreConfig = CoreConfig()
     recall: RecallConfig = RecallConfig()
     archival: ArchivalConfig = ArchivalConfig()
     memory: MemoryConfig = MemoryConfig()
     tools: Annotated[tuple[Tool, ...], Field(strict=False)] = ()
-    """What else the agent can do."""
+    """The agent's other tools."""
     limits: LimitsConfig = LimitsConfig()
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""

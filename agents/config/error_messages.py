@@ -1,4 +1,4 @@
-"""What pydantic rejects in a configuration, in plain words and at the place where it is written.
+"""Explains what pydantic rejects in a configuration, in plain words and at the place where it is written.
 
 >>> [str(problem) for problem in explain(error, document)]
 ["agent.yaml:3:3: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?"]

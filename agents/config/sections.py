@@ -56,12 +56,12 @@ DEFAULT_MODEL = "claude-sonnet-5-5"
 
 
 class ModelConfig(Section):
-    """Which model answers, and where."""
+    """The model that answers, and its server."""
 
     provider: Literal["anthropic", "bedrock", "vertex", "foundry", "scripted"] = "anthropic"
-    """Who serves the model. scripted answers from a script: no model, no key, no network."""
+    """The model's provider. scripted answers from a script: no model, no key, no network."""
     script: Text | None = None
-    """Only for scripted: a YAML file of replies, or a function as 'package.module:function'. It stands beside this
+    """Only for scripted: a YAML file of replies, or a function as 'package.module:function'. It is beside this
     file."""
     id: Text = Field(default_factory=lambda data: "scripted" if data.get("provider") == "scripted" else DEFAULT_MODEL)
     """The model's id, as the provider names it. Default: claude-sonnet-5-5, or scripted."""
@@ -74,7 +74,7 @@ class ModelConfig(Section):
     thinking: Literal["default", "adaptive", "off"] = "default"
     """default: what the model does by itself; adaptive: it decides how much; off: none."""
     cache_ttl: Literal["5m", "1h"] = "5m"
-    """How long the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
+    """The time for which the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
 
     @model_validator(mode="after")
     def _script_for_scripted(self) -> Self:
@@ -84,7 +84,7 @@ class ModelConfig(Section):
 
 
 class WindowConfig(Section):
-    """How large a request may become, and when older steps leave it. Shares are of what the reply does not need."""
+    """The largest request, and when older steps leave it. Shares are of the window less the reply."""
 
     limit_tokens: PositiveInt | None = None
     """The largest request together with its reply. Default: the model's window, at most 200000."""
@@ -93,7 +93,7 @@ class WindowConfig(Section):
     evict_at: Share = 0.85
     """At this share the oldest steps leave the prompt."""
     evict_to: Share = 0.50
-    """So full is the window after an eviction."""
+    """The share that is left after an eviction."""
     max_part_tokens: PositiveInt | None = None
     """Longer results and messages are kept on disk, with their two ends in the prompt. Default: an eighth of the
     window, at most 8000."""
@@ -103,11 +103,11 @@ class BlockConfig(Section):
     """A block of core. A writable one keeps what the agent has made of it."""
 
     description: str = ""
-    """What belongs in it; the agent reads this."""
+    """The purpose of the block; the agent reads this."""
     value: str = ""
-    """What it holds at first, or always if it is read-only."""
+    """The text at first, or always if the block is read-only."""
     limit_tokens: PositiveInt = 1000
-    """How much it can hold."""
+    """The most that it can hold."""
     read_only: Flag = False
     """Only this file changes it, not the agent."""
     file: Text | None = None
@@ -124,7 +124,7 @@ class CoreConfig(Section):
     """The core tier: named texts that are in every request."""
 
     limit_tokens: PositiveInt | None = None
-    """How much all blocks can hold together. Default: an eighth of the window, at most 4000."""
+    """The most that all blocks can hold together. Default: an eighth of the window, at most 4000."""
     blocks: dict[BlockName, BlockConfig] = Field(
         default={}, json_schema_extra={"propertyNames": {"pattern": BLOCK_NAME_PATTERN}}
     )
@@ -132,7 +132,7 @@ class CoreConfig(Section):
 
 
 class SummaryConfig(Section):
-    """Who summarizes."""
+    """The model that summarizes."""
 
     model: Text | None = None
     """The id of the model that writes the summary. Default: the agent's."""
@@ -154,9 +154,9 @@ class RecallConfig(Section):
     """The recall tier: the conversation's steps."""
 
     digest: Digest = "build"
-    """What stands in the prompt for the steps that left it. build: a line per turn, without a model; summarize: the
+    """The text in the prompt for the steps that left it. build: a line per turn, without a model; summarize: the
     model writes a summary; {summarize: {model: ...}}: another model does. When it fails, is slow or cannot take what
-    leaves, the built one stands."""
+    leaves, the built one is used."""
 
     @property
     def summarizes(self) -> bool:
@@ -202,7 +202,7 @@ class ArchivalConfig(Section):
     """The archival tier: facts on disk."""
 
     embedder: EmbedderChosen = "default"
-    """What finds facts and turns by meaning. default: a small model for English that comes with selfpager; none: by
+    """Finds facts and turns by meaning. default: a small model for English that comes with selfpager; none: by
     words only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}. After a change
     all is embedded anew in the background."""
     prefetch: PrefetchConfig = PrefetchConfig()
@@ -216,7 +216,7 @@ class ArchivalConfig(Section):
 
 
 class MemoryConfig(Section):
-    """How the agent reaches its memory."""
+    """The tools for the agent's memory."""
 
     tools: Literal["pager", "anthropic", "none"] = "pager"
     """pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool over the same
@@ -224,7 +224,7 @@ class MemoryConfig(Section):
 
 
 class ToolConfig(Section):
-    """What all tools have."""
+    """Options of every tool."""
 
     approve: Literal["never", "always"] = "never"
     """always: a person is asked before each call."""
@@ -242,7 +242,7 @@ class FunctionTool(ToolConfig):
 
 
 class ServerConfig(Section):
-    """Where an MCP server is: a command to start, or an address."""
+    """An MCP server: a command to start, or an address."""
 
     command: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     """The program and its arguments."""
@@ -294,7 +294,7 @@ Tool = Annotated[
 
 
 class LimitsConfig(Section):
-    """Where a turn or a run stops. It says so, and can be resumed."""
+    """The limits at which a turn or a run stops. It says so, and can be resumed."""
 
     max_steps: PositiveInt | None = None
     """Replies of the model. Default: no limit."""

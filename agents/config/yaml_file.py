@@ -52,7 +52,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a value and its key were written, and what is wrong with the variables in it. Without a key: the value."""
+    """The places of a value and its key, and what is wrong with the variables in it. Without a key: the value."""
 
     value: Place
     key: Place

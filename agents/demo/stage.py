@@ -29,7 +29,7 @@ class DemoError(PagerError):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a process printed for one message."""
+    """The output of a process for one message."""
 
     asked: str
     events: tuple[Json, ...]

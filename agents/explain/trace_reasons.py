@@ -71,7 +71,7 @@ def _step(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | Non
 
 
 def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, at: str | None) -> str:
-    """What has read a page, or a part of it, since it left."""
+    """Return the last read of a page, or of a part of it, since it left."""
     pages = (page, *(part.page_id for part in parts))
     rows = [row for each in pages for row in reader.ledger(page=each, events=["page_in"], at=at)]
     if since := [row for row in rows if _number(row.step) > _number(left)]:

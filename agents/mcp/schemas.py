@@ -29,7 +29,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
 class Shape(NamedTuple):
-    """What an object may hold. `is_open` is True if properties that are not named may be anything."""
+    """The properties of an object. `is_open` is True if properties that are not named may be anything."""
 
     properties: Json
     required: list[str]

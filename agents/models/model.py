@@ -1,4 +1,4 @@
-"""What a model is: the protocol `Model`, a finished reply, and what can go wrong with a request.
+"""The protocol `Model`, a finished reply, and the errors of a request.
 
 `stream` yields pieces as they come and returns the finished reply as a dict in wire format. Whatever is not a finished
 reply is an exception and leaves no trace.

@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """What a request says of the turn it is part of: the message, and the results behind each reply so far."""
+    """The open turn of a request: the message, and the results behind each reply so far."""
 
     said: str
     results: tuple[tuple[str, ...], ...]  # one item per reply so far; () before the first

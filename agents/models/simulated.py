@@ -1,4 +1,4 @@
-"""What a provider adds to a reply: its ids, its token counts, and what the prompt cache had of the request.
+"""Adds to a reply what a provider adds: its ids, its token counts, and what the prompt cache had of the request.
 
 The cache follows the provider's published rules. A mark stores the prefix that ends there. A later request reads the
 longest stored prefix that ends at one of its marks or within the 20 blocks before it. A prefix below

@@ -2,7 +2,8 @@
 
 `Reply` and `call` also serve the functions of `provider: scripted`. The pytest fixture `scripted` (see `fixture`) is a
 `ScriptedServer`: the Messages API on a loopback port, so a test runs the real SDK over real HTTP. The other names are
-faults that it can be told to make. `messages_server` is the HTTP around any answers, `wire` the format.
+faults that it can be told to make. `messages_server` is the HTTP around any answers, `wire` the
+format, `faults` the faults.
 
 Importing this loads nothing else until a name is used: pytest imports it at every start, for the fixture.
 """

@@ -20,7 +20,7 @@ ACTOR = "agent"
 
 
 class ReadableMemory(Protocol):
-    """What the reading tools call: a `Memory`, or a reader behind `agents.mcp.server`."""
+    """The memory that the reading tools call: a `Memory`, or a reader behind `agents.mcp.server`."""
 
     @property
     def limits(self) -> Limits: ...

@@ -1,4 +1,4 @@
-"""The debug view: a local web page that shows what agents remember and why they forgot, live while they run.
+"""The debug view: a local web page that shows what agents remember and why a text left the prompt, live while they run.
 
 It only reads, and sends edits as commands that the agent's process applies. `selfpager view` is its only caller.
 

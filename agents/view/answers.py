@@ -1,4 +1,4 @@
-"""What each address of the debug view returns for one agent, as plain data for JSON.
+"""The answers of the debug view's addresses for one agent, as plain data for JSON.
 
     >>> answer(reader, "facts", {"kind": "current", "offset": "200"})
 

@@ -70,12 +70,12 @@ class ViewServer(LoopbackServer):
         self.readers.close()
 
     def checked_path(self, method: str, host: str, origin: str | None, path: str) -> list[str]:
-        """Return the parts of the path behind the token. Raise ForbiddenError for whoever has no business here."""
+        """Return the parts of the path behind the token. Raise ForbiddenError for other callers."""
         hosts = {f"{name}:{self.port}" for name in (HOST, "localhost")}
         if host not in hosts:
             raise ForbiddenError("this page is for 127.0.0.1 only.")
         if method == "POST" and origin is not None and origin not in {f"http://{each}" for each in hosts}:
-            raise ForbiddenError("another page has no business here.")
+            raise ForbiddenError("requests from other pages are refused.")
         first, *rest = [unquote(part) for part in path.split("/")[1:]]
         if not compare_digest(first.encode(), self.token.encode()):
             raise ForbiddenError("the address needs its token: open the one that `selfpager view` printed.")
@@ -143,10 +143,10 @@ class _Handler(LoopbackHandler):
         parts = self._view.checked_path(method, host, origin, address.path)
         if method == "POST":
             if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
-                raise NotFoundError("nothing can be done there.")
+                raise NotFoundError("this address takes no commands.")
             length = self.headers.get("Content-Length", "")
             if not length.isdigit() or int(length) > LARGEST_BODY:
-                raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
+                raise RejectedError(f"send at most {LARGEST_BODY} bytes, with a Content-Length header.")
             body = self.rfile.read(int(length))
             if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
                 raise RejectedError("a command is sent as application/json.")

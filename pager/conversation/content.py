@@ -96,7 +96,7 @@ def _check_call(block: Mapping[str, Any], where: str) -> None:
 
 
 def check_json(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what JSON cannot say."""
+    """Refuse what JSON cannot represent."""
     if depth > DEEPEST:
         raise RejectedError(f"{where} is nested deeper than {DEEPEST} levels; make it flatter.")
     if isinstance(value, Mapping):
@@ -111,7 +111,7 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
         raise RejectedError(f"{where} holds a number of {value.bit_length()} bits; give it as a text.")
     elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
         plain = "give texts, numbers, lists and objects"
-        raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot say; {plain}.")
+        raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot represent; {plain}.")
 
 
 def _check(content: Any, types: Collection[str], what: str) -> None:

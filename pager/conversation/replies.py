@@ -1,4 +1,4 @@
-"""What a model's reply becomes in the prompt, decided once, when it is committed. Pure.
+"""Decide what a model's reply becomes in the prompt, once, when it is committed. Pure.
 
 A reply is stored exactly as it came. What the prompt carries of it must make the next request valid:
 
@@ -38,7 +38,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What the prompt carries of a reply. `forms` matches the reply's blocks; None leaves a block out."""
+    """The part of a reply that the prompt carries. `forms` matches the reply's blocks; None leaves a block out."""
 
     forms: list[Json | None]
     call_ids: dict[int, str]  # index of the block -> the id under which the call is answered

@@ -8,7 +8,7 @@ A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
 - `pieces`: a request taken apart block by block, and why two requests differ.
 - `places`: the places that hold a text, and how texts are compared.
 
-The room stands below the facades: it takes a store, never a reader. Everything that it returns is exported here.
+The facades and programs may call this room. It takes a store, never a reader, and exports everything that it returns.
 """
 
 from pager.inspect.history import History

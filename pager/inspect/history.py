@@ -1,4 +1,4 @@
-"""What was, and when: versions of blocks and facts, steps by day, earlier prompts and requests byte for byte."""
+"""The past of a memory: versions of blocks and facts, steps by day, earlier prompts and requests byte for byte."""
 
 from collections.abc import Collection
 from datetime import tzinfo

@@ -1,6 +1,6 @@
 """A request taken apart, block by block; and what entered, left or changed from one request to another. Pure.
 
-The texts are those of the request: joined, they are what `MemoryReader.rebuild` returns. The tokens add up to what the
+The texts are those of the request: joined, they are what `History.rebuild` returns. The tokens add up to what the
 provider counted.
 """
 
@@ -47,7 +47,7 @@ class MovedPiece:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPiece:
-    """A piece that stands in both requests with different texts, and why."""
+    """A piece that is in both requests with different texts, and why."""
 
     before: PromptPiece
     after: PromptPiece

@@ -1,9 +1,9 @@
-"""Which path of the memory tool is which block, fact, day or page, and what lies there, read from the memory.
+"""The paths of the memory tool as blocks, facts, days and pages, with their texts, read from the memory.
 
 /memories/core/<block>.md     a core block
 /memories/archive/<key>       the current fact of a key; a fact without a key is named by its id: f12
 /memories/<key>               the fact of the key /<key>, for programs that put their files anywhere
-/memories/recall/<day>.md     what was said on a day and is not in view; and any page by its id: s45, x3
+/memories/recall/<day>.md     what was said on a day and is not in the prompt; and any page by its id: s45, x3
 
 A page is shown in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 
@@ -37,7 +37,7 @@ _ABOVE = "/-"  # stands for what lies above /memories, so that a path can lead t
 
 
 class Place(NamedTuple):
-    """Where a path leads. `area` is empty for /memories itself, `name` for the directory of the area."""
+    """The target of a path. `area` is empty for /memories itself, `name` for the directory of the area."""
 
     area: str
     name: str

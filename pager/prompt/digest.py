@@ -1,4 +1,4 @@
-"""The digest: what stands in the prompt for the steps that have left. Pure, and built without a model.
+"""The digest: the text in the prompt for the steps that have left. Pure, and built without a model.
 
 A line per evicted turn (ids, date, first words of its request). It keeps within its budget by merging its oldest
 lines into ranges, and by saying less of the last that is left. Lines are data in the epoch, so that an eviction only

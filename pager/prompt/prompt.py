@@ -74,6 +74,7 @@ class Prompt:
 
     @property
     def state(self) -> PromptState:
+        """The present prompt, loaded at the first use."""
         if self._state is None:
             self._state = PromptState.load(self._store)
             if self.sent and self._state.epoch_id == self.sent.epoch:
@@ -109,6 +110,7 @@ class Prompt:
         raise OpenCallsError("the last reply paused; send request() again and append the reply that goes on first.")
 
     def mark_done(self, page_id: str) -> None:
+        """Mark what a user message asked for as done."""
         kind, number = read_page_id(page_id)
         row = self._store.conversation.step(number) if kind == "s" else None
         if row is None or row["kind"] != "user":
@@ -118,16 +120,19 @@ class Prompt:
             self._store.ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
 
     def begin_call(self, call_id: str) -> None:
+        """Store that a call has begun."""
         self._step_of_call(call_id)
         with self._store.transaction():
             self._store.conversation.begin_call(call_id, to_micros(self._clock.now()))
 
     def hold_call(self, call_id: str) -> None:
+        """Store that a call waits for approval."""
         self._step_of_call(call_id)
         with self._store.transaction():
             self._store.conversation.hold_call(call_id)
 
     def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
+        """Store the result of a call."""
         step, state = self._step_of_call(call_id), self.state
         with self._store.transaction():
             self._conversation.append_result(
@@ -163,7 +168,7 @@ class Prompt:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
             self.refuse_if_open()
-        self._settle(state)
+        self._prepare_request(state)
         self._log_limits()  # for readers: they may change within an epoch
         assert state.epoch is not None
         mark = state.answered.through_part if state.answered else None
@@ -184,16 +189,16 @@ class Prompt:
                 self._store.settings.put(LIMITS_LOG, log)
         self._logged_limits = limits
 
-    def _settle(self, state: PromptState) -> None:
+    def _prepare_request(self, state: PromptState) -> None:
         why = self._why_renew(state)
         if not (state.steps and state.steps[-1].paused):
-            self._bring_under(state, why)
+            self._evict_if_needed(state, why)
             return
         if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
             return  # it goes on exactly where it stopped; everything pending waits until then
         with self._store.transaction():  # if nothing fits, the pause stays as it was
             self._drops.drop_pause(state, why or "the paused reply does not fit")
-            self._bring_under(state, why)
+            self._evict_if_needed(state, why)
 
     def _why_renew(self, state: PromptState) -> str:
         epoch, setup = state.epoch, self._setup
@@ -208,7 +213,7 @@ class Prompt:
         changed = [name for name, value in self._settings.items() if epoch.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
 
-    def _bring_under(self, state: PromptState, why: str) -> None:
+    def _evict_if_needed(self, state: PromptState, why: str) -> None:
         limits, counter = self._window.limits, self._window.counter
         if self._too_long:
             self._renew(state, budget.EVICT, state.tokens(counter))

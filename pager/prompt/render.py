@@ -21,15 +21,18 @@ class Messages:
     parts: list[list[tuple[int, ...]]] = field(default_factory=list[list[tuple[int, ...]]])
 
     def add(self, role: str, content: Sequence[tuple[Json, tuple[int, ...]]]) -> None:
+        """Add a message, unless it has no content."""
         if content:
             self.messages.append({"role": role, "content": [block for block, _ in content]})
             self.parts.append([parts for _, parts in content])
 
     def extend(self, other: "Messages") -> None:
+        """Append other messages in place."""
         self.messages += other.messages
         self.parts += other.parts
 
     def joined(self, other: "Messages") -> "Messages":
+        """Return these messages with others behind them."""
         return Messages(self.messages + other.messages, self.parts + other.parts)
 
 
@@ -82,6 +85,7 @@ def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_outp
 
 
 def cache_mark(ttl: str | None) -> Json:
+    """Return a cache mark with its time to live."""
     return {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
 
 

@@ -1,4 +1,4 @@
-"""What is in the prompt now, and how large it is: the epoch, its steps, and sums that grow with the conversation.
+"""The present prompt and its size: the epoch, its steps, and sums that grow with the conversation.
 
 A copy in memory of what the store has, so that nothing is read or counted twice: a turn costs the same at any length.
 After a rollback it is thrown away and loaded again.
@@ -76,6 +76,7 @@ class PromptState:
 
     @property
     def last(self) -> Step | None:
+        """The newest step, if there is one."""
         return self.steps[-1] if self.steps else None
 
     @property
@@ -85,6 +86,7 @@ class PromptState:
 
     @property
     def last_part(self) -> int:
+        """The number of the newest part; 0 if there is none."""
         return max((step.parts[-1].id for step in self.steps[-2:] if step.parts), default=0)
 
     @property
@@ -95,9 +97,11 @@ class PromptState:
 
     @property
     def epoch_id(self) -> int:
+        """The number of the epoch; 0 before the first."""
         return self.epoch.id if self.epoch else 0
 
     def replace_steps(self, steps: list[Step]) -> None:
+        """Put other steps in the place of these."""
         self.steps = steps
         self._messages, self._message_steps = Messages(), 0
         self._counts, self._fixed = ZERO, None
@@ -134,7 +138,7 @@ class PromptState:
         self.base_blocks = len(in_reply)
 
     def reset_base(self) -> None:
-        """Forget what a response said of an earlier prompt: every part has to be estimated."""
+        """Drop the size that a response reported for an earlier prompt: every part has to be estimated."""
         self.base_tokens, self.base_part, self.base_blocks = None, 0, 0
 
     def set_size(self, total_tokens: int) -> None:

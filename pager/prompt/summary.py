@@ -1,7 +1,7 @@
 """A digest that a model writes: what the model is given, and what becomes of its answer.
 
 Nothing depends on it. An eviction is planned and fits with the built digest; only then a model may replace the lines by
-its words, within the same room. Whatever goes wrong there, the built digest stands, and the ledger says why.
+its words, within the same room. Whatever goes wrong there, the built digest is used, and the ledger says why.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ MAX_CUTS = 6  # of an answer that is too long
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What a model needs to write a summary: the one so far, the steps that leave, and how long it may be."""
+    """The input for a model that writes a summary: the one so far, the steps that leave, and how long it may be."""
 
     earlier: str
     leaving: str

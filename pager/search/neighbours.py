@@ -1,4 +1,4 @@
-"""Which turns stand beside each other: a table of every searchable part, its session and its neighbours.
+"""A table of every searchable part with its neighbours in the session.
 
 A conversation spreads what it says over several turns: the question names what the answer is about. So a part has
 neighbours, the parts before and after it in the same session. A session is what was said under one name (the

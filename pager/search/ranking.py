@@ -1,4 +1,4 @@
-"""How well each turn answers a question. Pure: arrays in, arrays out; every weight stands here.
+"""Ranks turns as answers to a question. Pure: arrays in, arrays out; every weight is here.
 
 Words count as in BM25, with its usual constants. But a turn is read together with its neighbours: its count of a word
 is its own and what they lend it (`pager.search.neighbours`), and so is its length. How rare a word is, the turns' own
@@ -43,7 +43,7 @@ class _Term(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """What speaks for each turn, by position. Only turns from `after` to before `before` (microseconds) compete."""
+    """The evidence for each part, by position. Only parts from `after` to before `before` (microseconds) compete."""
 
     turns: TurnTable
     after: int | None = None

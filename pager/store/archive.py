@@ -33,6 +33,7 @@ class ArchiveTable:
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
         actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
     ) -> int:  # fmt: skip
+        """Insert a fact. Return its number."""
         self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
@@ -45,13 +46,16 @@ class ArchiveTable:
         return fact
 
     def index_words(self, fact: int, text: str) -> None:
+        """Index the words of a fact."""
         self._db.run("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact, text))
 
     def fact(self, fact: int) -> Fact | None:
+        """Return a fact, if it exists."""
         row = self._db.row("SELECT * FROM facts WHERE id = ?", (fact,))
         return self._fact(row) if row else None
 
     def facts(self, ids: Sequence[int]) -> dict[int, Fact]:
+        """Return facts by their numbers."""
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")
         return {row["id"]: self._fact(row) for row in rows}
 
@@ -80,6 +84,7 @@ class ArchiveTable:
         return FactCounts(stored - purged, stored - over - to_come - gone, never)
 
     def most_used(self, limit: int) -> list[FactUse]:
+        """Return the facts with the most uses."""
         sql = "SELECT * FROM facts WHERE uses > 0 AND purged = 0 ORDER BY uses DESC, id DESC LIMIT ?"
         return [self.use(row) for row in self._db.rows(sql, (limit,))]
 
@@ -93,6 +98,7 @@ class ArchiveTable:
         return self._db.last_before("facts", step)
 
     def newest(self, limit: int, before: int | None = None) -> list[Fact]:
+        """Return the newest facts, newest first."""
         sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
 
@@ -122,12 +128,15 @@ class ArchiveTable:
         self._db.run("UPDATE facts SET superseded_by = id WHERE id = ?", (fact,))
 
     def supersede(self, old: int, new: int, until: int) -> None:
+        """End a fact in favour of a newer one."""
         self._db.run("UPDATE facts SET superseded_by = ?, valid_until = ? WHERE id = ?", (new, until, old))
 
     def forget(self, fact: int, reason: str, until: int) -> None:
+        """End a fact for a reason."""
         self._db.run("UPDATE facts SET forgotten = ?, valid_until = ? WHERE id = ?", (reason, until, fact))
 
     def used(self, facts: Sequence[int], at: int) -> None:
+        """Count a use of each fact."""
         self._db.run_many("UPDATE facts SET uses = uses + 1, used_at = ? WHERE id = ?", [(at, fact) for fact in facts])
 
     def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str], stored: Span = ALWAYS) -> set[int]:
@@ -169,27 +178,33 @@ class ArchiveTable:
         return {term: counts.get(term, 0) for term in terms}
 
     def count_searchable(self) -> int:
+        """Count the facts that are not purged."""
         # No fact is ever deleted.
         sql = "SELECT ifnull(max(id), 0) - (SELECT count(*) FROM facts WHERE purged = 1) FROM facts"
         return self._db.value(sql, default=0)
 
     def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
+        """Store the vector of a fact."""
         self._db.run("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (fact, vector.astype("float32").tobytes()))
 
     def vectors(self, ids: Sequence[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Return the vectors of these facts."""
         rows = self._db.rows(f"SELECT fact, vector FROM vectors WHERE fact IN ({','.join(map(str, ids))})")
         return _matrix(rows)
 
     def vectors_after(self, after: int, limit: int) -> tuple[list[int], NDArray[np.float32]]:
+        """Return the next vectors behind a fact."""
         sql = "SELECT fact, vector FROM vectors WHERE fact > ? ORDER BY fact LIMIT ?"
         return _matrix(self._db.rows(sql, (after, limit)))
 
     def count_vectors(self, through: int | None = None) -> int:
+        """Count the vectors, of facts up to `through` if it is given."""
         if through is None:
             return self._db.value("SELECT count(*) FROM vectors")
         return self._db.value("SELECT count(*) FROM vectors WHERE fact <= ?", (through,))
 
     def last_vector(self) -> int:
+        """Return the newest fact with a vector; 0 if there is none."""
         return self._db.value("SELECT max(fact) FROM vectors", default=0)
 
     def without_vector(self, limit: int) -> list[tuple[int, str]]:
@@ -201,6 +216,7 @@ class ArchiveTable:
         return [(row["id"], row["text"]) for row in self._db.rows(sql, (limit,))]
 
     def count_without_vector(self) -> int:
+        """Count the searchable facts without a vector."""
         return self.count_searchable() - self.count_vectors()
 
     def wrong_vectors(self, dimension: int) -> list[int]:
@@ -213,10 +229,12 @@ class ArchiveTable:
         return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE fact = (SELECT max(fact) FROM vectors)")
 
     def drop_vectors(self) -> None:
+        """Delete all vectors."""
         self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors")
 
     def use(self, row: Row) -> FactUse:
+        """Return the uses of a fact from its row."""
         used_at = row["used_at"]
         return FactUse(self._fact(row), row["uses"], None if used_at is None else from_micros(used_at, self._zone))
 

@@ -48,12 +48,15 @@ class ConversationTable:
         )
 
     def end_turn(self, step: int) -> None:
+        """Mark a step as the end of its turn."""
         self._db.run("UPDATE steps SET ends_turn = 1 WHERE id = ?", (step,))
 
     def mark_done(self, step: int) -> None:
+        """Mark a step as done."""
         self._db.run("UPDATE steps SET done = 1 WHERE id = ?", (step,))
 
     def last_step(self) -> int:
+        """Return the newest step; 0 if there is none."""
         return self._db.value("SELECT max(id) FROM steps", default=0)
 
     def last_live(self) -> Row | None:
@@ -61,6 +64,7 @@ class ConversationTable:
         return self._db.row("SELECT * FROM steps WHERE kind <> 'record' ORDER BY turn DESC, id DESC LIMIT 1")
 
     def step(self, step: int) -> Row | None:
+        """Return the row of a step, if it exists."""
         return self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
 
     def requests_of_turn(self, turn: int) -> list[int]:
@@ -119,6 +123,7 @@ class ConversationTable:
         )
 
     def index_words(self, part: int, text: str) -> None:
+        """Index the words of a part."""
         self._db.run("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (part, text))
 
     def terms(self, texts: Sequence[str]) -> list[list[str]]:
@@ -134,6 +139,7 @@ class ConversationTable:
         return terms
 
     def size(self, part: int, counts: Counts) -> None:
+        """Store the size of a part."""
         self._db.run("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?, ?, ?, ?)", (part, *counts))
 
     def original(self, part: int) -> Row | None:
@@ -175,22 +181,28 @@ class ConversationTable:
         return {row["part"] for row in self._db.rows(sql, (epoch,))}
 
     def append_call(self, call_id: str, step: int, part: int) -> None:
+        """Insert an open call."""
         self._db.run("INSERT INTO calls (id, step, part) VALUES (?, ?, ?)", (call_id, step, part))
         self._has_calls = True
 
     def call_exists(self, call_id: str) -> bool:
+        """Return True if a call of this id exists."""
         return self._db.row("SELECT 1 FROM calls WHERE id = ?", (call_id,)) is not None
 
     def answer_call(self, call_id: str, part: int) -> None:
+        """Store which part answers a call."""
         self._db.run("UPDATE calls SET result = ?, waiting = 0 WHERE id = ?", (part, call_id))
 
     def begin_call(self, call_id: str, at: int) -> None:
+        """Store when a call began."""
         self._db.run("UPDATE calls SET began_at = ?, waiting = 0 WHERE id = ?", (at, call_id))
 
     def hold_call(self, call_id: str) -> None:
+        """Mark a call as waiting for approval."""
         self._db.run("UPDATE calls SET waiting = 1 WHERE id = ?", (call_id,))
 
     def open_calls(self) -> list[Call]:
+        """Return the calls without a result."""
         rows = self._db.rows(
             "SELECT c.id, c.step, c.began_at IS NOT NULL AS begun, c.waiting, p.block"
             " FROM calls c JOIN parts p ON p.id = c.part WHERE c.result IS NULL ORDER BY c.part"

@@ -27,6 +27,7 @@ class CoreTable:
         db.when_rolled_back(partial(setattr, self, "all_seen", False))
 
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
+        """Insert a version of a block. Return its number."""
         self.all_seen = self.all_seen and not unseen
         return self._db.run(
             "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
@@ -50,6 +51,7 @@ class CoreTable:
         return (self.block_of(row), row["place"]) if row else None
 
     def versions(self, name: str) -> list[Block]:
+        """Return all versions of a block, oldest first."""
         return [self.block_of(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
 
     def count_versions(self, name: str, through: int) -> int:
@@ -57,6 +59,7 @@ class CoreTable:
         return self._db.value("SELECT count(*) FROM blocks WHERE name = ? AND id <= ?", (name, through))
 
     def last_place(self) -> int:
+        """Return the last place of a block; -1 if there is none."""
         return self._db.value("SELECT max(place) FROM blocks", default=-1)
 
     def unseen(self) -> list[Block]:
@@ -71,12 +74,15 @@ class CoreTable:
         return [self.block_of(row) for row in rows]
 
     def recount(self, version: int, used_tokens: int) -> None:
+        """Store the counted tokens of a version."""
         self._db.run("UPDATE blocks SET used_tokens = ? WHERE id = ?", (used_tokens, version))
 
     def seen(self) -> None:
+        """Mark all blocks as seen by the agent."""
         self._db.run("UPDATE blocks SET unseen = 0 WHERE unseen = 1")
 
     def block_of(self, row: Row) -> Block:
+        """Return the block of a row."""
         return Block(
             row["name"], row["value"], row["description"], row["limit_tokens"], row["used_tokens"],
             bool(row["read_only"]), row["file"], row["id"], row["actor"], from_micros(row["at"], self._zone),

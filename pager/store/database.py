@@ -245,6 +245,7 @@ class Database:
 
     @property
     def in_transaction(self) -> bool:
+        """True inside of a transaction."""
         return self._depth > 0
 
     def run(self, sql: str, values: Values = ()) -> int:
@@ -253,18 +254,22 @@ class Database:
             return self._connection.execute(sql, values).lastrowid or 0
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values."""
         with self._explained:
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        """Return all rows of a query."""
         with self._explained:
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, if there is one."""
         with self._explained:
             return self._connection.execute(sql, values).fetchone()
 
     def value(self, sql: str, values: Values = (), default: Any = None) -> Any:
+        """Return the first value of a query, or `default`."""
         row = self.row(sql, values)
         return default if row is None or row[0] is None else row[0]
 
@@ -296,6 +301,7 @@ class Database:
         self._connection.set_trace_callback(watch)
 
     def close(self) -> None:
+        """Close the connection."""
         with self._explained:
             self._connection.close()
 

@@ -12,24 +12,28 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class AgentFiles:
-    """Where the files of one agent are, whether they exist or not."""
+    """The paths of one agent's files, whether they exist or not."""
 
     directory: Path
 
     @property
     def database(self) -> Path:
+        """The database, which is the truth."""
         return self.directory / "pager.db"
 
     @property
     def index(self) -> Path:
+        """The directory of the vector index."""
         return self.directory / "chroma"
 
     @property
     def lock(self) -> Path:
+        """The file that names the writing process."""
         return self.directory / "lock"
 
     @property
     def inbox(self) -> Path:
+        """The directory of commands from other processes."""
         return self.directory / "inbox"
 
     def make_directory(self) -> None:

@@ -65,6 +65,7 @@ class ListsTable:
         return Rows(total, [self._step(row) for row in self._db.rows(sql, (total - offset, limit))])
 
     def step(self, step: int) -> StepRow | None:
+        """Return a step, if it exists."""
         row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
         return self._step(row) if row else None
 
@@ -139,14 +140,17 @@ class ListsTable:
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
     def pieces_of(self, step: int) -> list[SaidPart]:
+        """Return the parts of a step that were said."""
         sql = "SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
         return [_piece(row) for row in self._db.rows(sql, (step,))]
 
     def piece(self, part: int) -> SaidPart | None:
+        """Return a part that was said, if it exists."""
         row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
         return _piece(row) if row else None
 
     def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
+        """Return the next facts whose text matches a LIKE pattern."""
         sql = "SELECT * FROM facts WHERE id > ? AND purged = 0 AND text LIKE ? ORDER BY id LIMIT ?"
         return [self._archive.use(row).fact for row in self._db.rows(sql, (after, like, limit))]
 

@@ -15,7 +15,7 @@ from pager.types import Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
-# Every column in which a text could stand, with its key. JSON columns are walked string by string.
+# Every column in which a text could be, with its key. JSON columns are walked string by string.
 TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
     ("steps", "id", "role", False),
     ("steps", "id", "name", False),
@@ -86,13 +86,16 @@ class MaintenanceTable:
         return True
 
     def clear_words(self) -> None:
+        """Empty the word indexes."""
         for table in ("said_words", "fact_words"):
             self._db.run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
 
     def facts_for_words(self) -> list[tuple[int, str]]:
+        """Return the facts to index, with their texts."""
         return [(row[0], row[1]) for row in self._db.rows("SELECT id, text FROM facts WHERE purged = 0 ORDER BY id")]
 
     def said_for_words(self) -> list[tuple[int, str | None, str]]:
+        """Return the parts to index, with their speakers and blocks."""
         sql = (
             "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step"
             " WHERE p.searchable = 1 ORDER BY p.id"
@@ -132,6 +135,7 @@ class MaintenanceTable:
         return changed
 
     def parts_in(self, step: int) -> list[tuple[int, str]]:
+        """Return the parts of a step, with their blocks."""
         return [(row[0], row[1]) for row in self._db.rows("SELECT id, block FROM parts WHERE step = ?", (step,))]
 
     def asides_naming(self, pages: Sequence[str]) -> list[int]:
@@ -158,12 +162,15 @@ class MaintenanceTable:
         return [tuple(row) for row in self._db.rows("SELECT id, preamble, digest FROM epochs")]
 
     def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
+        """Replace the preamble and the digest of an epoch."""
         self._db.run("UPDATE epochs SET preamble = ?, digest = ? WHERE id = ?", (preamble, digest, epoch))
 
     def put_movement(self, movement: int, reason: str, detail: Json) -> None:
+        """Replace the reason and the detail of a movement."""
         self._db.run("UPDATE ledger SET reason = ?, detail = ? WHERE id = ?", (reason, dump(detail), movement))
 
     def put_block(self, version: int, value: str) -> None:
+        """Replace the text of a version of a block."""
         self._db.run("UPDATE blocks SET value = ? WHERE id = ?", (value, version))
 
     def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
@@ -178,15 +185,18 @@ class MaintenanceTable:
             self._db.run("UPDATE parts SET block = ? WHERE id = ?", (dump(block), row["id"]))
 
     def mark_step_purged(self, step: int) -> None:
+        """Mark a step as purged, without its names."""
         self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
 
     def mark_fact_purged(self, fact: int) -> None:
+        """Mark a fact as purged, without its texts."""
         nothing = "text = '', key = NULL, tags = '[]', forgotten = NULL"
         self._db.run(f"UPDATE facts SET purged = 1, {nothing} WHERE id = ?", (fact,))
         self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
         self.drop_vector(fact)
 
     def drop_vector(self, fact: int) -> None:
+        """Delete the vector of a fact."""
         self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 

@@ -1,4 +1,4 @@
-"""What is in the prompt and what was: epochs, answered requests, residency, pins. SQL."""
+"""The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 import json
 from functools import partial
@@ -19,6 +19,7 @@ class PromptTable:
         db.when_rolled_back(partial(setattr, self, "_pins", None))
 
     def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
+        """End the present epoch and insert the next one."""
         self.end_epoch(step)
         self._db.run(
             "INSERT INTO epochs (id, at, step, reason, first_step, tools, system, preamble, digest, settings, sizes)"
@@ -36,6 +37,7 @@ class PromptTable:
         self._db.run(f"UPDATE epochs SET through_step = ? WHERE id = {newest} AND through_step IS NULL", (step,))
 
     def notice(self, epoch: int, step: int) -> None:
+        """Store the step at which the window's notice was given."""
         self._db.run("UPDATE epochs SET noticed_step = ? WHERE id = ?", (step, epoch))
 
     def last_epoch(self) -> tuple[Epoch, bool] | None:
@@ -44,10 +46,12 @@ class PromptTable:
         return (_epoch(row), row["through_step"] is None) if row else None
 
     def epoch(self, number: int) -> Epoch | None:
+        """Return an epoch, if it exists."""
         row = self._db.row("SELECT * FROM epochs WHERE id = ?", (number,))
         return _epoch(row) if row else None
 
     def save_request(self, request: Answered, at: int) -> None:
+        """Store an answered request."""
         usage = request.usage
         self._db.run(
             "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -59,10 +63,12 @@ class PromptTable:
         )  # fmt: skip
 
     def request(self, step: int) -> Answered | None:
+        """Return the request that a step answered."""
         row = self._db.row("SELECT * FROM requests WHERE step = ?", (step,))
         return answered_of(row) if row else None
 
     def last_request(self, epoch: int) -> Answered | None:
+        """Return the newest answered request of an epoch."""
         # An epoch's requests follow the step at which it opened: without that, one that has none yet reads them all.
         sql = (
             "SELECT * FROM requests WHERE epoch = ? AND step > (SELECT step FROM epochs WHERE id = ?)"
@@ -77,6 +83,7 @@ class PromptTable:
         return before, self._db.value("SELECT min(step) FROM requests WHERE step > ?", (step,))
 
     def last_answered(self) -> int | None:
+        """Return the newest step that answered a request."""
         return self._db.value("SELECT max(step) FROM requests")
 
     def tokenizer(self, model: str) -> str | None:
@@ -84,13 +91,16 @@ class PromptTable:
         return self._db.value("SELECT state FROM tokenizers WHERE model = ?", (model,))
 
     def save_tokenizer(self, model: str, state: str) -> None:
+        """Store what was learned of a model's tokenizer."""
         self._db.run("INSERT OR REPLACE INTO tokenizers VALUES (?, ?)", (model, state))
 
     def enter(self, page: str, how: str, step: int, holder: int | None = None) -> None:
+        """Store that a page entered the prompt."""
         sql = "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)"
         self._db.run(sql, (page, how, step, holder))
 
     def leave(self, page: str, how: str, step: int, reason: str) -> None:
+        """Store that a page left the prompt, and why."""
         self._db.run(
             "UPDATE residency SET until_step = ?, reason = ? WHERE page = ? AND until_step = ? AND how = ?",
             (step, reason, page, FOREVER, how),
@@ -121,6 +131,7 @@ class PromptTable:
         return [int(stay.page_id[1:]) for stay in self.resident(at) if stay.how == "step"]
 
     def residencies(self, page: str) -> list[Residency]:
+        """Return the intervals of a page in the prompt."""
         return [_stay(row) for row in self._db.rows("SELECT * FROM residency WHERE page = ? ORDER BY rowid", (page,))]
 
     def how_resident(self, page: str) -> set[str]:
@@ -129,11 +140,13 @@ class PromptTable:
         return {row["how"] for row in rows}
 
     def pin(self, page: str, offset: int, length: int, tokens: int, step: int, actor: str, *, unseen: bool) -> None:
+        """Store a pin."""
         row = (page, offset, length, tokens, step, actor, unseen)
         self._db.run("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         self._pins = None
 
     def unpin(self, page: str) -> None:
+        """Delete the pin of a page."""
         self._db.run("DELETE FROM pins WHERE page = ?", (page,))
         self._pins = None
 
@@ -145,6 +158,7 @@ class PromptTable:
         return list(self._pins)
 
     def pins_seen(self) -> None:
+        """Mark all pins as seen by the agent."""
         self._db.run("UPDATE pins SET unseen = 0 WHERE unseen = 1")
         self._pins = None
 
@@ -161,6 +175,7 @@ def _epoch(row: Row) -> Epoch:
 
 
 def answered_of(row: Row) -> Answered:
+    """Return the answered request of a row."""
     usage = None
     if row["input"] is not None:
         read, write = row["cache_read"], row["cache_write"]

@@ -1,4 +1,4 @@
-"""What was said, for searching: words, neighbours and vectors of searchable parts. SQL."""
+"""The searchable parts of the conversation: words, neighbours and vectors. SQL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The database of one agent: every table, and the numbered migrations that lead to it.
 
-The file is the truth; Chroma and the full-text tables can be made again from it. Moments are whole microseconds in
+The file is the truth; Chroma and the full-text tables can be rebuilt from it. Moments are whole microseconds in
 UTC. `step` columns name the newest step at that moment, so that every row can be placed in the conversation.
 Migrations are never edited once released: a change is a new function's worth of SQL at the end of `MIGRATIONS`.
 """
@@ -87,7 +87,7 @@ CREATE TABLE epochs (
   through_step INTEGER                 -- the newest step when it ended; NULL while it lives
 );
 
--- Every answered request: from this and the steps it can be made again byte for byte.
+-- Every answered request: from this and the steps it can be rebuilt byte for byte.
 CREATE TABLE requests (
   step INTEGER PRIMARY KEY REFERENCES steps (id),  -- the assistant step that answered it
   epoch INTEGER NOT NULL REFERENCES epochs (id),  -- whose prefix it began with

@@ -1,5 +1,7 @@
 """The three tiers of a memory, and what moves between them.
 
+Promises that a move is one transaction and is in the ledger.
+
 `core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts; `pages` reads any of
 them by id and pins it, `prefetch` puts facts behind a message unasked. `Tiers` joins them for one agent. The facades
 and the rooms `prompt`, `inspect` and `upkeep` may call this room.

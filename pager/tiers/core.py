@@ -150,10 +150,10 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
         raise RejectedError(f"old_text is empty; give the exact text in {block.name!r} to replace, or use core_append.")
     places = len(re.findall(f"(?={re.escape(old_text)})", block.value))  # overlapping ones, too: "aa" in "aaa"
     if places == 0:
-        raise RejectedError(f"{old_text!r} does not stand in the block {block.name!r}, which reads:\n{block.value}")
+        raise RejectedError(f"{old_text!r} is not in the block {block.name!r}, which reads:\n{block.value}")
     if places > 1:
         raise RejectedError(
-            f"{old_text!r} stands {places} times in the block {block.name!r}; give more of the text around the one "
+            f"{old_text!r} occurs {places} times in the block {block.name!r}; give more of the text around the one "
             f"you mean. It reads:\n{block.value}"
         )
     start = block.value.index(old_text)

@@ -82,7 +82,7 @@ class Recall:
     def search(
         self, query: str, *, limit: int, after: Moment | None, before: Moment | None, actor: str | None
     ) -> list[Hit]:
-        """Find steps, best first. With an `actor` the ledger notes the search."""
+        """Find steps, best first. With an `actor` the ledger logs the search."""
         query = str(clean(require_text(query, "query")))
         span = span_micros(after, before, self._clock.zone)
         found = self._find(query, require_limit(limit) + (MISSED if actor else 0), *span)

@@ -2,9 +2,10 @@
 
 lock.py    one writing process per agent, and who it is
 inbox.py   commands from other processes: left as files, applied exactly once
-check.py   do the laws hold in what is stored? With `fix`, what can be rebuilt is rebuilt
+check.py   are the files consistent? With `fix`, what can be rebuilt is rebuilt
 purge.py   destroy a page and every copy of its text; eraser.py takes a text out of texts and JSON
 export.py  a copy of a running agent in one file, with a checksum
 
+Promises that a command is applied once, and that a purge leaves no copy.
 Called by the facades (`Memory`, `MemoryReader`, `Home`) and by nothing else.
 """

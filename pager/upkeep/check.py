@@ -1,4 +1,4 @@
-"""An fsck: do the laws hold in what is stored, and do the database and the vector index agree?
+"""An fsck: are the stored rows consistent, and do the database and the vector index agree?
 
 With `fix` everything that can be rebuilt is: the word index, missing vectors, the vector index, used_tokens of core
 blocks. A broken law of the conversation itself is only reported: nothing is guessed.
@@ -56,8 +56,12 @@ def _last_request(store: Store) -> list[Problem]:
     try:
         unpaired = unpaired_calls(rebuild(store, step)["messages"])
     except (PagerError, KeyError, IndexError, ValueError) as error:
-        return [Problem("law 10", f"the request of s{step} cannot be made again: {error!r}")]
-    return [Problem("law 2", f"in the request of s{step} the calls {unpaired} have no result")] if unpaired else []
+        return [Problem("everything can be explained", f"the request of s{step} cannot be rebuilt: {error!r}")]
+    return (
+        [Problem("a step stays whole", f"in the request of s{step} the calls {unpaired} have no result")]
+        if unpaired
+        else []
+    )
 
 
 def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EmbedderUnavailableError(PagerError):
-    """What the embedder needs is missing, damaged or does not answer. Search by words works without it."""
+    """The embedder is missing something, is damaged or does not answer. Search by words works without it."""
 
 
 class Embedder(Protocol):

@@ -92,7 +92,7 @@ class Embedding:
 
     @property
     def failure(self) -> str | None:
-        """Why searches go without meaning now; None if they do not."""
+        """The reason why searches go without meaning now; None if they do not."""
         return self._failed[1] if self._failed else None
 
     def embed_all(self, texts: Sequence[str]) -> Vectors:
@@ -104,7 +104,9 @@ class Embedding:
             wanted = (len(texts), self.embedder.dimension)
             squares = np.einsum("ij,ij->i", rows, rows) if rows.shape == wanted else np.array([math.nan])
             if not np.isfinite(squares).all():
-                raise EmbedderUnavailableError(f"the embedder gave {rows.shape} numbers, not {wanted} finite ones.")
+                raise EmbedderUnavailableError(
+                    f"the embedder returned an array of shape {rows.shape}; expected finite numbers of shape {wanted}."
+                )
         except Exception as error:
             if not isinstance(error, EmbedderUnavailableError):
                 error = EmbedderUnavailableError(f"the embedder failed: {type(error).__name__}: {error}")

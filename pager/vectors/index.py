@@ -1,4 +1,4 @@
-"""What a vector index is built from, and how it fails.
+"""The source of a vector index, and its failures.
 
 An index is a cache. Every vector is in pager.db (a `VectorSource`), so an index can be deleted and built anew at any
 time, and it is never the only way to a fact: what it does not hold yet is compared from the source, and everything is

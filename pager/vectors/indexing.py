@@ -1,4 +1,4 @@
-"""When the vector index is opened and built: in the background only.
+"""Opens and builds the vector index, in the background only.
 
 A search asks the index, if it is open, for facts that are too many to be compared (`pager.vectors.facts`). What takes
 time is a task. It is chosen under the lock (`next_task`), runs without it (`run`: the index reads over a connection of

@@ -76,7 +76,7 @@ class TurnVectors:
 
     def store_batch(self, batch: Batch, rows: Vectors) -> None:
         """Store the vectors of a batch, unless it is out of date."""
-        # After a power cut they would be made again.
+        # After a power cut they would be rebuilt.
         with self._store.transaction(durable=False):
             if self.embedding.is_current(batch, rows):
                 self.embedding.check_embedder()

@@ -67,7 +67,7 @@ def test_of_an_agent_at_work_it_waits_for_its_process(directory: Path, kind: str
 def test_what_is_refused_says_why(directory: Path) -> None:
     outcome = send(directory, "core_replace", block="human", old_text="Rosa", new_text="x")
     assert outcome.state == "refused"
-    assert "does not stand in the block 'human'" in outcome.text
+    assert "is not in the block 'human'" in outcome.text
     with pytest.raises(RejectedError, match="no command"):
         send(directory, "purge", page_id="f1")
 

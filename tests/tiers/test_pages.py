@@ -255,7 +255,11 @@ def test_text_moves_from_core_to_the_archive_in_one_piece(tmp_path: Path) -> Non
         fact = memory.move_to_archive("human", "has two cats", key="cats", tags=["pets"])
         assert (fact.text, fact.key, fact.tags) == ("has two cats", "cats", ("pets",))
         assert memory.core()[0].value == "lives in Porto"
-        refused = {("human", "a dog"): "does not stand", ("rules", "be kind"): "read-only", ("x", "a"): "no core block"}
+        refused = {
+            ("human", "a dog"): "is not in the block",
+            ("rules", "be kind"): "read-only",
+            ("x", "a"): "no core block",
+        }
         for (block, text), why in refused.items():
             with pytest.raises(RejectedError, match=why):
                 memory.move_to_archive(block, text)

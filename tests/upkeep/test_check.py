@@ -16,23 +16,47 @@ from tests.upkeep.conftest import OpenTalk
 
 # (the law, words of what is wrong, the damage)
 DAMAGE = [
-    ("law 2", "a call is open", "UPDATE calls SET result = NULL"),
-    ("law 2", "a result stands in another step", "UPDATE parts SET step = 1 WHERE slot = 'result'"),
-    ("law 2", "stands in another step than its call", "UPDATE parts SET slot = 'reply' WHERE slot = 'result'"),
-    ("law 3", "an epoch lives that is not the newest", "UPDATE epochs SET through_step = NULL WHERE id = 1"),
-    ("law 5", "a pinned page is not resident", "DELETE FROM residency WHERE how = 'pinned'"),
-    ("law 8", "has no parts", "INSERT INTO steps (kind, turn, role, at) VALUES ('user', 99, 'user', 0)"),
-    ("law 8", "a reply has no request", "DELETE FROM requests WHERE step = 2"),
-    ("law 8", "no size", "DELETE FROM sizes WHERE part = 1"),
-    ("law 9", "a superseded fact has no end", "UPDATE facts SET valid_until = NULL WHERE id = 1"),
-    ("law 9", "a fact ends before it begins", "UPDATE facts SET valid_until = valid_from - 1 WHERE id = 1"),
-    ("law 9", "of another key", "UPDATE facts SET key = 'other' WHERE id = 1"),
-    ("law 10", "does not say why", "UPDATE residency SET until_step = 4 WHERE page = 's3' AND how = 'step'"),
-    ("law 10", "an interval ends before it begins", "UPDATE residency SET until_step = -1 WHERE page = 's1'"),
-    ("law 10", "twice in the same way", "INSERT INTO residency (page, how, from_step) VALUES ('f2', 'pinned', 9)"),
-    ("law 10", "cannot be made again", "UPDATE parts SET block = 'no' WHERE id = 1"),
+    ("a step stays whole", "a call is open", "UPDATE calls SET result = NULL"),
+    ("a step stays whole", "a result is in another step", "UPDATE parts SET step = 1 WHERE slot = 'result'"),
+    ("a step stays whole", "is in another step than its call", "UPDATE parts SET slot = 'reply' WHERE slot = 'result'"),
+    (
+        "the prompt only grows",
+        "an epoch lives that is not the newest",
+        "UPDATE epochs SET through_step = NULL WHERE id = 1",
+    ),
+    ("what matters survives eviction", "a pinned page is not resident", "DELETE FROM residency WHERE how = 'pinned'"),
+    (
+        "nothing acknowledged is lost",
+        "has no parts",
+        "INSERT INTO steps (kind, turn, role, at) VALUES ('user', 99, 'user', 0)",
+    ),
+    ("nothing acknowledged is lost", "a reply has no request", "DELETE FROM requests WHERE step = 2"),
+    ("nothing acknowledged is lost", "no size", "DELETE FROM sizes WHERE part = 1"),
+    ("nothing is overwritten", "a superseded fact has no end", "UPDATE facts SET valid_until = NULL WHERE id = 1"),
+    (
+        "nothing is overwritten",
+        "a fact ends before it begins",
+        "UPDATE facts SET valid_until = valid_from - 1 WHERE id = 1",
+    ),
+    ("nothing is overwritten", "of another key", "UPDATE facts SET key = 'other' WHERE id = 1"),
+    (
+        "everything can be explained",
+        "does not say why",
+        "UPDATE residency SET until_step = 4 WHERE page = 's3' AND how = 'step'",
+    ),
+    (
+        "everything can be explained",
+        "an interval ends before it begins",
+        "UPDATE residency SET until_step = -1 WHERE page = 's1'",
+    ),
+    (
+        "everything can be explained",
+        "twice in the same way",
+        "INSERT INTO residency (page, how, from_step) VALUES ('f2', 'pinned', 9)",
+    ),
+    ("everything can be explained", "cannot be rebuilt", "UPDATE parts SET block = 'no' WHERE id = 1"),
     ("pager.db", "refers to nothing", "PRAGMA foreign_keys = OFF; DELETE FROM steps WHERE id = 1"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
