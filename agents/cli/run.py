@@ -64,9 +64,7 @@ def run_command(
             runner.drop()
         current = tasks.current(agent.memory)
         if not resume and current and current.state == "open":
-            raise RejectedError(
-                f"a task is open: {current.text[:80]!r}. Continue it with --resume, or drop it with --new."
-            )
+            raise RejectedError(f"a task is open: {current.text[:80]!r}. Use --resume, or drop it with --new.")
         events = runner.resume() if resume else runner.start(task or "")
         with stopped_gently(agent):
             stopped = printer.show(_with_progress(agent, printer, events))

@@ -168,7 +168,7 @@ class Prompt:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
             self.refuse_if_open()
-        self._prepare_request(state)
+        self._settle(state)
         self._log_limits()  # for readers: they may change within an epoch
         assert state.epoch is not None
         mark = state.answered.through_part if state.answered else None
@@ -189,16 +189,16 @@ class Prompt:
                 self._store.settings.put(LIMITS_LOG, log)
         self._logged_limits = limits
 
-    def _prepare_request(self, state: PromptState) -> None:
+    def _settle(self, state: PromptState) -> None:
         why = self._why_renew(state)
         if not (state.steps and state.steps[-1].paused):
-            self._evict_if_needed(state, why)
+            self._bring_under(state, why)
             return
         if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
             return  # it goes on exactly where it stopped; everything pending waits until then
         with self._store.transaction():  # if nothing fits, the pause stays as it was
             self._drops.drop_pause(state, why or "the paused reply does not fit")
-            self._evict_if_needed(state, why)
+            self._bring_under(state, why)
 
     def _why_renew(self, state: PromptState) -> str:
         epoch, setup = state.epoch, self._setup
@@ -213,7 +213,7 @@ class Prompt:
         changed = [name for name, value in self._settings.items() if epoch.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
 
-    def _evict_if_needed(self, state: PromptState, why: str) -> None:
+    def _bring_under(self, state: PromptState, why: str) -> None:
         limits, counter = self._window.limits, self._window.counter
         if self._too_long:
             self._renew(state, budget.EVICT, state.tokens(counter))
