@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         FinishedReply,
         Model,
         ModelError,
+        ModelRefusedError,
         ModelUnavailableError,
         PromptTooLongError,
         UnreadableReplyError,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError", "Event",
-    "FinishedReply", "Meter", "Model", "ModelError", "ModelUnavailableError", "Paged", "Patience", "Place", "Prices",
+    "FinishedReply", "Meter", "Model", "ModelError", "ModelRefusedError", "ModelUnavailableError", "Paged", "Patience", "Place", "Prices",
     "Problem", "Progress", "PromptTooLongError", "Replied", "RunLimits", "StopReason", "Stopped", "StreamLost", "Task",
     "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
     "UnreadableReplyError",
