@@ -16,7 +16,7 @@ from typing import Any
 from agents import tasks
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
-from agents.config.errors import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.sections import FunctionTool, ServerTools
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
@@ -106,7 +106,7 @@ def assemble(
                 clock=clock,
             )
         except WindowTooSmallError as error:
-            raise ConfigError([Problem(config.place("window"), str(error))]) from error
+            raise ConfigError([ConfigProblem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
@@ -136,7 +136,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             model = None if config.model.provider == "scripted" else ScriptedModel("", Entries("", []))
             assemble(config, Path(place) / config.name, clock, task=task, model=model).close()
         except RejectedError as error:
-            raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
+            raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 
 
 def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
@@ -147,24 +147,26 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     """
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
         try:
             tools = _tools_of(item, place, opened)
         except ToolConfigError as error:
-            problems.append(Problem(place, str(error)))
+            problems.append(ConfigProblem(place, str(error)))
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                problems.append(Problem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}"))
+                problems.append(
+                    ConfigProblem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}")
+                )
             found[tool.name] = tool
     if problems:
         raise ConfigError(problems)
     return list(found.values())
 
 
-def _tools_of(item: FunctionTool | ServerTools, place: Place, opened: ExitStack | None) -> list[Tool]:
+def _tools_of(item: FunctionTool | ServerTools, place: ConfigPlace, opened: ExitStack | None) -> list[Tool]:
     options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
     if isinstance(item, FunctionTool):
         return [functions.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]

@@ -26,7 +26,7 @@ from pager.errors import (
     StorageError,
     WindowTooSmallError,
 )
-from pager.home import CommandOutcome, Home
+from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.memory import INTERRUPTED, Memory
@@ -34,10 +34,11 @@ from pager.prompt.state import CountTokens, PromptState
 from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
+from pager.store.rows import Epoch, FactSize, Pin
 from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
 from pager.tokens import total as count_tokens
-from pager.tokens.counter import Counter
+from pager.tokens.counter import Counter, Estimate
 from pager.types import (
     Block,
     BlockSpec,
@@ -70,6 +71,7 @@ __all__ = [
     "ChromaEmbedder",
     "Clock",
     "CommandOutcome",
+    "CommandState",
     "Content",
     "CountTokens",
     "Counter",
@@ -78,8 +80,11 @@ __all__ = [
     "EmbedderChoice",
     "EmbedderConfigError",
     "EmbedderUnavailableError",
+    "Epoch",
+    "Estimate",
     "Fact",
     "FactCounts",
+    "FactSize",
     "FactUse",
     "History",
     "Hit",
@@ -98,6 +103,7 @@ __all__ = [
     "OpenCallsError",
     "PageText",
     "PagerError",
+    "Pin",
     "Prefetch",
     "Problem",
     "PromptState",

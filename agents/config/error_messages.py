@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agents.config.errors import Problem
+from agents.config.errors import ConfigProblem
 from agents.config.variables import Expanded
 from agents.config.yaml_file import Document, KeyPath
 
@@ -56,16 +56,16 @@ def alternative(name: str) -> str:
     return f"<{name}>"
 
 
-def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
+def explain(error: ValidationError, document: Document) -> Iterator[ConfigProblem]:
     """Yield a problem for each of pydantic's errors."""
     for details in error.errors(include_url=False):
         if details["type"] == "rule":
-            yield Problem(document.at(*details["ctx"]["path"]).key, details["msg"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
+            yield ConfigProblem(document.at(*details["ctx"]["path"]).key, details["msg"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
         elif details["type"] != "default_factory_not_called":  # only says that another error was found before
             yield _problem(details, document)
 
 
-def _problem(details: ErrorDetails, document: Document) -> Problem:
+def _problem(details: ErrorDetails, document: Document) -> ConfigProblem:
     location, value = details["loc"], details["input"]
     keys: list[str | int] = []
     for item in location:  # pydantic also names alternatives
@@ -75,13 +75,13 @@ def _problem(details: ErrorDetails, document: Document) -> Problem:
     written, parent = document.at(*path), _dotted(path[:-1])
     if details["type"] == "missing":
         needs = f"{parent} needs it" if parent else "every agent needs one, such as 'name: assistant'"
-        return Problem(written.key, f"{path[-1]!r} is missing; {needs}.")
+        return ConfigProblem(written.key, f"{path[-1]!r} is missing; {needs}.")
     if isinstance(value, UnknownKey):
         guess = _did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
-        return Problem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
+        return ConfigProblem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
     is_about_key = isinstance(value, dict | list) or (location[-1:] == ("[key]",) and path != location)
     message = _message(details, secret=not SECRET.isdisjoint(path))
-    return Problem(written.key if is_about_key else written.value, f"{_dotted(path)} {message}")
+    return ConfigProblem(written.key if is_about_key else written.value, f"{_dotted(path)} {message}")
 
 
 def _dotted(path: KeyPath) -> str:

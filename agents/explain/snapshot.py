@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory
-from pager.inspect import ResidentStep, Window
-from pager.types import Block, Fact, FactUse, Movement, Residency
+from pager.inspect import ResidentStep, WindowUse
+from pager.types import Block, Fact, FactUse, Movement, Residency, number_of
 
 FACTS = 5
 MOVEMENTS = 10
@@ -49,7 +49,7 @@ class Snapshot:
     """
 
     at: str | None
-    window: Window
+    window: WindowUse
     core: CoreTier
     steps: tuple[ResidentStep, ...]
     pages: tuple[Residency, ...]
@@ -59,7 +59,7 @@ class Snapshot:
 
 def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, movements: int = MOVEMENTS) -> Snapshot:
     """Return the memory now, or at the request that `at` answered. It is of one moment, also while the agent runs."""
-    with reader.at_one_moment():
+    with reader.read_snapshot():
         window, steps = reader.inspect.window_and_steps(at)
         pages = tuple(residency for residency in reader.history.resident(at) if residency.how != "step")
         archive, moved = _archive_tier(reader, at, facts), tuple(reader.ledger(limit=movements, at=at))
@@ -76,8 +76,8 @@ def core_tier(reader: AnyMemory, at: str | None = None) -> CoreTier:
 def _archive_tier(reader: AnyMemory, at: str | None, limit: int) -> ArchiveTier:
     if at is not None:
         last = reader.history.last_fact(at)
-        newest = tuple(reader.inspect.newest_facts(limit, before=last + 1)) if last else ()
-        return ArchiveTier(last, None, None, newest, (), ())
+        newest = tuple(reader.inspect.newest_facts(limit, through=last)) if last else ()
+        return ArchiveTier(number_of(last) if last else 0, None, None, newest, (), ())
     counts, inspect = reader.inspect.fact_counts(), reader.inspect
     newest, unused = tuple(inspect.newest_facts(limit)), tuple(inspect.never_used_facts(limit))
     most_used = tuple(inspect.most_used_facts(limit))

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.explain import AnyMemory
-from pager.inspect import CoreVersion, SaidPart, composed, normal
+from pager.inspect import CoreVersion, SaidPart, compose_accents, normalize_text
 from pager.types import Movement, Residency
 
 QUOTED_CHARS = 160
@@ -79,7 +79,7 @@ def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceE
     was_there = False
     for version in history:
         block = version.block
-        is_there = bool(wanted) and wanted in normal(block.value)
+        is_there = bool(wanted) and wanted in normalize_text(block.value)
         if is_there != was_there:
             verb = "wrote it into" if is_there else "removed" if block.retired else "took it out of"
             text = f"{by(block.actor)} {verb} the core block {quoted(block.name)} (version {version.ordinal})"
@@ -109,7 +109,7 @@ def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | No
         rank = f"{ranks[page]}, with {len(found)} asked for"
         results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
     if not results:
-        asked = WORD.findall(normal(query))
+        asked = WORD.findall(normalize_text(query))
         if not asked or 2 * sum(word in subject for word in asked) < len(asked):
             return None  # it asked for something else
         results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
@@ -161,7 +161,7 @@ def quoted(text: str) -> str:
 
 def _quoted_around(text: str, wanted: str) -> str:
     """The words around the place of a text; the beginning if that is not known."""
-    line = composed(" ".join(text.split()))
+    line = compose_accents(" ".join(text.split()))
     place = max(0, line.casefold().find(wanted)) if wanted else 0
     start = max(0, place - AROUND_CHARS)
     end = min(len(line), place + len(wanted) + AROUND_CHARS)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece
-from pager.inspect.places import Places, composed, holds, normal
-from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, Window, WindowPart
-from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
+from pager.inspect.places import Places, compose_accents, contains_text, normalize_text
+from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, WindowPart, WindowUse
+from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
 
 __all__ = [
     "MOST_COLUMNS",
@@ -28,9 +28,12 @@ __all__ = [
     "ChangedPiece",
     "Column",
     "CoreVersion",
+    "Epoch",
+    "FactSize",
     "History",
     "Inspection",
     "MovedPiece",
+    "Pin",
     "Places",
     "PromptPiece",
     "ResidentStep",
@@ -38,9 +41,9 @@ __all__ = [
     "SaidPart",
     "StepRow",
     "Thresholds",
-    "Window",
     "WindowPart",
-    "composed",
-    "holds",
-    "normal",
+    "WindowUse",
+    "compose_accents",
+    "contains_text",
+    "normalize_text",
 ]

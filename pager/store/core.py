@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import tzinfo
-from functools import partial
 
 from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
@@ -26,7 +25,11 @@ class CoreTable:
         self._db = db
         self._zone = zone
         self.all_seen = False  # True: read, and nothing is unseen
-        db.when_rolled_back(partial(setattr, self, "all_seen", False))
+        db.when_rolled_back(self.invalidate)
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self.all_seen = False
 
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
         self.all_seen = self.all_seen and not unseen

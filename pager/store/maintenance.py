@@ -189,7 +189,7 @@ class MaintenanceTable:
         self.drop_vector(fact)
 
     def drop_vector(self, fact: int) -> None:
-        self._db.vector_changes += 1
+        self._db.count_vector_change()
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 
     def erase_freed(self) -> None:

@@ -166,9 +166,7 @@ def test_a_function_gets_the_request(tmp_path: Path) -> None:
         turn: Turn = agent.turn("I like hats.")
         assert turn.text == "Noted."
         assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["I like hats."]
-        with pytest.raises(
-            ModelRefusedError, match="the script answers_of_x:answer failed: TypeError: 5 is not a reply"
-        ):
+        with pytest.raises(ModelRefusedError, match="answers_of_x:answer failed: TypeError: 5 is not a reply"):
             agent.turn("Now fail.")
 
 
