@@ -192,7 +192,7 @@ class Inspection:
 
     def newest_facts(self, limit: int = 20, through: str | None = None) -> list[Fact]:
         """Return the newest facts; with `through` up to this one."""
-        before = None if through is None else number_of(through) + 1
+        before = None if through is None else read_page_id(through)[1] + 1
         return self._store.archive.newest(require_int(limit, "limit"), before)
 
     def fact_counts(self) -> FactCounts:
