@@ -63,10 +63,8 @@ class Parts:
 def assemble(
     config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None
 ) -> Parts:
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done.
-
-    A model that is handed in answers instead of the configured one; its owner closes it.
-    """
+    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model that
+    is handed in answers instead of the configured one; its owner closes it."""
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
@@ -110,22 +108,13 @@ def assemble(
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
-        all_tools = [
-            *_memory_tools(config, memory, clock),
-            *own,
-            *(TaskTools(memory).tools() if task else ()),
-        ]
+        of_memory: list[Tool] = []
+        if config.memory.tools == "pager":
+            of_memory = MemoryTools(memory, clock).tools()
+        elif config.memory.tools == "anthropic":
+            of_memory = [memory_file_tool(memory)]
+        all_tools = [*of_memory, *own, *(TaskTools(memory).tools() if task else ())]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
-
-
-def _memory_tools(config: AgentConfig, memory: Memory, clock: Clock) -> list[Tool]:
-    match config.memory.tools:
-        case "pager":
-            return MemoryTools(memory, clock).tools()
-        case "anthropic":
-            return [memory_file_tool(memory)]
-        case "none":
-            return []
 
 
 def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
@@ -140,18 +129,25 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
 
 
 def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
-    """Return the tools that the configuration names, in its order.
-
-    Functions are imported from beside the file that names them or from what is installed. MCP servers stay connected
-    until `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used.
-    """
+    """Return the tools that the configuration names, in its order. MCP servers stay connected until `opened` is closed;
+    without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
     problems: list[ConfigProblem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
         try:
-            tools = _tools_of(item, place, opened)
+            options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
+            if isinstance(item, FunctionTool):
+                folder = place.file.parent.absolute()
+                tools = [functions.load(item.use, folder, idempotent=item.idempotent, **options)]
+            elif opened is None:
+                continue
+            else:
+                from agents.mcp import client as mcp_client
+
+                where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
+                tools = opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue
@@ -164,18 +160,6 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     if problems:
         raise ConfigError(problems)
     return list(found.values())
-
-
-def _tools_of(item: FunctionTool | ServerTools, place: ConfigPlace, opened: ExitStack | None) -> list[Tool]:
-    options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
-    if isinstance(item, FunctionTool):
-        return [functions.load(item.use, place.file.parent.absolute(), idempotent=item.idempotent, **options)]
-    if opened is None:
-        return []
-    from agents.mcp import client as mcp_client
-
-    where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
-    return opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
 
 
 def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds: float | None = None) -> Model:

@@ -12,8 +12,6 @@ log.addHandler(logging.NullHandler())  # without any, Python would print warning
 
 
 class _Forwarded(logging.Handler):
-    """Passes a library's records on to our logger."""
-
     def emit(self, record: logging.LogRecord) -> None:
         log.handle(record)
 

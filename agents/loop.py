@@ -119,10 +119,8 @@ class Loop:
         yield STOPPED_BY.get(stop_reason, Stopped("answered"))
 
     def make_room(self) -> Generator[Event, None, bool]:
-        """Bring an open turn to where a person can speak: its calls answered, a paused reply gone on.
-
-        No call is run for that: the person may be about to say that it should not be. Return False if it was stopped.
-        """
+        """Bring an open turn to where a person can speak. No call is run for that: the person may be about to say that
+        it should not be. Return False if it was stopped."""
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
                 why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
@@ -138,7 +136,6 @@ class Loop:
         return True
 
     def _reason_to_stop(self) -> Stopped | None:
-        """Return why no further request may be made now."""
         if self._stopping:
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
         return self._meter.over()
@@ -146,7 +143,6 @@ class Loop:
     # tool calls
 
     def _answer_calls(self, calls: Sequence[Call]) -> Generator[Event, None, Call | None]:
-        """Run open calls in their order. Return the one that waits for a person, if there is one."""
         for call in calls:
             tool = self._tools.get(call.name)
             if tool and tool.approve == "always" and not call.begun:
@@ -226,10 +222,8 @@ class Loop:
                 return stop_reason
 
     def _ask(self, params: Json) -> Generator[Event, None, FinishedReply | None]:
-        """Return the model's finished reply, waiting out an outage; what was streamed before it is void.
-
-        None if there is a reason to stop before the next attempt.
-        """
+        """Return the model's finished reply, waiting out an outage; what was streamed before it is void. None if there
+        is a reason to stop before the next attempt."""
         attempt, waited = 0, 0.0
         while True:
             try:
@@ -268,7 +262,6 @@ class Loop:
     # movements
 
     def _paging(self) -> Generator[Paged]:
-        """Yield what moved between the tiers since the last time."""
         if self._memory.ledger_version == self._seen_version:
             return
         self._seen_version = self._memory.ledger_version

@@ -173,7 +173,6 @@ class TaskRunner:
             self._memory.append_user(task.nudge)
 
     def _store(self, stopped: str = "") -> Task:
-        """Store what the task has spent so far, and why it stopped."""
         task = current(self._memory)
         assert task is not None
         task = replace(task, steps=self._meter.steps, usd=self._meter.usd, seconds=self._meter.seconds, stopped=stopped)

@@ -12,8 +12,6 @@ Start with `Memory` (one writer), `MemoryReader` (any number of readers) and `Ho
 their signatures name is exported here. The rooms below them are described in ARCHITECTURE.md.
 """
 
-from __future__ import annotations
-
 from pager.clock import Clock, Moment, SystemClock
 from pager.conversation.conversation import Content
 from pager.errors import (

@@ -3,8 +3,6 @@
 Each returns the value, or raises `RejectedError` that names the value and says what to give.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 Pure. A block that this file does not know is carried as it came and counted by its JSON.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Ctrl-C is raised wherever the program is, also between a commit and what follows
 by undoing what was not committed, and by reading again what is cached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from json import JSONDecodeError

@@ -10,8 +10,6 @@ A moment without a time zone is read in the clock's zone. A date alone means tha
     '2026-05-04T00:00:00+00:00'
 """
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Protocol, runtime_checkable
 

@@ -5,8 +5,6 @@ result) and a person (as an exception), and nothing was changed. The others tell
 machine or the files.
 """
 
-from __future__ import annotations
-
 LONGEST = 3000
 
 

@@ -9,8 +9,6 @@
 Programs that give a directory of their own use `Memory.open(directory)` and need no home.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -54,7 +52,7 @@ class Home:
     @classmethod
     def locate(
         cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None, *, clock: Clock | None = None
-    ) -> Home:
+    ) -> "Home":
         """Return the home at `path`, else at $SELFPAGER_HOME, else in the user's data directory."""
         chosen = path or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
         if not chosen:

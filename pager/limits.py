@@ -5,8 +5,6 @@
 (52000, 6500, 4000)
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -56,7 +54,7 @@ class Limits:
         notify_at: float = NOTIFY_AT,
         evict_at: float = EVICT_AT,
         evict_to: float = EVICT_TO,
-    ) -> Limits:
+    ) -> "Limits":
         """Return limits for a window; what is not given is derived from it."""
         _check_number("limit_tokens", limit_tokens)
         _check_number("max_output_tokens", 0 if max_output_tokens is None else max_output_tokens)
@@ -94,12 +92,12 @@ class Limits:
     def share_in_tokens(self, share: float) -> int:
         return int(self.usable_tokens * share)
 
-    def tightened(self, factor: float) -> Limits:
+    def tightened(self, factor: float) -> "Limits":
         """Return the limits of a window `factor` times smaller, for a prompt that is larger than estimated."""
         usable = min(self.usable_tokens, int(self.usable_tokens / factor))
         return replace(self, limit_tokens=self.max_output_tokens + usable)
 
-    def fitted(self, fixed_tokens: int) -> Limits:
+    def fitted(self, fixed_tokens: int) -> "Limits":
         """Return the limits with max_part_tokens lowered until two parts fit beside a full core and the fixed parts."""
         room = self.usable_tokens - fixed_tokens - self.core_tokens
         part = min(self.max_part_tokens, room // 2)

@@ -4,8 +4,6 @@ Our markup is a handful of element names. Text that comes from outside (a user, 
 value) is carried with those names disarmed: `<core>` reads `&lt;core>`. Everything else in it stays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

@@ -11,8 +11,6 @@ value, the limit and the way out.
     's2'
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -368,10 +366,7 @@ class Memory:
         return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:
-        """Embed facts and turns without a vector, oldest first, while other calls go on. Return how many.
-
-        When none is left, bring the vector index up to date, until `stop` returns True.
-        """
+        """Embed what has no vector, oldest first; with none left, update the index until `stop`. Return how many."""
         return self._backlog.embed(limit, stop)
 
     @property
@@ -418,10 +413,7 @@ class Memory:
 
     @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step: afterwards no file of the agent holds its text. Return how many places had it.
-
-        After an error call it again: it finishes what it had begun, and returns 0.
-        """
+        """Destroy a fact or a step in all files. Return how many places had it; 0 if this finishes an earlier purge."""
         if self._store.in_transaction:
             raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():
@@ -529,10 +521,7 @@ class Memory:
         before: Moment | None = None,
         actor: str = "person",
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. The ledger notes the search and its `actor`.
-
-        With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
-        """
+        """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
         return self._tiers.archive.search(
             query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
         )
@@ -547,10 +536,7 @@ class Memory:
         before: Moment | None = None,
         actor: str = "person",
     ) -> list[Hit]:
-        """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
-
-        A date alone means that whole day. The ledger notes the search and its `actor`.
-        """
+        """Find steps like `MemoryReader.search_recall`; the ledger notes the search and its `actor`."""
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
 
     @locked

@@ -10,8 +10,6 @@ A reader sees what is committed and writes nothing: no row in the ledger, no use
 open. It never opens Chroma: meaning is compared from the vectors in SQLite.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
@@ -107,10 +105,7 @@ class MemoryReader:
         after: Moment | None = None,
         before: Moment | None = None,
     ) -> list[Hit]:
-        """Find facts by meaning and by words, best first. Nothing notes the search.
-
-        With `as_of` it finds what was true then, with `after` and `before` what was stored in that time.
-        """
+        """Find facts, best first: with `as_of` what was true then, with `after` and `before` what was stored then."""
         return self._tiers.archive.search(
             query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=None
         )
@@ -124,10 +119,7 @@ class MemoryReader:
         after: Moment | None = None,
         before: Moment | None = None,
     ) -> list[Hit]:
-        """Find steps, resident and evicted, best first, by words, meaning, people, dates, and by the steps around them.
-
-        A date alone means that whole day. Nothing notes the search.
-        """
+        """Find steps, best first, by words, meaning, people and dates. A date alone means that whole day."""
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 
     @property

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from pager.errors import NotFoundError, RejectedError
 
 Json = dict[str, Any]
-Actor = Literal["agent", "person", "pager", "file"]
 FOREVER = 1 << 60
 
 
@@ -164,10 +163,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A piece of a page: `text` from `offset` on, and where to read on (None at the end).
-
-    The first piece also has the images and documents of the page, as content blocks.
-    """
+    """A piece of a page from `offset` on, and where to read on (None at the end). The first one has the media."""
 
     page_id: str
     text: str

@@ -89,7 +89,6 @@ def common(function: Function) -> Function:
 
 
 def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-    """Set a field of `Shared`, unless the option was not given."""
     if value:
         setattr(ctx.ensure_object(Shared), option.name or "", value)
         if option.name == "debug":
@@ -97,8 +96,6 @@ def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 class _OnStderr(logging.Handler):
-    """Prints the log in the terminal."""
-
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(self.format(record), err=True)
 

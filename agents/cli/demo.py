@@ -194,7 +194,10 @@ def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) ->
 def look_further(stage: Stage) -> None:
     """Chapter 5: commands that work as they are printed."""
     heading("5  Look further")
-    home, program = shlex.quote(str(stage.home)), program_name()
+    home, script = shlex.quote(str(stage.home)), Path(sys.executable).parent / "selfpager"
+    program = str(script) if script.is_file() else f"{sys.executable} -m agents"
+    if shutil.which("selfpager") == program:
+        program = "selfpager"
     prose("The window and the tiers; where a text has been; the same in a browser:")
     command(f"{program} show guide --home {home}")
     command(f'{program} trace guide "cork shop" --home {home}')
@@ -226,13 +229,6 @@ def steps_of(memory: MemoryReader) -> list[list[Json]]:
 def total(turns: Sequence[Turn]) -> Usage:
     """Return the usage of all requests."""
     return sum((usage for turn in turns for _, usage in turn.usages), Usage())
-
-
-def program_name() -> str:
-    """Return how this command line can be called again."""
-    script = Path(sys.executable).parent / "selfpager"
-    name = str(script) if script.is_file() else f"{sys.executable} -m agents"
-    return "selfpager" if shutil.which("selfpager") == name else name
 
 
 def heading(text: str) -> None:

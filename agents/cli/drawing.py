@@ -44,7 +44,9 @@ class Drawing:
     def whole(self, name: str, snapshot: Snapshot) -> RenderableType:
         """Return the drawing of a snapshot."""
         sections = [self._window(snapshot.window), self._core(snapshot), self._turns(snapshot), self._archive(snapshot)]
-        sections.insert(1 if self._brief else len(sections), _movements(snapshot))
+        moved = _rows(map(_moved, snapshot.movements)) if snapshot.movements else _quiet("Nothing has moved yet.")
+        movements = iter((_title("Movements", "the last ones" if snapshot.movements else ""), moved))
+        sections.insert(1 if self._brief else len(sections), movements)
         then = f"as it was in the request that {snapshot.at} answered" if snapshot.at else "now"
         model = f" \u00b7 {visible(snapshot.window.model)}" if snapshot.window.model else ""
         heading = Text.assemble((visible(name), "bold"), f", {then}", (model, palette.QUIET))
@@ -65,7 +67,17 @@ class Drawing:
         yield line
         for row in bar.marks(window, self._width - MARGIN):
             yield Text(f"{' ' * MARGIN}{row}", style=palette.QUIET)
-        yield self._legend(window)
+        legend, used = Text(" " * MARGIN), MARGIN
+        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
+        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
+            label = f" {name} {tokens:,}  "
+            if used + len(label) > self._width:  # a name stays with its number
+                legend.append(f"\n{' ' * MARGIN}")
+                used = MARGIN
+            legend.append_text(self._paint(name, "\u25a0", 1)).append(label)
+            used += 1 + len(label)
+        legend.rstrip()
+        yield legend
         if window.epoch is not None:
             state = f"epoch {window.epoch}, opened because: {visible(window.epoch_reason)}"
             if window.ended:
@@ -73,19 +85,6 @@ class Drawing:
             elif window.noticed:
                 state += "; the agent was told that the window fills"
             yield _quiet(state, MARGIN)
-
-    def _legend(self, window: WindowUse) -> Text:
-        line, used = Text(" " * MARGIN), MARGIN
-        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
-        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
-            label = f" {name} {tokens:,}  "
-            if used + len(label) > self._width:  # a name stays with its number
-                line.append(f"\n{' ' * MARGIN}")
-                used = MARGIN
-            line.append_text(self._paint(name, "\u25a0", 1)).append(label)
-            used += 1 + len(label)
-        line.rstrip()
-        return line
 
     def _paint(self, part: str, character: str, cells: int) -> Text:
         """Return cells of a part in its colour; without colours they are its letter."""
@@ -144,9 +143,8 @@ class Drawing:
         if not archive.total:
             then = " by then" if snapshot.at else ""
             yield _title("Archive", "", "archival")
-            yield _quiet(
-                f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
-            )
+            none = f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
+            yield _quiet(none)
             return
         of_now = "" if archive.current is None else f", {archive.current:,} current, {archive.never_used:,} never used"
         yield _title("Archive", f"{archive.total:,} facts{of_now}", "archival")
@@ -155,11 +153,6 @@ class Drawing:
             if facts:
                 yield _quiet(label)
                 yield _rows(map(_fact, facts[:2] if self._brief else facts))
-
-
-def _movements(snapshot: Snapshot) -> Iterator[RenderableType]:
-    yield _title("Movements", "the last ones" if snapshot.movements else "")
-    yield _rows(map(_moved, snapshot.movements)) if snapshot.movements else _quiet("Nothing has moved yet.")
 
 
 def _title(title: str, about: str, tier: str = "") -> Text:

@@ -119,7 +119,8 @@ def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
 def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
     """Return the agent that `path` describes, `${VAR}` taken from `environ`. Raise ConfigError with all problems."""
     document = read(path, environ)
-    problems = [*document.variable_problems(), *_resolve_block_files(document)]
+    problems = [ConfigProblem(each.value, mistake) for each in document.written.values() for mistake in each.mistakes]
+    problems += _resolve_block_files(document)
     try:
         config = AgentConfig.model_validate(document.data, context=document)
     except ValidationError as error:

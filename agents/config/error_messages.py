@@ -80,25 +80,21 @@ def _problem(details: ErrorDetails, document: Document) -> ConfigProblem:
         guess = _did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
         return ConfigProblem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
     is_about_key = isinstance(value, dict | list) or (location[-1:] == ("[key]",) and path != location)
-    message = _message(details, secret=not SECRET.isdisjoint(path))
-    return ConfigProblem(written.key if is_about_key else written.value, f"{_dotted(path)} {message}")
-
-
-def _dotted(path: KeyPath) -> str:
-    return "".join(f"[{item}]" if isinstance(item, int) else f".{item}" for item in path).removeprefix(".")
-
-
-def _message(details: ErrorDetails, *, secret: bool) -> str:
-    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    place, kind, context = written.key if is_about_key else written.value, details["type"], details.get("ctx", {})
     if kind == "one_of":
-        return details["msg"]
+        return ConfigProblem(place, f"{_dotted(path)} {details['msg']}")
     allowed = [part.strip("' ") for part in str(context.get("expected", "")).replace(" or ", ",").split(",")]
-    quote = ""
+    quote, secret = "", not SECRET.isdisjoint(path)
     if isinstance(value, bool | int | float):
         quote = " Put it in quotes." if secret else f' Put it in quotes: "{str(value).lower()}".'
     shown = _describe(value, secret=secret) + (f" (from {value.source})" if isinstance(value, Expanded) else "")
     message = _MESSAGES.get(kind) or _MESSAGES.get(kind.partition("_")[0], "needs another value, not {shown}.")
-    return message.format(**context, shown=shown, quote=quote, guess=_did_you_mean(str(value), allowed, "."))
+    guess = _did_you_mean(str(details["input"]), allowed, ".")
+    return ConfigProblem(place, f"{_dotted(path)} {message.format(**context, shown=shown, quote=quote, guess=guess)}")
+
+
+def _dotted(path: KeyPath) -> str:
+    return "".join(f"[{item}]" if isinstance(item, int) else f".{item}" for item in path).removeprefix(".")
 
 
 def _describe(value: Any, *, secret: bool) -> str:

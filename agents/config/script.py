@@ -73,8 +73,6 @@ def _hint(name: str, allowed: Iterable[str], otherwise: str) -> str:
 
 
 class _Reader:
-    """Reads the entries of one file and collects the problems."""
-
     def __init__(self, document: Document) -> None:
         self._document = document
         self.problems: list[ConfigProblem] = []

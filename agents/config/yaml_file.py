@@ -74,16 +74,10 @@ class Document:
             path = path[:-1]
         return self.written[path]
 
-    def variable_problems(self) -> list[ConfigProblem]:
-        """Return the variables that could not be replaced."""
-        return [
-            ConfigProblem(written.value, mistake) for written in self.written.values() for mistake in written.mistakes
-        ]
-
 
 def read(path: Path, environ: Mapping[str, str]) -> Document:
     """Return the mapping in `path`, laid over the files that it extends. Raise ConfigError if a file is not readable
-    YAML; variables that could not be replaced are left in the document as its `variable_problems`."""
+    YAML; variables that could not be replaced are left in the document as the `mistakes` of their places."""
     problems: list[ConfigProblem] = []
     document = base = _read_mapping(path, None, environ, problems)
     chain = [path]
@@ -218,8 +212,6 @@ def _compose(path: Path, text: str) -> Any:
 
 
 class _Walk:
-    """The one walk over the nodes of a file."""
-
     def __init__(self, path: Path, environ: Mapping[str, str], problems: list[ConfigProblem]) -> None:
         self._written: dict[KeyPath, Written] = {}
         self._path = path

@@ -43,10 +43,8 @@ class ArchiveTier:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An agent's memory now, or as it was in the request that the step `at` answered.
-
-    `pages` are the pages in the prompt that do not stand there as a step: pinned, recalled, paged in, or the request.
-    """
+    """An agent's memory now, or as it was in the request that the step `at` answered. `pages` are those in the prompt
+    that do not stand there as a step: pinned, recalled, paged in, or the request."""
 
     at: str | None
     window: WindowUse
@@ -62,7 +60,15 @@ def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, moveme
     with reader.read_snapshot():
         window, steps = reader.inspect.window_and_steps(at)
         pages = tuple(residency for residency in reader.history.resident(at) if residency.how != "step")
-        archive, moved = _archive_tier(reader, at, facts), tuple(reader.ledger(limit=movements, at=at))
+        moved, inspect = tuple(reader.ledger(limit=movements, at=at)), reader.inspect
+        if at is None:
+            counts, newest = inspect.fact_counts(), tuple(inspect.newest_facts(facts))
+            most_used, unused = tuple(inspect.most_used_facts(facts)), tuple(inspect.never_used_facts(facts))
+            archive = ArchiveTier(counts.total, counts.current, counts.never_used, newest, most_used, unused)
+        else:
+            last = reader.history.last_fact(at)
+            newest = tuple(inspect.newest_facts(facts, through=last)) if last else ()
+            archive = ArchiveTier(number_of(last) if last else 0, None, None, newest, (), ())
         return Snapshot(at, window, core_tier(reader, at), steps, pages, archive, moved)
 
 
@@ -71,14 +77,3 @@ def core_tier(reader: AnyMemory, at: str | None = None) -> CoreTier:
     limits = reader.history.limits_at(at)
     blocks = tuple(replace(block, version=reader.history.core_version_number(block)) for block in reader.core(at))
     return CoreTier(blocks, sum(block.used_tokens for block in blocks), limits.core_tokens if limits else None)
-
-
-def _archive_tier(reader: AnyMemory, at: str | None, limit: int) -> ArchiveTier:
-    if at is not None:
-        last = reader.history.last_fact(at)
-        newest = tuple(reader.inspect.newest_facts(limit, through=last)) if last else ()
-        return ArchiveTier(number_of(last) if last else 0, None, None, newest, (), ())
-    counts, inspect = reader.inspect.fact_counts(), reader.inspect
-    newest, unused = tuple(inspect.newest_facts(limit)), tuple(inspect.never_used_facts(limit))
-    most_used = tuple(inspect.most_used_facts(limit))
-    return ArchiveTier(counts.total, counts.current, counts.never_used, newest, most_used, unused)

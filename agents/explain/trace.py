@@ -40,10 +40,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the text was in the request that the step `at` answered, or is in the next one (None).
-
-    `reasons` say why not. `more_places` counts the places beyond those in `places`.
-    """
+    """The presence of a text in the request that the step `at` answered, or in the next one (None): where, or why not.
+    `more_places` counts those beyond `places`."""
 
     at: str | None
     present: bool
@@ -63,9 +61,7 @@ class SimilarPage:
 @dataclass(frozen=True, slots=True)
 class Trace:
     """The life of a text, oldest event first. `known` is False if no place holds it; `near` is then what is similar.
-
-    `more` is True if it stands in more places than were looked at.
-    """
+    `more` is True if it stands in more places than were looked at."""
 
     text: str
     known: bool
@@ -79,10 +75,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The places that hold the text. `page` is the page that was named by its id.
-
-    `wanted` is the text to look for in requests; it is empty for a step or a part, which are looked for by their ids.
-    """
+    """The places that hold the text, and the page that was named by its id. `wanted` is the text to look for in
+    requests; it is empty for a step or a part, which are looked for by their ids."""
 
     wanted: str
     places: Places
@@ -127,10 +121,8 @@ class _Subject:
 
 
 def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
-    """Return the life of `text`, or of the page of that id, and whether it was in a request.
-
-    That is the request that `at` answered (or the next one that was answered after it); without `at` the next request.
-    """
+    """Return the life of `text`, or of the page of that id, and its presence in a request: the one that `at` answered
+    (or the next one that was answered after it); without `at` the next request."""
     if not text.strip():
         raise RejectedError("there is nothing to look for; give a piece of the text, or a page id such as f12.")
     with reader.read_snapshot():
@@ -199,19 +191,15 @@ def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) 
 def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:
     pieces = (piece for piece in reader.inspect.pieces(at) if subject.stands_in(piece))
     places = list(dict.fromkeys(Place(piece.part, piece.title, piece.page_id) for piece in pieces))
-    places = places or list(dict.fromkeys(_residencies(reader, subject, at)))
+    is_gone = subject.purged and (at is None or is_purged(reader, subject.pages[0], at))
+    if not places and not is_gone:  # no piece shows the page: it is inside a result of page_in, or was purged since
+        for residency in reader.history.resident(at):
+            if residency.page_id == subject.page:
+                part, title = RESIDENCIES[residency.how]
+                where = residency.page_id if residency.how == "step" else residency.from_step
+                places.append(Place(part, f"{title}{', purged since' if subject.purged else ''}", where))
+        places = list(dict.fromkeys(places))
     if not places:
         why = reasons(reader, subject.places, subject.steps, subject.wanted, at)
         return Verdict(at, present=False, reasons=why)
     return Verdict(at, present=True, places=tuple(places[:MOST_SHOWN]), more_places=max(0, len(places) - MOST_SHOWN))
-
-
-def _residencies(reader: AnyMemory, subject: _Subject, at: str | None) -> Iterator[Place]:
-    """How the page was in the request if no piece shows it: inside a result of page_in, or purged since."""
-    if subject.purged and (at is None or is_purged(reader, subject.pages[0], at)):
-        return
-    for residency in reader.history.resident(at):
-        if residency.page_id == subject.page:
-            part, title = RESIDENCIES[residency.how]
-            where = residency.page_id if residency.how == "step" else residency.from_step
-            yield Place(part, f"{title}{', purged since' if subject.purged else ''}", where)

@@ -29,10 +29,8 @@ ENDED_RESIDENCIES = {
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """One event. `step` is the newest step then, empty before the first; `text` is a sentence.
-
-    `found` is set for a search: whether it found the page.
-    """
+    """One event. `step` is the newest step then, empty before the first; `text` is a sentence. `found` is set for a
+    search: True if it found the page."""
 
     at: datetime
     step: str
@@ -54,7 +52,14 @@ def said(reader: AnyMemory, page_id: str, parts: Sequence[SaidPart], wanted: str
         how = f"{'the agent' if row.kind == 'assistant' else who} said it, in {page_id}"
     turn = f", turn {row.turn}" if row.kind != "record" and row.turn != page_id else ""
     words = parts[0].text if parts and not row.purged else ""
-    quote = f": {_quoted_around(words, wanted)}" if words else ", and was purged since" if row.purged else ""
+    quote = ", and was purged since" if row.purged else ""
+    if words:  # those around the text; the beginning if its place is not known
+        line = compose_accents(" ".join(words.split()))
+        place = max(0, line.casefold().find(wanted)) if wanted else 0
+        start = max(0, place - AROUND_CHARS)
+        end = min(len(line), place + len(wanted) + AROUND_CHARS)
+        before, after = "\u2026" if start else "", "\u2026" if end < len(line) else ""
+        quote = f": \u201c{before}{line[start:end]}{after}\u201d"
     return TraceEvent(row.at, page_id, "said", page_id, _sentence(f"{how}{turn}{quote}"))
 
 
@@ -91,43 +96,33 @@ def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[
     """Yield the newest searches that found or missed one of the pages, or asked for `subject`, oldest first."""
     words = sorted(set(WORD.findall(subject)), key=len, reverse=True)[:MOST_WORDS]
     for row in reader.inspect.searches(pages, words, MOST_SEARCHES):
-        if event := _event(row, pages, subject):
-            yield event
-
-
-def _event(row: Movement, pages: Sequence[str], subject: str) -> TraceEvent | None:
-    """Return what one search meant for these pages, if anything."""
-    found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
-    query = str(row.detail.get("query", ""))
-    found_here = [page for page in found if page in pages]
-    missed_here = [page for page in missed if page in pages]
-    ranks = {page: _ordinal(rank) for rank, page in enumerate([*found, *missed], start=1)}
-    results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
-    last = next(reversed(found.values()))[0] if found else 0.0
-    for page in missed_here:
-        margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
-        rank = f"{ranks[page]}, with {len(found)} asked for"
-        results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
-    if not results:
-        asked = WORD.findall(normalize_text(query))
-        if not asked or 2 * sum(word in subject for word in asked) < len(asked):
-            return None  # it asked for something else
-        results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
-    if why := row.detail.get("without_meaning"):
-        results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
-    tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
-    text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
-    page = next(iter([*found_here, *missed_here]), None)
-    return TraceEvent(row.at, _shown_step(row.step), "search", page, text, found=bool(found_here))
+        found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
+        query = str(row.detail.get("query", ""))
+        found_here = [page for page in found if page in pages]
+        missed_here = [page for page in missed if page in pages]
+        ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
+        ranks = {page: ordinals.get(rank, f"{rank}th") for rank, page in enumerate([*found, *missed], start=1)}
+        results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
+        last = next(reversed(found.values()))[0] if found else 0.0
+        for page in missed_here:
+            margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
+            rank = f"{ranks[page]}, with {len(found)} asked for"
+            results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
+        if not results:
+            wanted = WORD.findall(normalize_text(query))
+            if not wanted or 2 * sum(word in subject for word in wanted) < len(wanted):
+                continue  # it asked for something else
+            results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
+        if why := row.detail.get("without_meaning"):
+            results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
+        tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
+        text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
+        first = next(iter([*found_here, *missed_here]), None)
+        yield TraceEvent(row.at, _shown_step(row.step), "search", first, text, found=bool(found_here))
 
 
 def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
-    """The score of each page and its parts, best first."""
     return {str(page): (float(score), dict(parts)) for page, score, parts in rows or ()}
-
-
-def _ordinal(rank: int) -> str:
-    return {1: "1st", 2: "2nd", 3: "3rd"}.get(rank, f"{rank}th")
 
 
 def _scores(scored: tuple[float, Mapping[str, float]]) -> str:
@@ -159,16 +154,6 @@ def quoted(text: str) -> str:
     return f"\u201c{line}\u201d"
 
 
-def _quoted_around(text: str, wanted: str) -> str:
-    """The words around the place of a text; the beginning if that is not known."""
-    line = compose_accents(" ".join(text.split()))
-    place = max(0, line.casefold().find(wanted)) if wanted else 0
-    start = max(0, place - AROUND_CHARS)
-    end = min(len(line), place + len(wanted) + AROUND_CHARS)
-    before, after = "\u2026" if start else "", "\u2026" if end < len(line) else ""
-    return f"\u201c{before}{line[start:end]}{after}\u201d"
-
-
 def _archived(row: Movement, reader: AnyMemory) -> str:
     assert row.page_id
     fact = reader.fact(row.page_id)
@@ -192,16 +177,15 @@ def _recalled(row: Movement, _: AnyMemory) -> str:
     return f"{row.page_id} was put behind the user's message unasked, {row.reason}{shown}"
 
 
-def _paged_in(row: Movement, _: AnyMemory) -> str:
-    offset = f" from character {row.detail['offset']:,}" if row.detail.get("offset") else ""
-    return f"{by(row.actor)} paged {row.page_id} in{offset}, {row.tokens:,} tokens"
-
-
 SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "archive": _archived,
     "supersede": _superseded,
     "recall": _recalled,
-    "page_in": _paged_in,
+    "page_in": lambda row, _: (
+        f"{by(row.actor)} paged {row.page_id} in"
+        + (f" from character {row.detail['offset']:,}" if row.detail.get("offset") else "")
+        + f", {row.tokens:,} tokens"
+    ),
     "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
     "forget": lambda row, _: f"{by(row.actor)} ended the fact {row.page_id}: {row.reason}",

@@ -53,25 +53,23 @@ def _step(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | Non
     stays = [row for row in reader.history.residencies(page) if row.how == "step" and _number(row.from_step) < before]
     ended = [row for row in stays if row.until_step and _number(row.until_step) < before]
     if len(ended) < len(stays):
-        return f"{page} is in the prompt, but {_missing_part(reader, page, parts, at)}."
+        missing = "not with this part of it, which is no longer sent"
+        spilled = [part.page_id for part in parts if reader.ledger(page=part.page_id, events=["spill"], at=at)]
+        if all(part.is_thinking for part in parts):
+            missing = "without its thinking, which was not to be sent back"
+            rows = (row for row in reader.ledger(events=["epoch"], at=at) if _number(row.step) >= _number(page))
+            if opened := next(rows, None):
+                epoch = f"the epoch that began after {opened.step}"
+                missing = f"without its thinking: {epoch} dropped it ({opened.reason})"
+        elif spilled:
+            missing = (
+                f"this stands in a part that was too large: only its ends stay, the whole is the page {spilled[-1]}"
+            )
+        return f"{page} is in the prompt, but {missing}."
     if not ended:
         return f"{page} never stood in the prompt."
     left, why = ended[-1].until_step or "", ended[-1].reason
     return f"{page} had left the prompt after {left}, because {why}{_since(reader, page, parts, left, at)}."
-
-
-def _missing_part(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | None) -> str:
-    """Why a step that stayed is sent without these parts of it."""
-    if all(part.is_thinking for part in parts):
-        rows = (row for row in reader.ledger(events=["epoch"], at=at) if _number(row.step) >= _number(page))
-        opened = next(rows, None)
-        if opened is None:
-            return "without its thinking, which was not to be sent back"
-        return f"without its thinking: the epoch that began after {opened.step} dropped it ({opened.reason})"
-    spilled = [part.page_id for part in parts if reader.ledger(page=part.page_id, events=["spill"], at=at)]
-    if spilled:
-        return f"this stands in a part that was too large: only its ends stay, the whole is the page {spilled[-1]}"
-    return "not with this part of it, which is no longer sent"
 
 
 def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, at: str | None) -> str:
@@ -109,7 +107,6 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
 
 
 def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
-    """The searches until then that met a page, or asked for it in its words."""
     events = searches(reader, [page], wanted)
     return [event for event in events if not event.step or _number(event.step) < _number(at)]
 

@@ -80,7 +80,13 @@ def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
         text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
         running.update(text.encode("utf-8", "surrogatepass") + b"\n")
         digests.append(running.hexdigest())
-    start, session = _imported_before(memory, digests)
+    start, session = 0, ""  # how many turns are there, and their session if it ended with them
+    if digests and memory.load_value(f"{IMPORTED}{digests[-1]}") is not None:
+        return 0
+    for count in range(len(digests) - 1, 0, -1):
+        if session := memory.load_value(f"{IMPORTED}{digests[count - 1]}"):
+            start = count
+            break
     session = session or ":".join(filter(None, (path.name, conversation.name)))
     for where, turn in turns[start:]:
         try:
@@ -92,13 +98,3 @@ def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
             memory.save_value(f"{IMPORTED}{digest}", BEGINNING)
         memory.save_value(f"{IMPORTED}{digests[-1]}", session)
     return len(turns) - start
-
-
-def _imported_before(memory: Memory, digests: list[str]) -> tuple[int, str]:
-    """Return how many of the first turns are there, and their session if it ended with them and can be continued."""
-    if digests and memory.load_value(f"{IMPORTED}{digests[-1]}") is not None:
-        return len(digests), ""
-    for count in range(len(digests) - 1, 0, -1):
-        if session := memory.load_value(f"{IMPORTED}{digests[count - 1]}"):
-            return count, session
-    return 0, ""

@@ -74,7 +74,6 @@ def _numbered(messages: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """Yield the messages of a conversation, as OpenAI and Anthropic have them, or as turns."""
     if isinstance(whole.get("mapping"), Mapping):
         yield from _messages_of_chatgpt(whole, where)
         return
@@ -82,7 +81,17 @@ def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]
         if isinstance(whole.get(name), str | list) and (text := text_of(whole[name], where)).strip():
             yield f"{where}: {name}", {"role": "system", "text": text}
     if isinstance(whole.get("chat_messages"), list):
-        yield from _messages_of_claude(whole["chat_messages"], where)
+        for place, entry in _numbered(whole["chat_messages"], where):  # claude.ai: a sender instead of a role
+            message = as_object(entry)
+            if not message.get("sender"):
+                raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
+            files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
+            attached = [
+                {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
+                for file in map(as_object, files)
+            ]
+            content = [*(as_list(message.get("content")) or [message.get("text")]), *attached]
+            yield place, {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
         return
     if isinstance(whole.get("input"), str):
         yield f"{where}: input", {"role": "user", "text": whole["input"]}
@@ -90,25 +99,17 @@ def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]
         yield from _numbered(whole.get(name), where)
 
 
-def _messages_of_claude(messages: list[Any], where: str) -> Iterator[tuple[str, Any]]:
-    """Read an export of claude.ai: a sender instead of a role, and the text of attachments beside the message."""
-    for place, entry in _numbered(messages, where):
-        message = as_object(entry)
-        if not message.get("sender"):
-            raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
-        files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
-        attached = [
-            {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}
-            for file in map(as_object, files)
-        ]
-        content = [*(as_list(message.get("content")) or [message.get("text")]), *attached]
-        yield place, {"role": message["sender"], "created_at": message.get("created_at"), "content": content}
-
-
 def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     """Read an export of ChatGPT: a tree of messages, of which the branch to `current_node` is on display."""
     nodes = as_object(whole["mapping"])
-    for name in _branch(nodes, whole.get("current_node")):
+    name = str(whole.get("current_node"))
+    if name not in nodes:  # then the newest leaf
+        name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
+    branch: list[str] = []
+    while name in nodes and name not in branch:
+        branch.append(name)
+        name = str(as_object(nodes[name]).get("parent"))
+    for name in reversed(branch):
         message = as_object(as_object(nodes[name]).get("message"))
         author, metadata = as_object(message.get("author")), as_object(message.get("metadata"))
         if not author or metadata.get("is_visually_hidden_from_conversation"):
@@ -126,15 +127,3 @@ def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple
                 "create_time": message.get("create_time"),
             },
         )
-
-
-def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
-    """Return the names of the nodes from the root to `last`, or without it to the newest leaf."""
-    name = str(last)
-    if name not in nodes:
-        name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
-    names: list[str] = []
-    while name in nodes and name not in names:
-        names.append(name)
-        name = str(as_object(nodes[name]).get("parent"))
-    return names[::-1]

@@ -43,7 +43,15 @@ def is_message(value: Any) -> bool:
 
 def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> Iterator[Turn]:
     """Yield each tool result as a turn of its own, and what was said and called. Raises RejectedError."""
-    common = _common(message, where)
+    role = message.get("role", "assistant")
+    if not isinstance(role, str) or not role.strip():
+        raise RejectedError(f"{where}: its role is {role!r:.100}; it has to be a text, such as user or assistant.")
+    common: Turn = {"role": "user" if role == "human" else role}
+    at = next((message[name] for name in TIMES if message.get(name) is not None), None)
+    if at is not None and at != "":
+        common["at"] = iso_time(at, where)
+    if isinstance(message.get("name"), str) and "role" in message and role != "tool":
+        common["name"] = message["name"]
     if "role" not in message:
         role = "tool" if str(message["type"]).endswith(RESULTS) else "assistant"
         yield from _turn({**common, "role": role}, [_part(message)])
@@ -79,19 +87,6 @@ def _turn(common: Turn, texts: list[str]) -> Iterator[Turn]:
     text = "\n".join(filter(None, texts))
     if text.strip():
         yield {**common, "text": text}
-
-
-def _common(message: Mapping[str, Any], where: str) -> Turn:
-    role = message.get("role", "assistant")
-    if not isinstance(role, str) or not role.strip():
-        raise RejectedError(f"{where}: its role is {role!r:.100}; it has to be a text, such as user or assistant.")
-    common: Turn = {"role": "user" if role == "human" else role}
-    at = next((message[name] for name in TIMES if message.get(name) is not None), None)
-    if at is not None and at != "":
-        common["at"] = iso_time(at, where)
-    if isinstance(message.get("name"), str) and "role" in message and role != "tool":
-        common["name"] = message["name"]
-    return common
 
 
 def iso_time(at: Any, where: str) -> str:

@@ -126,23 +126,20 @@ def _markdown_in(folder: Path) -> list[Path]:
 
 
 def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
-    """Return the texts of these files and of those that they import, if they are below `base`."""
     texts: dict[Path, str] = {}
     wanted = [file.resolve() for file in files]
     for _ in range(MAX_IMPORT_DEPTH + 1):
         new = [file for file in dict.fromkeys(wanted) if file not in texts]
         texts |= {file: read_text(file) for file in new}
-        wanted = [each for file in new for each in _imported_by(file, texts[file]) if each.is_relative_to(base)]
+        wanted = list[Path]()
+        for file in new:
+            lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(texts[file]) if not is_code)
+            for match in (match for line in lines for match in _IMPORT.finditer(line)):
+                with suppress(OSError):  # what only looks like a path may be too long for one
+                    path = file.parent / match[1]
+                    if path.is_file() and path.resolve().is_relative_to(base):
+                        wanted.append(path.resolve())
     return texts
-
-
-def _imported_by(file: Path, text: str) -> list[Path]:
-    lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(text) if not is_code)
-    paths: list[Path] = []
-    for match in (match for line in lines for match in _IMPORT.finditer(line)):
-        with suppress(OSError):  # what only looks like a path may be too long for one
-            paths += [path.resolve()] if (path := file.parent / match[1]).is_file() else []
-    return paths
 
 
 def read_text(file: Path) -> str:

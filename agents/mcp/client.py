@@ -70,7 +70,15 @@ class Connection:
 
     def _call(self, name: str, arguments: Json, *, repeatable: bool, seconds: float) -> Output:
         try:
-            return _output(name, self._connected_link().call(name, clean(arguments), seconds))
+            with self._reconnecting:
+                if self._link.gone:
+                    self._link.close()
+                    self._link = _open(self._server, self._seconds)
+                link = self._link
+            return _output(name, link.call(name, clean(arguments), seconds))
+        except ToolConfigError as error:
+            text = f"{error} The call was not made; the next one tries to connect again."
+            raise ToolCallError(text) from error
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)
@@ -84,18 +92,6 @@ class Connection:
             raise
         except Exception as error:
             raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
-
-    def _connected_link(self) -> Link:
-        with self._reconnecting:
-            if self._link.gone:
-                self._link.close()
-                try:
-                    self._link = _open(self._server, self._seconds)
-                except ToolConfigError as error:
-                    raise ToolCallError(
-                        f"{error} The call was not made; the next one tries to connect again."
-                    ) from error
-            return self._link
 
 
 def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
@@ -118,11 +114,8 @@ def _open(server: Server, seconds: float) -> Link:
 
 
 def _output(name: str, result: types.CallToolResult) -> Output:
-    """Return the result of the tool `name` as content of the Messages API.
-
-    Content that the API does not take (sound, other files) is replaced by its kind and address. A result with
-    structured content only becomes JSON. Raises ToolCallError with the tool's own text if it is an error.
-    """
+    """Return a tool's result as content of the Messages API; what that does not take is replaced by its kind and
+    address. Raise ToolCallError with the tool's own text if it is an error."""
     blocks = [_block(content) for content in result.content]
     if not blocks and result.structured_content is not None:
         blocks = [_text(json.dumps(result.structured_content, ensure_ascii=False))]

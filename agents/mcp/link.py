@@ -153,11 +153,14 @@ class Link:
             import httpx2
             from mcp.client.streamable_http import streamable_http_client
 
-            timeout = httpx2.Timeout(30.0, read=300.0)
+            async def add_status(response: httpx2.Response) -> None:
+                if response.is_error:  # the library reports only that there was an error
+                    self._lines.append(f"{response.status_code} {response.reason_phrase}")
+
+            timeout, hooks = httpx2.Timeout(30.0, read=300.0), {"response": [add_status]}
+            headers = dict(self._server.headers)
             async with (
-                httpx2.AsyncClient(
-                    headers=dict(self._server.headers), timeout=timeout, event_hooks={"response": [self._add_status]}
-                ) as http,
+                httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http,
                 streamable_http_client(self._server.url, http_client=http) as streams,
             ):
                 yield streams
@@ -168,22 +171,19 @@ class Link:
         program, *arguments = self._server.command
         parameters = StdioServerParameters(command=program, args=arguments, env=dict(self._server.env))
         read_end, write_end = os.pipe()
-        self._log_thread = threading.Thread(target=self._log_lines, args=(read_end,), daemon=True)
+
+        def log_lines() -> None:
+            with os.fdopen(read_end, encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    self._lines.append(line.strip())
+                    log.info("%s: %s", self._server, line.rstrip())
+
+        self._log_thread = threading.Thread(target=log_lines, daemon=True)
         self._log_thread.start()
         with os.fdopen(write_end, "w") as errors:
             async with stdio_client(parameters, errlog=errors) as (incoming, outgoing):
                 self._incoming = incoming
                 yield incoming, outgoing
-
-    async def _add_status(self, response: httpx2.Response) -> None:
-        if response.is_error:  # the library reports only that there was an error
-            self._lines.append(f"{response.status_code} {response.reason_phrase}")
-
-    def _log_lines(self, descriptor: int) -> None:
-        with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                self._lines.append(line.strip())
-                log.info("%s: %s", self._server, line.rstrip())
 
 
 def first_cause(error: BaseException) -> str:

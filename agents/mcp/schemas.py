@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from agents.tools.functions import Json
@@ -116,7 +116,15 @@ def _shape(schema: Any, root: Mapping[str, Any], depth: int) -> Shape:
         shape = _both(shape, _shape(branch, root, depth - 1))
     for name in CHOICES:
         if ways := [_shape(branch, root, depth - 1) for branch in _branches(here, name)]:
-            shape = _both(shape, _either(ways))
+            names = {name for way in ways for name in way.properties}
+            left_open = [dict.fromkeys(sorted(names - way.properties.keys()), Json()) for way in ways if way.is_open]
+            either = Shape(
+                _merge([*(way.properties for way in ways), *left_open]),
+                [name for name in ways[0].required if all(name in way.required for way in ways)],
+                list(dict.fromkeys(", ".join(way.required) or "nothing" for way in ways)),
+                any(way.is_open for way in ways),
+            )
+            shape = _both(shape, either)
     return shape
 
 
@@ -126,17 +134,6 @@ def _both(one: Shape, other: Shape) -> Shape:
         list(dict.fromkeys([*one.required, *other.required])),
         one.alternatives + other.alternatives,
         one.is_open and other.is_open,
-    )
-
-
-def _either(ways: Sequence[Shape]) -> Shape:
-    names = {name for way in ways for name in way.properties}
-    left_open = [dict.fromkeys(sorted(names - way.properties.keys()), Json()) for way in ways if way.is_open]
-    return Shape(
-        _merge([*(way.properties for way in ways), *left_open]),
-        [name for name in ways[0].required if all(name in way.required for way in ways)],
-        list(dict.fromkeys(", ".join(way.required) or "nothing" for way in ways)),
-        any(way.is_open for way in ways),
     )
 
 

@@ -163,12 +163,12 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
 
 
 def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:
-    blocks = clean([{"type": "text", "text": output}] if isinstance(output, str) else output)
-    return types.CallToolResult(content=[_content(block) for block in blocks], is_error=is_error)
-
-
-def _content(block: dict[str, Any]) -> types.ContentBlock:
-    source = cast("dict[str, Any]", block.get("source") or {})
-    if block["type"] == "image" and source.get("type") == "base64":
-        return types.ImageContent(type="image", data=source["data"], mime_type=source["media_type"])
-    return types.TextContent(type="text", text=block["text"] if block["type"] == "text" else f"({block['type']})")
+    content: list[types.ContentBlock] = []
+    for block in clean([{"type": "text", "text": output}] if isinstance(output, str) else output):
+        source = cast("dict[str, Any]", block.get("source") or {})
+        if block["type"] == "image" and source.get("type") == "base64":
+            content.append(types.ImageContent(type="image", data=source["data"], mime_type=source["media_type"]))
+        else:
+            text = block["text"] if block["type"] == "text" else f"({block['type']})"
+            content.append(types.TextContent(type="text", text=text))
+    return types.CallToolResult(content=content, is_error=is_error)

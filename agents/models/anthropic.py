@@ -69,10 +69,8 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None, rea
 
 
 class AnthropicModel:
-    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second.
-
-    After `read_seconds` without a word a stream counts as lost.
-    """
+    """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second. After
+    `read_seconds` without a word a stream counts as lost."""
 
     def __init__(
         self,
@@ -125,7 +123,20 @@ class AnthropicModel:
             message = cast(Json, stream.current_message_snapshot.to_dict(warnings=False))
         if message.get("stop_reason") is None:
             raise ModelUnavailableError("the reply broke off before its end")
-        return FinishedReply(*_without_malformed(message, inputs))
+        # What the SDK makes, without a word, of an input that is no JSON object is kept if it can be sent back.
+        malformed: list[int] = []
+        blocks = list(cast("list[Json]", message["content"] or []))
+        calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
+        for place, index in enumerate(calls):
+            try:
+                is_object = isinstance(json.loads(inputs.get(index) or "{}"), dict)
+            except ValueError:
+                is_object = False
+            if not is_object:
+                malformed.append(place)
+                if not isinstance(blocks[index].get("input"), dict):
+                    blocks[index] = {**blocks[index], "input": {}}
+        return FinishedReply({**message, "content": blocks}, tuple(malformed))
 
     def count_tokens(self, params: Json) -> int | None:
         """Return what the provider counts, or None if it does not count. A server that cannot is asked once."""
@@ -208,23 +219,3 @@ def _translate(error: Any) -> Exception:
         return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", retry_after)
     hint = HINTS.get(error.status_code, "")
     return ModelRefusedError(f"the provider refused the request ({error.status_code}): {text}{hint}")
-
-
-def _without_malformed(message: Json, inputs: dict[int, str]) -> tuple[Json, tuple[int, ...]]:
-    """Return the message, and which of its calls had a streamed input that was no JSON object.
-
-    The SDK makes something of such an input without a word. That is kept if it can be sent back.
-    """
-    wrong: list[int] = []
-    blocks = list(cast("list[Json]", message["content"] or []))
-    calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
-    for place, index in enumerate(calls):
-        try:
-            is_object = isinstance(json.loads(inputs.get(index) or "{}"), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            wrong.append(place)
-            if not isinstance(blocks[index].get("input"), dict):
-                blocks[index] = {**blocks[index], "input": {}}
-    return {**message, "content": blocks}, tuple(wrong)

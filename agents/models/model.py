@@ -18,10 +18,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FinishedReply:
-    """A reply in wire format, and which of its calls (0 is the first) had an input that was not valid JSON.
-
-    These are named by their place, because ids may be missing or given twice.
-    """
+    """A reply in wire format, and the places (0 is the first) of its calls whose input was not valid JSON. Their ids
+    may be missing or given twice."""
 
     message: Json
     malformed_calls: tuple[int, ...] = ()

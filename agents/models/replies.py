@@ -34,11 +34,8 @@ def thinking(text: str = "") -> Json:
 
 
 class Reply:
-    """One reply of the model: `text`, then `calls`.
-
-    Any other content blocks come first, as positional arguments; a string is a text block. `usage` overrides the
-    counted usage.
-    """
+    """One reply of the model: other content blocks (a string is a text block), `text`, then `calls`. `usage` overrides
+    the counted usage."""
 
     def __init__(
         self, *blocks: str | Json, text: str = "", calls: Sequence[Json] = (), stop_reason: str = "",

@@ -108,7 +108,6 @@ class Entries:
         return Reply(text=say, calls=[{"type": "tool_use", "name": tool, "input": given} for tool, given in calls])
 
     def _take(self, said: str, results: Sequence[str]) -> Entry | None:
-        """Return the entry that answers, and mark it as used."""
         if not results:
             self._next_otherwise = 0
         for index, entry in enumerate(self._unused):
@@ -124,15 +123,10 @@ class Entries:
         step = len(turn.results) + 2  # the message is the first step of its turn
         message = turn.said if len(turn.said) <= SAID_CHARS else f"{turn.said[:SAID_CHARS]}…"
         unused = [*self._unused, *self._otherwise]
-        skipped = "".join(
-            f"\n{entry.place}: unused, because it "
-            + (
-                f"waits for a message with {entry.when.pattern!r}."
-                if entry.when
-                else "quotes a result that is missing."
-            )
-            for entry in unused
-        )
+        skipped = ""
+        for entry in unused:
+            waits = entry.when and f"waits for a message with {entry.when.pattern!r}."
+            skipped += f"\n{entry.place}: unused, because it {waits or 'quotes a result that is missing.'}"
         where = self._entries[-1].place if self._entries else self._file
         return (
             f"{where}: the script has no reply for step {step} of the turn {message!r}: "
@@ -186,7 +180,6 @@ class ScriptedModel:
 
 
 def _from_memory(block: Json) -> bool:
-    """Return True for a text that the memory put beside what was said, such as <recalled> or <notice>."""
     return bool(_FROM_MEMORY.match(block["text"]))
 
 
@@ -201,7 +194,6 @@ def _armed(text: str) -> str:
 
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:
-    """Return plain data with the placeholders in its texts replaced."""
 
     def quote(found: re.Match[str]) -> str:
         name = QUOTED.fullmatch(found["name"])

@@ -7,7 +7,7 @@ the digest that it built itself.
 from __future__ import annotations
 
 from agents.meter import Meter
-from agents.models.model import FinishedReply, Json, Model, ModelError
+from agents.models.model import Model, ModelError
 from pager import SummaryRequest, count_tokens
 
 READ_SECONDS = 60.0  # after so long without a word from the model the built digest stands
@@ -33,22 +33,16 @@ class Summarizer:
         if count_tokens(text) > self._limit_tokens:
             raise ModelError("what leaves is too long for one request.")
         request = f"{text}\n\nSummarize all of this in at most {ask.limit_tokens} tokens."
-        message = self._reply(
-            {
-                "max_tokens": ask.limit_tokens + THINKING_TOKENS,
-                "system": INSTRUCTIONS,
-                "messages": [{"role": "user", "content": request}],
-            }
-        ).message
-        self._meter.spend(message)
-        if message["stop_reason"] not in ("end_turn", "stop_sequence"):
-            raise ModelError(f"the summary was not finished: {message['stop_reason']}.")
-        return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
-
-    def _reply(self, params: Json) -> FinishedReply:
+        messages = [{"role": "user", "content": request}]
+        params = {"max_tokens": ask.limit_tokens + THINKING_TOKENS, "system": INSTRUCTIONS, "messages": messages}
         pieces = self._model.stream(params)
         while True:
             try:
                 next(pieces)
             except StopIteration as end:
-                return end.value
+                message = end.value.message
+                break
+        self._meter.spend(message)
+        if message["stop_reason"] not in ("end_turn", "stop_sequence"):
+            raise ModelError(f"the summary was not finished: {message['stop_reason']}.")
+        return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")

@@ -31,11 +31,8 @@ STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do.
-
-    disconnect closes the connection, truncate ends the stream as if it were complete, stall sends nothing more until
-    the client leaves, error sends an error event in the stream.
-    """
+    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do. truncate
+    ends the stream as if it were complete, stall sends nothing more until the client leaves."""
 
     kind: Literal["disconnect", "truncate", "stall", "error"]
     after: float = 0.5
@@ -139,7 +136,15 @@ class _Handler(LoopbackHandler):
         if broken and broken.after <= 0 and broken.kind in {"disconnect", "stall"}:
             self._end_early(broken)
         elif streams:
-            self._send_events(sending.message, broken)
+            self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
+            events = list(wire.events(sending.message))
+            if broken:
+                events = events[: broken.sent(len(events))] + ([broken.error.body()] if broken.error else [])
+            ends_early = broken and broken.kind in {"disconnect", "stall"}
+            for data in [*map(wire.encode, events), *([] if ends_early else [b""])]:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            if broken and ends_early:
+                self._end_early(broken)
         elif broken:
             raw = json.dumps(wire.whole(sending.message)).encode()
             self.send_head(200, {"content-type": "application/json", "content-length": str(len(raw))})
@@ -147,17 +152,6 @@ class _Handler(LoopbackHandler):
             self._end_early(broken)
         else:
             self._send_json(wire.whole(sending.message))
-
-    def _send_events(self, message: Json, broken: Break | None) -> None:
-        self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
-        events = list(wire.events(message))
-        if broken:
-            events = events[: broken.sent(len(events))] + ([broken.error.body()] if broken.error else [])
-        ends_early = broken and broken.kind in {"disconnect", "stall"}
-        for data in [*map(wire.encode, events), *([] if ends_early else [b""])]:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        if broken and ends_early:
-            self._end_early(broken)
 
     def _end_early(self, broken: Break) -> None:
         """Leave the answer incomplete. The connection is closed now, or when a stalled client has left."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from types import MethodType, ModuleType
+from types import MethodType
 from typing import Any, Literal, cast, get_type_hints
 
 from docstring_parser import parse
@@ -79,7 +79,14 @@ class Tool:
             try:
                 checked = arguments.model_validate(raw)
             except ValidationError as error:
-                raise RejectedError(_wrong_arguments(name, arguments, error)) from None
+                known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
+                wrong: list[str] = []
+                for item in error.errors():
+                    is_unknown = item["type"] == "extra_forbidden" and len(item["loc"]) == 1
+                    message = f"there is no such argument, there are {known}" if is_unknown else item["msg"]
+                    wrong.append(f"{'.'.join(map(str, item['loc'])) or 'input'}: {message}")
+                what = f"{name} was not run, its arguments are wrong: {'; '.join(wrong)}."
+                raise RejectedError(f"{what} Call it again with them right.") from None
             given = checked.model_fields_set
             return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
 
@@ -149,22 +156,16 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
         raise ToolConfigError(f"{failed}{error}. Is its package installed?") from error
     except Exception as error:
         raise ToolConfigError(f"{failed}{type(error).__name__}: {error}") from error
-    _check_same_module(module, module_name, folder)
+    # Python knows a module by its name: of two beside two YAML files it would run the first one's code for both.
+    beside, loaded = folder / module_name.partition(".")[0], Path(getattr(module, "__file__", None) or "").resolve()
+    is_beside = beside.is_dir() or beside.with_suffix(".py").is_file()
+    if is_beside and not loaded.is_relative_to(folder.resolve()):
+        what = f"{module_name} beside the YAML file cannot be used"
+        raise ToolConfigError(f"{what}: {loaded} has that name already. Rename one of them.")
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ToolConfigError(f"{module_name} has no function {function_name!r}.")
     return function
-
-
-def _check_same_module(module: ModuleType, name: str, folder: Path) -> None:
-    """Python knows a module by its name: of two beside two YAML files it would run the first one's code for both."""
-    beside = folder / name.partition(".")[0]
-    loaded = Path(getattr(module, "__file__", None) or "").resolve()
-    is_beside = beside.is_dir() or beside.with_suffix(".py").is_file()
-    if is_beside and not loaded.is_relative_to(folder.resolve()):
-        raise ToolConfigError(
-            f"{name} beside the YAML file cannot be used: {loaded} has that name already. Rename one of them."
-        )
 
 
 @cache  # by the function: its methods on all instances are described alike
@@ -210,16 +211,6 @@ def _plain_schema(schema: Any) -> Any:
         plain.pop("anyOf")
         plain = {**options[0], **plain}
     return {key: _plain_schema(value) for key, value in plain.items()}
-
-
-def _wrong_arguments(name: str, arguments: type[BaseModel], error: ValidationError) -> str:
-    known = ", ".join(field.removeprefix(FIELD) for field in arguments.model_fields) or "none"
-    wrong: list[str] = []
-    for item in error.errors():
-        is_unknown = item["type"] == "extra_forbidden" and len(item["loc"]) == 1
-        message = f"there is no such argument, there are {known}" if is_unknown else item["msg"]
-        wrong.append(f"{'.'.join(map(str, item['loc'])) or 'input'}: {message}")
-    return f"{name} was not run, its arguments are wrong: {'; '.join(wrong)}. Call it again with them right."
 
 
 def describe_error(error: BaseException) -> str:

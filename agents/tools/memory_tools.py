@@ -68,7 +68,15 @@ class ReadingTools(Generic[MemoryT]):
         )
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
-        return self._bounded([self._fact_line(hit) for hit in hits])
+        lines: list[str] = []
+        for hit in hits:
+            tagged = f" [{', '.join(hit.tags)}]" if hit.tags else ""
+            until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
+            since = _day(hit.valid_from) if hit.valid_from else ""
+            replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
+            stored = _ago(self._clock.now() - hit.at)
+            lines.append(f"{hit.page_id}{tagged} since {since}{until}{replaced}, stored {stored}: {hit.text}")
+        return self._bounded(lines)
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
         """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
@@ -90,14 +98,6 @@ class ReadingTools(Generic[MemoryT]):
         on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
         text = f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
         return [{"type": "text", "text": text}, *page.media] if page.media else text
-
-    def _fact_line(self, hit: Hit) -> str:
-        tags = f" [{', '.join(hit.tags)}]" if hit.tags else ""
-        until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
-        since = _day(hit.valid_from) if hit.valid_from else ""
-        replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
-        stored = _ago(self._clock.now() - hit.at)
-        return f"{hit.page_id}{tags} since {since}{until}{replaced}, stored {stored}: {hit.text}"
 
     def _bounded(self, lines: Sequence[str]) -> str:
         """Return as many lines as a part may hold: what a memory tool answers is never spilled."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
+from itertools import product
 from typing import Any
 
 from agents.explain import AnyMemory
@@ -37,7 +38,6 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
 
 
 def _now(reader: AnyMemory, query: Query) -> Json:
-    """The window, and the requests before and after."""
     at = _at(reader, query)
     before, after = reader.inspect.neighbouring_requests(at) if at else (_newest(reader), None)
     return {"at": at, "before": before, "after": after, "window": reader.inspect.window(at)}
@@ -49,7 +49,6 @@ def _columns(reader: AnyMemory, query: Query) -> Json:
 
 
 def _request(reader: AnyMemory, query: Query) -> Json:
-    """The newest pieces of a request (or `all`), and its difference from the one before."""
     at = _at(reader, query)
     change = reader.inspect.change(reader.inspect.neighbouring_requests(at)[0] if at else _newest(reader), at)
     prefix = [piece for piece in change.pieces if piece.step is None]
@@ -81,7 +80,6 @@ def _shortened(piece: PromptPiece) -> Json:
 
 
 def _piece(reader: AnyMemory, query: Query) -> PromptPiece:
-    """One piece of a request, whole."""
     for piece in reader.inspect.pieces(_at(reader, query)):
         if piece.key == query.get("key"):
             return piece
@@ -89,7 +87,6 @@ def _piece(reader: AnyMemory, query: Query) -> PromptPiece:
 
 
 def _raw(reader: AnyMemory, query: Query) -> Json:
-    """The request as it was sent."""
     at = _at(reader, query)
     if at is None:
         raise NotFoundError("only a request that was answered is stored as it was sent; name its step.")
@@ -116,7 +113,6 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:
-    """The blocks with all their versions, newest first, each with the lines that it changed."""
     blocks: list[Json] = []
     for block in core_tier(reader, _at(reader, query)).blocks:
         history = reader.inspect.core_history(block.name)
@@ -131,20 +127,14 @@ def _core(reader: AnyMemory, query: Query) -> Json:
 
 
 def _searches(reader: AnyMemory, query: Query) -> Json:
-    """Searches with the texts of what they found and missed."""
     found = reader.inspect.movements(["search"], **_span(query))
-    rows = [
-        {**to_json(row), **{name: _hits(reader, row.detail.get(name)) for name in ("found", "missed")}}
-        for row in found.rows
-    ]
+    rows: list[Json] = [to_json(row) for row in found.rows]
+    for row, name in product(rows, ("found", "missed")):
+        row[name] = [
+            {"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]}
+            for page, score, parts in row["detail"].get(name) or ()
+        ]
     return {"total": found.total, "rows": rows}
-
-
-def _hits(reader: AnyMemory, rows: Any) -> list[Json]:
-    return [
-        {"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]}
-        for page, score, parts in rows or ()
-    ]
 
 
 def _text_of(reader: AnyMemory, page: str) -> str:
@@ -152,15 +142,6 @@ def _text_of(reader: AnyMemory, page: str) -> str:
         return reader.page_text(page)
     except NotFoundError as error:  # it was purged
         return str(error)
-
-
-def _facts(reader: AnyMemory, query: Query) -> Any:
-    return reader.inspect.facts(query.get("kind") or "all", text=query.get("text", ""), **_span(query))
-
-
-def _ledger(reader: AnyMemory, query: Query) -> Any:
-    events = [event for event in query.get("events", "").split(",") if event]
-    return reader.inspect.movements(events, **_span(query))
 
 
 def _costs(reader: AnyMemory, query: Query) -> Json:
@@ -210,8 +191,12 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
     "core": _core,
     "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
-    "facts": _facts,
-    "ledger": _ledger,
+    "facts": lambda reader, query: reader.inspect.facts(
+        query.get("kind") or "all", text=query.get("text", ""), **_span(query)
+    ),
+    "ledger": lambda reader, query: reader.inspect.movements(
+        [event for event in query.get("events", "").split(",") if event], **_span(query)
+    ),
     "events": lambda reader, _: {"events": reader.inspect.events()},
     "searches": _searches,
     "costs": _costs,

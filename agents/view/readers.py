@@ -65,11 +65,8 @@ class Readers:
             return opened
 
     def pending(self, name: str, *, apply: bool) -> list[Json]:
-        """Return the commands that no process has taken yet.
-
-        With `apply`, edits are applied first if no process runs the agent, whoever sent them. Messages stay: they wait
-        for a process that answers them.
-        """
+        """Return the commands that no process has taken yet. With `apply`, edits are applied first if no process runs
+        the agent; messages wait for a process that answers them."""
         commands = self.home.pending(name)
         with self._edit_lock:
             edits = apply and any(command.get("kind") != MESSAGE for command in commands)

@@ -146,37 +146,28 @@ class _Handler(LoopbackHandler):
         if method == "POST":
             if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
                 raise NotFoundError("nothing can be done there.")
-            body = self._body()
+            length = self.headers.get("Content-Length", "")
+            if not length.isdigit() or int(length) > LARGEST_BODY:
+                raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
+            body = self.rfile.read(int(length))
+            if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
+                raise RejectedError("a command is sent as application/json.")
             self.close_connection = kept
             return "json", _json(self._view.edit(parts[1], body))
         self.close_connection = kept
         if parts[:1] == ["api"]:
             query = dict(parse_qsl(address.query, keep_blank_values=True))
             return "json", _json(self._view.get(parts[1:], query))
-        return _page_file("/".join(parts) or "index.html")
-
-    def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > LARGEST_BODY:
-            raise RejectedError(f"a command has at most {LARGEST_BODY} bytes, and says how many.")
-        body = self.rfile.read(int(length))
-        if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
-            raise RejectedError("a command is sent as application/json.")
-        return body
+        name = "/".join(parts) or "index.html"
+        if name == "palette.css":
+            return "css", palette.as_css().encode()
+        folder, kind = files("agents.view").joinpath("page"), name.rpartition(".")[2]
+        if kind not in KINDS or name not in {entry.name for entry in folder.iterdir()}:
+            raise NotFoundError(f"there is no {name!r}.")
+        return kind, folder.joinpath(name).read_bytes()
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_whole(status, f"{KINDS[kind]}; charset=utf-8", body, HEADERS)
-
-
-def _page_file(name: str) -> tuple[str, bytes]:
-    """Return the kind of a file of the page, and what it holds."""
-    if name == "palette.css":
-        return "css", palette.as_css().encode()
-    folder = files("agents.view").joinpath("page")
-    kind = name.rpartition(".")[2]
-    if kind not in KINDS or name not in {entry.name for entry in folder.iterdir()}:
-        raise NotFoundError(f"there is no {name!r}.")
-    return kind, folder.joinpath(name).read_bytes()
 
 
 def _json(value: Any) -> bytes:

@@ -1,12 +1,4 @@
-"""Check messages before anything is written: a block that the Messages API refuses would stand in every later request.
-
->>> check_user([{"type": "text", "text": "hello"}])
->>> check_user([{"type": "text"}])
-Traceback (most recent call last):
-pager.errors.RejectedError: block 0 of the message is no text block: its text is None; give a text.
-"""
-
-from __future__ import annotations
+"""Check messages before anything is written: a block that the Messages API refuses would stand in every request."""
 
 import binascii
 import math
@@ -172,7 +164,6 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
 
 
 def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
-    """Check the citations that a text makes, or the setting that lets a document be cited."""
     given: Any = block.get("citations")
     if kind == "text" and given is not None and not isinstance(given, list):
         raise RejectedError(f"the citations of {where} are {given!r:.100}; give a list, or leave them out.")

@@ -3,8 +3,6 @@
 What the prompt carries of a part (disarmed, spilled, without blank text) is decided here once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -133,18 +131,14 @@ class Conversation:
         words = index_text(text, step.name) if text else None
         number = table.append_part(step.id, kind, slot, block, at, counts=counts, words=words)
         if counts is None:
-            form, counts = self._spill(step, number, block)
+            limit, counter = self._window.limits.max_part_tokens, self._window.counter
+            form = spill(block, f"x{number}", int(limit * PREVIEW_SHARE), counter)
+            counts = count_block(form)
+            table.size(number, counts)
+            shown, why = counter.tokens(counts), f"larger than {limit} tokens"
+            self._store.ledger.write("spill", f"x{number}", reason=why, tokens=shown, step_id=f"s{step.id}")
         if form != block:
             table.reform(number, epoch, form)
         part = Part(number, kind, slot, form, counts)
         step.parts.append(part)
         return part
-
-    def _spill(self, step: Step, part: int, block: Json) -> tuple[Json, Counts]:
-        limit, counter = self._window.limits.max_part_tokens, self._window.counter
-        form = spill(block, f"x{part}", int(limit * PREVIEW_SHARE), counter)
-        counts = count_block(form)
-        self._store.conversation.size(part, counts)
-        shown, why = counter.tokens(counts), f"larger than {limit} tokens"
-        self._store.ledger.write("spill", f"x{part}", reason=why, tokens=shown, step_id=f"s{step.id}")
-        return form, counts

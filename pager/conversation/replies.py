@@ -8,8 +8,6 @@ A reply is stored exactly as it came. What the prompt carries of it must make th
 - A refusal is dropped together with its request.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -79,7 +77,6 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
 
 
 def _is_plain_text(content: Any) -> bool:
-    """Return True for a list of text blocks with nothing else in them, which needs no further check."""
     if not isinstance(content, list):
         return False
     plain = {"type": "text"}

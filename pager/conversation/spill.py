@@ -1,7 +1,5 @@
 """Shorten a content block that is too large for the window to its head, its tail and its page id. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -49,7 +47,6 @@ def _head_and_tail(text: str, page_id: str, plain_tokens: int, offset: Callable[
 
 
 def _with_short_strings(block: Json, page: str, page_id: str, plain_tokens: int) -> Json:
-    """Shorten the long strings of a tool's input, each to the same share. Offsets count in the input as JSON."""
     long = [text for text in blocks.strings(block.get("input", {})) if len(text) > SHORT_STRING_CHARS]
     share = plain_tokens // max(1, len(long))
     place = 0

@@ -11,8 +11,6 @@ A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
 The room stands below the facades: it takes a store, never a reader. Everything that it returns is exported here.
 """
 
-from __future__ import annotations
-
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece

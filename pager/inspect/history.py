@@ -1,7 +1,5 @@
 """What was, and when: versions of blocks and facts, steps by day, earlier prompts and requests byte for byte."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import tzinfo
 

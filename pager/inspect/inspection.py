@@ -11,8 +11,6 @@ Lists are newest first and found by an index. Looking for a text reads every tex
 that answered it; None names the next request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import groupby
@@ -228,11 +226,7 @@ class Inspection:
         return to_micros(self._archive.present())
 
     def find_text(self, text: str, most: int = MOST_PLACES) -> Places:
-        """Return every place that holds a text, oldest first, at most `most` of each kind.
-
-        Case and white space do not matter. Calls of our own tools and their results are left out: they only repeat
-        other places.
-        """
+        """Return every place that holds a text, oldest first, but for what our own tools repeat, in any case."""
         return find_places(self._store, text, most)
 
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:

@@ -4,8 +4,6 @@ The texts are those of the request: joined, they are what `MemoryReader.rebuild`
 provider counted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +26,7 @@ ONE_REQUEST_ONLY = {  # pieces that stand behind one message, and why they enter
 
 @dataclass(frozen=True, slots=True)
 class PromptPiece:
-    """A block of a request. The same piece has the same `key` in every request.
-
-    `part` is the part of the window to which it belongs, `page_id` the page that it shows or is a part of.
-    """
+    """A block of a request, with the same `key` in every request. `page_id` is the page of which it is a part."""
 
     key: str
     part: str
@@ -61,10 +56,7 @@ class ChangedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The difference between two requests. `opened` is the reason for a new epoch, empty if none began.
-
-    `unchanged` counts the pieces that stand in both; `pieces` are those of the later request.
-    """
+    """The difference of requests. `opened` is the reason for a new epoch; `pieces` are those of the later request."""
 
     before: str | None
     after: str | None
@@ -121,7 +113,6 @@ def _page_attribute(text: str) -> str | None:
 
 
 def _step_pieces(step: Step, counter: Counter) -> Iterator[PromptPiece]:
-    """The pieces of a step in the order of its messages: the reply, then all results."""
     tools = {str(part.form.get("id")): str(part.form.get("name")) for part in step.parts if part.form}
     for part in sorted(step.parts, key=lambda part: part.slot == "result"):
         if part.form:

@@ -3,8 +3,6 @@
 Texts are compared regardless of case, white space and the form of accents.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +63,6 @@ def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
 
 
 def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:
-    """Yield rows in the order of their numbers. They are loaded in batches, as they are needed."""
     after = 0
     while rows := load(after):
         yield from rows
@@ -90,11 +87,7 @@ def contains_text(text: str, wanted: str) -> bool:
 
 
 def like_pattern(text: str) -> str:
-    """Return a pattern of SQL's LIKE that matches every text which contains `text`, also in JSON.
-
-    Whatever may be written in another way (another case, an escape, a line break, a decomposed letter) is a wildcard,
-    so the pattern also matches texts that do not contain `text`.
-    """
+    """Return a pattern of SQL's LIKE for every text with `text`, and more: what has several forms is a wildcard."""
     shown = " ".join(compose_accents(text).split())[:LONGEST_CHARS]
     fixed = "".join(char if _has_one_form(char) else "\0" for char in shown)
     return "%" + "".join(f"{word}%" for word in fixed.split("\0") if word)

@@ -1,7 +1,5 @@
 """The parts of a request and their tokens: how full the window is, and with what, now or over many requests. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -39,7 +37,7 @@ class Thresholds:
     evict_to: int
 
     @classmethod
-    def of(cls, limits: Limits) -> Thresholds:
+    def of(cls, limits: Limits) -> "Thresholds":
         """Return the thresholds that some limits define."""
         return cls(*(limits.share_in_tokens(share) for share in (limits.notify_at, limits.evict_at, limits.evict_to)))
 
@@ -81,10 +79,7 @@ class ResidentStep:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A request: the tokens of each of `PARTS`, which add up to `used_tokens`.
-
-    `opened` is the reason for which an epoch began with it, and empty if none did.
-    """
+    """A request: the tokens of each of `PARTS`. `opened` is the reason for the epoch that began with it, or empty."""
 
     step: str
     at: datetime
@@ -153,10 +148,7 @@ def part_name(part: Part) -> str:
 
 
 def share_out(total: int, estimates: Sequence[int]) -> list[int]:
-    """Return `total` divided in the proportions of the estimates, in whole numbers: the largest remainders round up.
-
-    If all estimates are 0, so are all shares.
-    """
+    """Divide `total` in the proportions of the estimates, in whole numbers: the largest remainders round up."""
     whole = sum(estimates)
     if not whole:
         return [0] * len(estimates)
@@ -169,10 +161,7 @@ def share_out(total: int, estimates: Sequence[int]) -> list[int]:
 def columns_of(
     state: PromptState, counter: Counter, requests: Sequence[tuple[AnsweredRequest, Limits | None]], opened: str
 ) -> Iterator[Column]:
-    """Yield the columns of some requests of one epoch with their limits. `state` is the newest of them.
-
-    Within an epoch the prompt only grows, so the newest request also tells the sizes of the ones before it.
-    """
+    """Yield columns of requests of one epoch; `state` is the newest of them: within an epoch the prompt only grows."""
     parts = sorted((part for step in state.steps for part in step.parts if part.form), key=lambda part: part.id)
     growth: list[tuple[list[int], list[Counts]]] = []  # of each part of the window: ids, and the sum before each id
     for name in PARTS:

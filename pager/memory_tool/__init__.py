@@ -1,8 +1,7 @@
 """The provider's memory tool (`memory_20250818`) over the tiers: an agent reads and edits its memory as files.
 
 files.py   MemoryFiles: the six commands
-paths.py   which path is which block, fact, day or page
-tree.py    what lies at a path
+tree.py    which path is which block, fact, day or page, and what lies there
 text.py    numbered lines, replacements and listings, worded as the SDK words them
 runner.py  the same for the SDK's tool runner; only this module loads the SDK
 

@@ -1,4 +1,4 @@
-"""The six commands of the provider's memory tool over the tiers. `pager.memory_tool.paths` says what lies where.
+"""The six commands of the provider's memory tool over the tiers. `pager.memory_tool.tree` says what lies where.
 
 Answers and errors are worded as the SDK's own local tool words them, except where the tiers differ from a disk: the
 directories of the tiers and the core blocks always exist, and no other block can be made; any other directory exists as
@@ -12,8 +12,6 @@ long as a file is in it; a file of the archive is a fact, and one without a key 
     'f1'
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,20 +21,20 @@ from pager.errors import RejectedError
 from pager.limits import Limits
 from pager.memory import Memory
 from pager.memory_tool import text as texts
-from pager.memory_tool.paths import (
+from pager.memory_tool.tree import (
     ARCHIVE,
     AREAS,
     CORE,
     MAX_NAME_BYTES,
     RECALL,
     ROOT,
+    MemoryTree,
     Place,
     is_name,
     parents,
     path_of,
     place_of,
 )
-from pager.memory_tool.tree import MemoryTree
 from pager.reader import MemoryReader
 from pager.types import Fact
 
@@ -192,7 +190,6 @@ class _Edit:
         return bool(file.text) or place.area != CORE if file else self._tree.is_directory(place)
 
     def _existing(self, path: str) -> tuple[Place, str, Fact | None]:
-        """Return a file to edit: its place, its text, and its fact if it is one."""
         place = place_of(path)
         file = self._tree.file(place)
         if file is None and self._tree.is_directory(place):
@@ -205,7 +202,6 @@ class _Edit:
         return place, file.text, file.fact
 
     def _write(self, place: Place, text: str, path: str, *, old: Fact | None = None, tags: Sequence[str] = ()) -> None:
-        """Write a text to a place that is free, or in place of the `old` fact there."""
         self._refuse_recall(place, path)
         if place.area == CORE:
             self._memory.core_write(self._tree.block_name(place), text, actor=self._actor)

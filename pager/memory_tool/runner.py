@@ -7,8 +7,6 @@
 'memory_20250818'
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any, cast

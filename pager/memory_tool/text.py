@@ -1,12 +1,7 @@
 """Texts as the provider's memory tool shows and edits them: numbered lines, replacements, insertions, listings. Pure.
 
 Answers and errors are worded as the SDK's own local tool words them: models were trained on these words.
-
-    >>> inserted("one\\nthree", 1, "two")
-    'one\\ntwo\\nthree\\n'
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ new epoch: the oldest closed steps leave, and what is still too large is spilled
 lets an open step or the last one leave, and never parts a step from the one that goes on where it paused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -5,8 +5,6 @@ lines into ranges, and by saying less of the last that is left. Lines are data i
 looks at what is leaving.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo

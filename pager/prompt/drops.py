@@ -1,7 +1,5 @@
 """Drop from the prompt what may not go back to the model: refused, empty and cut replies. They stay on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pager.conversation.replies import Carried

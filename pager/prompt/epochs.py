@@ -5,8 +5,6 @@ drops all thinking and everything that was only for the moment (recalled, notice
 says. A draft changes nothing: it can be measured, thrown away and made again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -83,7 +81,6 @@ class Epochs:
         return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, renew)
 
     def _requests(self, state: PromptState) -> list[Step]:
-        """Return the request of the open turn, and the newest messages said in its middle."""
         if state.last is None:
             return []
         ids = self._store.conversation.requests_of_turn(state.last.turn)
@@ -126,7 +123,6 @@ class Epochs:
         return Epoch(number, 0, self._setup.tools_after(calls=calls), system, [], [], settings, sizes, reason)
 
     def _fresh_step(self, step: Step, draft: Draft, plan: Plan, *, whole: bool) -> Step:
-        """Return the step as the new epoch carries it, with every change of form noted in the draft."""
         parts = [self._fresh_part(part, draft, plan, whole=whole) for part in step.parts]
         reply = [index for index, part in enumerate(parts) if part.slot == "reply"]
         if reply and not any(parts[index].form for index in reply):

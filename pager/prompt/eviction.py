@@ -1,7 +1,5 @@
 """Carry out an eviction: draw up smaller drafts of an epoch until one surely fits the window, and open that one."""
 
-from __future__ import annotations
-
 from pager.errors import WindowTooSmallError
 from pager.prompt import budget
 from pager.prompt.epochs import Draft, Epochs
@@ -59,7 +57,6 @@ class Eviction:
         return f"{text}, unannounced" if unannounced else text
 
     def _summarized(self, state: PromptState, draft: Draft, fresh: PromptState) -> tuple[Draft, PromptState]:
-        """Return the draft with a model's digest, if there is a model for it and its words fit, too."""
         if self._summary is None or not draft.leaving:
             return draft, fresh
         summarized = self._summary.write(draft, state)

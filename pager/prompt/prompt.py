@@ -5,8 +5,6 @@ epoch), and makes sure that the request fits the window. Every append is committ
 follows the commit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -198,7 +196,6 @@ class Prompt:
             self._bring_under(state, why)
 
     def _why_renew(self, state: PromptState) -> str:
-        """Return why the present epoch cannot go on; an empty text if it can."""
         epoch, setup = state.epoch, self._setup
         if epoch is None:
             return "first request"

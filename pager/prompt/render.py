@@ -4,8 +4,6 @@ There are at most four marks: on both system blocks, on the block that was last 
 block of this one. They never stand on thinking.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -27,11 +25,11 @@ class Messages:
             self.messages.append({"role": role, "content": [block for block, _ in content]})
             self.parts.append([parts for _, parts in content])
 
-    def extend(self, other: Messages) -> None:
+    def extend(self, other: "Messages") -> None:
         self.messages += other.messages
         self.parts += other.parts
 
-    def joined(self, other: Messages) -> Messages:
+    def joined(self, other: "Messages") -> "Messages":
         return Messages(self.messages + other.messages, self.parts + other.parts)
 
 

@@ -1,7 +1,5 @@
 """The program's part of every prompt: instructions, how memory works, tools, and the settings of requests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pager import blocks, markup, tokens

@@ -4,8 +4,6 @@ A copy in memory of what the store has, so that nothing is read or counted twice
 After a rollback it is thrown away and loaded again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +46,7 @@ class PromptState:
     _since_base: tuple[object, Counts] | None = None  # what the counts behind the base were last, and of which parts
 
     @classmethod
-    def load(cls, store: Store) -> PromptState:
+    def load(cls, store: Store) -> "PromptState":
         """Load the present prompt."""
         state = cls()
         last = store.prompt.last_epoch()
@@ -62,7 +60,7 @@ class PromptState:
         return state
 
     @classmethod
-    def load_at(cls, store: Store, step: int) -> PromptState:
+    def load_at(cls, store: Store, step: int) -> "PromptState":
         """Load the prompt of the request that the reply `step` answered, with its sizes of that time."""
         answered = load_request(store, step)
         epoch = store.prompt.epoch(answered.epoch)
@@ -213,11 +211,7 @@ class Scale:
         self._count_tokens = count_tokens
 
     def measure(self, state: PromptState) -> tuple[int, bool]:
-        """Return the size of the next request, at most, and True if the provider counted it.
-
-        If even a token for each byte would fit, the estimate does. Else the provider is asked. If it does not count, a
-        learned estimate with its margin decides, or a bound by kind of text.
-        """
+        """Return the size of the next request, at most, and True if the provider counted it."""
         size, base, new = state.size(self._window.counter), state.base_tokens or 0, state.texts_not_measured()
         around = TOKENS_AROUND_BLOCK * len(new) + TOKENS_AROUND_REPLY_BLOCK * state.base_blocks
         if not base:

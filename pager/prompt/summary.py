@@ -4,8 +4,6 @@ Nothing depends on it. An eviction is planned and fits with the built digest; on
 its words, within the same room. Whatever goes wrong there, the built digest stands, and the ledger says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo

@@ -16,8 +16,6 @@ last one that has begun. "may" and "march" are months with a capital letter, a d
     ('before', 'move')
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterator, Sequence
 from datetime import date, timedelta
@@ -84,11 +82,7 @@ class _Time(NamedTuple):
 def spans(
     question: str, today: date, years: range, newest: date | None = None, people: Container[str] = ()
 ) -> list[Span]:
-    """Return the spans of days that a question names.
-
-    `newest` is the last day of which anything is stored, if it is not today. `people` are names in lower case: a month
-    that is one of them (June) counts as a month only with a day or a year.
-    """
+    """Return the spans that a question names. A month that is one of `people` (June) needs a day or a year."""
     found: list[Span] = []
     question = " ".join(question.split())
     times = _times(question, today, years, people)
@@ -115,7 +109,6 @@ def event(question: str) -> tuple[str, str] | None:
 
 
 def _times(question: str, today: date, years: range, people: Container[str]) -> list[_Time]:
-    """Return the times in their order. No piece of the question is read twice."""
     found: list[_Time] = []
     rest = question
     for form in _FORMS:
@@ -185,7 +178,6 @@ def _from_today(groups: dict[str, str], today: date) -> Span:
 
 
 def _calendar_span(unit: str, back: int, today: date) -> Span:
-    """Return the day, week, month or year so many before this one."""
     if unit == "day":
         return _days(today - back * DAY)
     if unit == "week":

@@ -128,7 +128,6 @@ class TurnTable:
         return before, session
 
     def _pool_lengths(self, fresh: Positions) -> None:
-        """Set the pooled lengths of new parts, and of the parts that have them as neighbours."""
         import numpy as np
 
         changed = self._and_before(fresh)
@@ -141,7 +140,6 @@ class TurnTable:
         self.mean_length = (total + float(self.pooled_length[changed].sum())) / len(self)
 
     def _and_before(self, positions: Positions) -> Positions:
-        """Return these and their neighbours before them, ascending."""
         import numpy as np
 
         found = [positions]
@@ -160,10 +158,7 @@ class TurnTable:
         return np.where(self.part[found] == parts, found, -1)
 
     def with_neighbours(self, positions: Positions, values: Floats) -> tuple[Positions, Floats]:
-        """Add to each value what neighbours lend; return the positions that get something, ascending, and how much.
-
-        No position may stand twice in `positions`.
-        """
+        """Add to each value what neighbours lend. Return whoever gets something, in order; `positions` are distinct."""
         import numpy as np
 
         sums, lent = self._sums.rows, values * self.lends[positions]

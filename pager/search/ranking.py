@@ -63,8 +63,6 @@ class Ranking:
             self.competes &= self.turns.at < self.before
         self.words = np.zeros(len(self.turns))
 
-    # evidence
-
     def add_word(self, parts: Positions) -> None:
         """Add a word of the question: the parts that hold it, ascending, each as often as it does."""
         import numpy as np
@@ -97,10 +95,7 @@ class Ranking:
         self._add("who", found)
 
     def add_spans(self, named: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
-        """Add the times that the question names, half-open, in microseconds.
-
-        A guessed one counts no more than a word that every other turn holds: it orders what is found by other evidence.
-        """
+        """Add the half-open times that a question names, in microseconds; guessed ones order what else is found."""
         import numpy as np
 
         found, count = np.zeros(len(self.turns)), len(self.turns)
@@ -113,10 +108,7 @@ class Ranking:
         self._add("when", found)
 
     def add_meaning(self, positions: Positions, cosines: Floats) -> None:
-        """Add how near turns and their neighbours are to the question.
-
-        A turn without a vector gets nothing; as a neighbour it counts as near as the average.
-        """
+        """Add how near turns and their neighbours are; one without a vector is an average neighbour."""
         import numpy as np
 
         found, judged = np.zeros(len(self.turns)), np.zeros(len(self.turns), dtype=np.bool_)
@@ -136,13 +128,8 @@ class Ranking:
         if values.any():
             self.others[name] = values
 
-    # results
-
     def best(self, limit: int) -> list[tuple[int, float]]:
-        """Return the best positions with their scores, best first, of equal ones the newest first.
-
-        At least `limit` of them, if so many have anything to say for them, and all that equal the last.
-        """
+        """Return the best positions with scores, newest first among equals: `limit`, and all equal to the last."""
         import numpy as np
 
         score = self.words + sum(self.others.values())

@@ -7,8 +7,6 @@ accents and points. Scripts without spaces between words come in pieces of one a
     ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata
@@ -111,16 +109,12 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
 
 
 def _first_place(text: str, asked: Sequence[str]) -> int:
-    """Return where the first of these folded words stands in a text."""
     forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
     searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
     place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
     if len(searched) == len(text) or not place:
         return place
     return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)
-
-
-# scores
 
 
 def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:
@@ -137,10 +131,7 @@ SMALLEST_SPREAD = 1e-100  # below it a division overflows
 
 
 def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
-    """Add two scores, each in units of its own spread; best first, of equal ones the higher id.
-
-    A side that does not know an id gives it the least: of words nothing, of meaning what the farthest one has.
-    """
+    """Add two scores, each in units of its spread, best first. A side that does not know an id gives it its least."""
     found = sorted({*by_words, *by_meaning}, reverse=True)
     totals = dict.fromkeys(found, 0.0)
     # A word that half of them hold has no rarity left; it counts by the share of those that do not hold it.

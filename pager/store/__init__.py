@@ -4,13 +4,7 @@
 (searching what was said), `archive` (facts), `core` (blocks), `prompt` (epochs, requests, residency, pins), `ledger`,
 `settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every column,
 `rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
-
-    >>> store = Store(directory / "pager.db", clock)
-    >>> with store.transaction():
-    ...     step = store.conversation.append_step("user", "user", at=0)
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The laws that can be asked in SQL."""
 
-from __future__ import annotations
-
 from pager.types import FOREVER
 
 # A law, and what is wrong -> a query whose every row is a case of it

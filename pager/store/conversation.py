@@ -1,7 +1,5 @@
 """Steps, parts, calls: SQL for the conversation and for turns recorded from elsewhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

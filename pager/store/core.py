@@ -1,7 +1,5 @@
 """Core blocks with all their versions. SQL."""
 
-from __future__ import annotations
-
 from datetime import tzinfo
 
 from pager.clock import from_micros, to_micros

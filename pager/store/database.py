@@ -4,8 +4,6 @@
 the commit (and only then) is handed to `after_commit`.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -131,10 +129,7 @@ class Database:
         # The log is copied into the file at 1 MB, and is cut to 4 MB after a larger transaction.
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
-        self._grow_log()
-
-    def _grow_log(self) -> None:
-        """Give the log its full length at once: a commit that makes a file longer takes the disk half as long again."""
+        # It gets its full length at once: a commit that makes a file longer takes the disk half as long again.
         # On a disk without that much room the log grows as far as it goes, as it would have.
         with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
@@ -174,10 +169,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Generator[None]:
-        """Run the block all or nothing. Nested calls are savepoints; for a reader all is of one moment.
-
-        Without `durable` the log is written but not flushed to the disk: the next durable commit does that.
-        """
+        """Run the block all or nothing; inner ones are savepoints. Without `durable` a later commit flushes the log."""
         if self._depth:
             with self._savepoint():
                 yield

@@ -6,8 +6,6 @@ lock         names the process that writes
 inbox/       commands that other processes have left for that process
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -6,8 +6,6 @@ notice, epoch, digest, search, interrupted, command, index, embedder, error. The
 stays in the prompt.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import date

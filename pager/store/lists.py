@@ -3,8 +3,6 @@
 The ids of steps, facts and ledger rows have no gaps: a piece in the middle of a list is found without counting to it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -100,7 +98,9 @@ class ListsTable:
             total = self._db.value("SELECT max(id) FROM facts", default=0)
             rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
             return Rows(total, [self._archive.use(row) for row in rows])
-        cased = _cased(text)
+        # SQLite's `lower` knows ASCII letters only.
+        forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
+        cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
         held = " OR ".join(
             f"instr(lower({column}), lower(:{name}))" for column in ("text", "key", "tags") for name in cased
         )
@@ -163,9 +163,3 @@ class ListsTable:
 
 def _piece(row: Row) -> SaidPart:
     return SaidPart(f"x{row['id']}", f"s{row['step']}", row["slot"], bool(row["searchable"]), json.loads(row["block"]))
-
-
-def _cased(text: str) -> dict[str, str]:
-    """Return the forms in which a text may be written: SQLite's `lower` knows ASCII letters only."""
-    forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
-    return {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}

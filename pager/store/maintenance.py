@@ -1,7 +1,5 @@
 """SQL for looking after the database: audits, full-text rebuilds, scrubbing of purged bytes, copies."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

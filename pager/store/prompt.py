@@ -1,7 +1,5 @@
 """What is in the prompt and what was: epochs, answered requests, residency, pins. SQL."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 The rows of long lists are public: `pager.inspect` exports them. Their ids are text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -5,8 +5,6 @@ UTC. `step` columns name the newest step at that moment, so that every row can b
 Migrations are never edited once released: a change is a new function's worth of SQL at the end of `MIGRATIONS`.
 """
 
-from __future__ import annotations
-
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
 BASE = f"""

@@ -1,7 +1,5 @@
 """Single values by key, and the commands that were carried out. SQL."""
 
-from __future__ import annotations
-
 from pager.store.database import Database
 
 

@@ -5,8 +5,6 @@ them by id and pins it, `prefetch` puts facts behind a message unasked. `Tiers` 
 and the rooms `prompt`, `inspect` and `upkeep` may call this room.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from inspect import getattr_static
 from pathlib import Path
@@ -47,7 +45,7 @@ class Tiers:
         embedder: EmbedderChoice,
         *,
         index_directory: Path | None = None,
-    ) -> Tiers:
+    ) -> "Tiers":
         """Join the tiers. A writer gives the directory of its index. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
         facts = _meaning_of_facts(store, clock, embedder, index_directory)

@@ -24,10 +24,7 @@ from pager.vectors.embedding import mark_unembedded
 from pager.vectors.facts import FactVectors
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 LATEST_FACT = "latest_fact"  # the setting with the time of the latest fact, once the clock was set back behind it
 SIMILAR = 0.6  # cosine from which on a fact is reported as similar to another
@@ -42,8 +39,6 @@ Scores = dict[int, float]
 
 
 class _Filter(NamedTuple):
-    """Which facts a search may find."""
-
     at: int  # true at this moment
     tags: list[str]  # with all of these
     stored: Span  # stored in this span
@@ -135,10 +130,7 @@ class Archive:
         return Fact(fact_id, text, key, tuple(tags), valid_from, until, now, actor, f"s{step}", old, new)
 
     def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
-        """Return the versions of a key that a new one takes time from, and the one that it must end before.
-
-        What was stated to begin later still begins then: a fact about an earlier time ends where that one starts.
-        """
+        """Return the versions that a new one takes time from, and the stated later one before which it must end."""
         lasting = self._store.archive.versions(key, beyond=to_micros(start))
         versions = [(fact, stated) for fact, stated in lasting if fact.valid_from != fact.valid_until]
         stated = [fact for fact, was_stated in versions if was_stated and fact.forgotten is None]
@@ -207,10 +199,7 @@ class Archive:
         before: Moment | None,
         actor: str | None,
     ) -> list[Hit]:
-        """Find facts that are true (`as_of`), have all the tags and were stored from `after` to `before`, best first.
-
-        With an `actor` they are marked as used, and the ledger notes the search.
-        """
+        """Find the best facts that are true and stored in that time. An `actor` marks them as used; it is logged."""
         query = str(clean(require_text(query, "query")))
         wanted_hits = require_limit(limit) + (MISSED if actor else 0)
         stored = span_micros(after, before, self._clock.zone)
@@ -245,7 +234,6 @@ class Archive:
         return hits
 
     def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
-        """Return the scores by words and by meaning of the best by either."""
         most = max(CANDIDATES, limit)
         matched = self._store.archive.match(terms, max(WORD_CANDIDATES, most), *wanted) if terms else []
         by_words, first = dict(matched), [number for number, _ in matched[:most]]

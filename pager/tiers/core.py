@@ -3,8 +3,6 @@
 Every change is a new version. A change that the agent did not make itself is `unseen` until the prompt has shown it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,7 +67,6 @@ class Core:
         return self._write(replace(block, value=value), actor, reason)
 
     def _write(self, block: Block, actor: str, reason: str) -> Block:
-        """Store a new version, if it keeps the limits and differs from the newest."""
         used = tokens.total(block.value)
         block = replace(block, used_tokens=used, actor=actor, at=self._clock.now())
         newest = self._store.core.block(block.name)

@@ -4,8 +4,6 @@
 evictions; all pins share a fifth of the window.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from dataclasses import replace

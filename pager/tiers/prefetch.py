@@ -5,8 +5,6 @@ covers the message by the words that they share, rare ones counting more. The th
 bfcl_memory; `make bench-retrieval` judges them on other sets. Where the embedder finds everything near, words decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

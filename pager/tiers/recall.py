@@ -4,8 +4,6 @@ Steps are found by their words and their neighbours' words, by meaning, by speak
 an embedder adds to it. What a search needs beside the word index (`TurnTable`, vectors) is loaded once and then grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -171,7 +169,6 @@ def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
 
 
 def _record_fields(turn: Any) -> dict[str, Any]:
-    """Return the arguments of `record` from a turn as it came, perhaps from a file."""
     given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))

@@ -7,8 +7,6 @@
 Every room above may call it. It depends on `pager.types` only, loads tiktoken at the first count, and uses no network.
 """
 
-from __future__ import annotations
-
 from pager.tokens.text import byte_bound, count, exceeds, head, tail, total, upper_bound
 
 __all__ = ["byte_bound", "count", "exceeds", "head", "tail", "total", "upper_bound"]

@@ -12,8 +12,6 @@ few hundred tokens, so a kind that was never seen stays pessimistic. The margin 
     True
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Images count by their size (a token for about 750 pixels), documents by their pa
 counts as a large one.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import struct

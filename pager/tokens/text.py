@@ -84,10 +84,7 @@ def exceeds(text: str, limit_tokens: int) -> bool:
 
 
 def head(text: str, limit_tokens: int) -> str:
-    """Return as many whole tokens from the beginning as the limit allows.
-
-    A few characters less, where that would split a letter from its accents, or a composed emoji.
-    """
+    """Return as many whole tokens from the beginning as the limit allows; no composed letter or emoji is split."""
     if limit_tokens <= 0:
         return ""
     window = text[: LONGEST_TOKEN_BYTES * limit_tokens + 1]
@@ -186,11 +183,7 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of a text as (start, end).
-
-    They are cut at a space behind something else. There a new word of tiktoken's pattern begins, so the pieces have
-    exactly the tokens of the whole.
-    """
+    """Yield pieces (start, end), cut where a word of tiktoken's pattern begins: their tokens are those of the whole."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         end = start + PIECE_CHARACTERS
@@ -203,7 +196,6 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_before(text: str, end: int) -> int:
-    """Return where the last piece before `end` begins, in the same way."""
     start = end - PIECE_CHARACTERS
     if start <= 0:
         return 0

@@ -4,8 +4,6 @@ With `fix` everything that can be rebuilt is: the word index, missing vectors, t
 blocks. A broken law of the conversation itself is only reported: nothing is guessed.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from pager import tokens
@@ -65,11 +63,9 @@ def _last_request(store: Store) -> list[Problem]:
 def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
     wrong = store.archive.wrong_vectors(meaning.embedding.embedder.dimension)
     missing = len(store.archive.without_vector(1_000_000))
-    found = (
-        [Problem("vectors", f"of another dimension: {', '.join(f'f{fact}' for fact in wrong[:5])}", fix)]
-        if wrong
-        else []
-    )
+    found: list[Problem] = []
+    if wrong:
+        found.append(Problem("vectors", f"of another dimension: {', '.join(f'f{fact}' for fact in wrong[:5])}", fix))
     if missing:
         found.append(Problem("vectors", f"{missing} facts have no vector and are found by words only", fix))
     if fix and found:

@@ -3,8 +3,6 @@
 Pure: a text goes in, and comes out with `[purged]` in the place of what is erased.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping

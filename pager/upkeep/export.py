@@ -4,8 +4,6 @@ The last line is a checksum of everything before it. SQLite notices a broken pag
 does not look behind its last page, where this line is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

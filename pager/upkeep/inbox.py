@@ -6,8 +6,6 @@ then deletes the file. A file whose id is stored already had its effect, and is 
     >>> command = send_command(directory, "message", {"text": "stop after this step"}, clock)
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The file names the owner, so that a second process can be told. A second process
 some hold the lock only for a moment: whoever applies an edit to an idle agent, or asks for its owner.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -5,8 +5,6 @@ It ends the epoch and leaves a tombstone in the ledger. `finish` rebuilds the wo
 erases freed database pages and the log. If the process dies before that, the next opening calls it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -31,10 +29,7 @@ MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that 
 
 
 def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, since: float) -> int:
-    """Erase a page from the database and the files of the `inbox`. Return from how many places; call `finish` next.
-
-    Facts that say nothing else are purged, too. Half-written files of the inbox from before `since` are deleted.
-    """
+    """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places."""
     page = read_page_id(page_id)
     pages.text(str(page))  # raises if it does not exist or is purged already
     said = _said(store, page.kind, page.number)
@@ -106,7 +101,6 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
 
 
 def _scrub_errors(store: Store, files: set[str]) -> None:
-    """Erase the errors about files that were set aside: they may quote a piece of them."""
     for row in store.ledger.movements(events=["error"]) if files else ():
         if row.detail.get("file") in files:
             store.maintenance.put_movement(row.number, PURGED, row.detail)
@@ -177,7 +171,6 @@ def emptied(raw: str) -> str:
 
 
 def _recount(store: Store, parts: set[int]) -> None:
-    """Count rewritten parts again: `[purged]` may be longer than the text that it replaced."""
     rows = [row for part in sorted(parts) if (row := store.conversation.original(part))]
     for step in store.conversation.load(sorted({row["step"] for row in rows}), FOREVER):
         for part in step.parts:
@@ -197,7 +190,6 @@ def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
 
 
 def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
-    """Return a preamble without these pages: as pins, as the request, and in the digest."""
     shown = list(preamble)
     is_request = False
     for index, block in enumerate(preamble):

@@ -5,5 +5,5 @@
 - `facts`, `turns`: store vectors and compare them with a question. `int8_matrix` holds them in memory.
 - `index`: what a vector index is built from, `indexing` when it is opened and built; `chroma` holds it.
 
-The tiers and upkeep call `facts`, `turns` and `embedding`; `pager.opening` puts them together.
+The tiers and upkeep call `facts`, `turns` and `embedding`; `Tiers.open` in `pager.tiers` puts them together.
 """

@@ -4,8 +4,6 @@ Facts and turns are embedded in batches: the lock of the facade is taken to read
 while the embedder works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pager.arguments import require_int
@@ -54,8 +52,6 @@ class Backlog:
             self.update_index(stop)
         return done
 
-    # turns that were just recorded
-
     def add_recorded(self, steps: Sequence[int]) -> None:
         """Embed these steps once they are committed."""
         if self._turns:
@@ -93,8 +89,6 @@ class Backlog:
         with self._calls.lock, self._calls:
             source.store_batch(batch, rows)
         return True
-
-    # the index
 
     def index_is_behind(self) -> bool:
         """Return True if the index should be opened or built. The lock must be held."""

@@ -134,10 +134,7 @@ class ChromaEmbedder:
         return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
 
     def _call(self, texts: list[str]) -> Any:
-        """Call the function, one call at a time: it may not be made for two threads.
-
-        A thread that waits meanwhile is next, before the rest of a batch.
-        """
+        """Call the function, one call at a time. A thread that waits meanwhile is next, before the rest of a batch."""
         with self._next:
             self._lock.acquire()
         try:

@@ -28,10 +28,7 @@ from pager.store.ledger import LedgerTable
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 NEARLY_UNIT = 1e-4  # how far from 1 the square of a vector's length may be
 AT_ONCE = 32  # texts that are embedded before others get the lock again: a fraction of a second
@@ -56,8 +53,6 @@ class Batch(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """Which vectors are committed; None where there are none."""
-
     fingerprint: str | None
     length: int | None
 
@@ -77,8 +72,6 @@ class Embedding:
         self._failed: tuple[datetime, str] | None = None  # the last failure: when, and why
         self._logged: set[str] = set()  # kinds of failures that are in the ledger already
         self._chance: dict[Sequence[str], float] = {}  # by the sentences that it was measured with
-
-    # embedding
 
     def embed(self, text: str) -> Vectors | None:
         """Return the vector of a text; None while the embedder fails. Raises nothing."""
@@ -126,10 +119,7 @@ class Embedding:
         return (rows / np.sqrt(np.where(squares > 0, squares, 1))[:, None]).astype(np.float32)
 
     def chance_cosine(self, message: str) -> float | None:
-        """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails.
-
-        An embedder that knows little of a language finds all its texts near each other.
-        """
+        """Return the mean cosine of unrelated sentences in the script of a message; None while the embedder fails."""
         texts = unrelated_sentences(message)
         if texts not in self._chance:
             rows = self._embed_unless_paused(texts)
@@ -137,8 +127,6 @@ class Embedding:
                 return None
             self._chance[texts] = float((rows @ rows.T).sum() - len(texts)) / (len(texts) * (len(texts) - 1))
         return self._chance[texts]
-
-    # batches
 
     def batch(self, texts: list[tuple[int, str]]) -> Batch:
         """Return a batch of texts as they read now."""
@@ -156,8 +144,6 @@ class Embedding:
     def has_current_length(self, rows: Vectors) -> bool:
         """Return True if the embedder still gives such vectors: a server may load another model between two calls."""
         return rows.shape[-1] == self._length
-
-    # which embedder made the stored vectors
 
     def vectors_match(self) -> bool:
         """Return True if what is stored can be compared with this embedder's vectors; a reader raises if it cannot."""
@@ -220,8 +206,6 @@ class Embedding:
     def _load_after_commit(self) -> None:
         self._load_stored()
 
-    # the ledger
-
     def log_failure(self, error: EmbedderUnavailableError) -> None:
         """Write a failure of the embedder to the ledger, once until it is over."""
         why = str(error).rstrip(".")
@@ -244,18 +228,12 @@ class Embedding:
 
 
 def unrelated_sentences(message: str) -> tuple[str, ...]:
-    """Return sentences that have nothing to do with each other, in the script that most letters of a message are of.
-
-    Kana among Chinese characters make a message Japanese.
-
-        >>> unrelated_sentences("What do I like?")[5]
-        'Whales breathe air.'
-    """
+    """Return sentences that have nothing to do with each other, in the script of most letters of a message."""
     (_, default), *others = _load_sentences()
     letters = sum(map(str.isalpha, message))
     found = {texts: len(script.findall(message)) for script, texts in others}
     kana, chinese = (texts for _, texts in others[-2:])
-    if found[kana]:
+    if found[kana]:  # among Chinese characters it makes a message Japanese
         found[kana] += found.pop(chinese)
     texts = max(found, key=found.__getitem__)
     return texts if 0 < letters <= 2 * found[texts] else default

@@ -21,10 +21,8 @@ from pager.vectors.int8_matrix import Int8Matrix, quantize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from pager.vectors.index import Vectors
 
-    Vectors = NDArray[np.float32]
     Cosines = list[tuple[int, float]]
 
 
@@ -47,8 +45,6 @@ class FactVectors:
         self._late: str | None = None
         self._has_new = True  # something was stored since the tail was updated
         self._through: int = 0  # how far the index went then
-
-    # writing
 
     def store(self, fact: int, vector: Vectors) -> None:
         """Store a fact's vector, in the caller's transaction. One of another length is made again later."""
@@ -98,8 +94,6 @@ class FactVectors:
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
         return self._store.archive.count_without_vector() if self._store.settings.get(UNEMBEDDED) else 0
-
-    # reading
 
     def nearest(self, vector: Vectors, limit: int) -> Cosines:
         """Return the facts nearest to a vector, best first, true or not; cosines are right to a thousandth."""
@@ -154,8 +148,6 @@ class FactVectors:
     def _reset_tail(self) -> None:
         self._tail.reset()
         self._has_new = True
-
-    # upkeep
 
     def reset(self) -> None:
         """Read again what is cached: an interrupt may have left it half done."""

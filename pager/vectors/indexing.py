@@ -19,12 +19,8 @@ from pager.vectors.embedding import Embedding
 from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, never
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 BATCH = 256  # fewer facts need no index at all
 REBUILT_SHARE = 4  # it is built anew when it lacks one fact for so many that it holds, and at least BATCH
@@ -60,8 +56,6 @@ class Indexing:
         self._drops = embedding.drops
         self._retry_at = 0.0
 
-    # searching
-
     def through(self) -> int:
         """Return the fact up to which it holds every committed vector; 0 while it cannot be asked."""
         return self.live.through if self.live and self._drops == self._embedding.drops else 0
@@ -81,8 +75,6 @@ class Indexing:
         if min(facts) <= self.through():
             self._end_life()
         self._life += 1  # a build that runs at this moment may have passed their places
-
-    # background work
 
     def next_task(self, stop: Stop, *, whole: bool = False) -> Task | None:
         """Return the next task, if there is one that is worth it; with `whole` down to the last vector."""
@@ -135,8 +127,6 @@ class Indexing:
                 return ["the vector index cannot be opened; search goes on from pager.db"]
         return []
 
-    # closing
-
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""
         with self._halted():
@@ -160,7 +150,6 @@ class Indexing:
 
     @contextmanager
     def _halted(self) -> Generator[None]:
-        """Close it, and stop what another thread is building."""
         self._is_halted = True
         self._end_life()
         try:

@@ -7,9 +7,6 @@ English. The vector is the mean over the word pieces, scaled to unit length.
 Texts of equal length in word pieces go through the model together. So there is no padding to compute, and the other
 texts of a batch do not change a vector. (The int8 weights are expanded to float32 while loading; activations are never
 quantised, or a vector would depend on its batch.)
-
-    >>> MiniLM().embed(["prefers window seats"]).shape
-    (1, 384)
 """
 
 from __future__ import annotations
@@ -54,10 +51,7 @@ class _Loaded:
 
 
 class MiniLM:
-    """An Embedder. `weights` is another place for model.onnx; it must be the same file.
-
-    All instances of a process share what is loaded (120 MB), as long as one of them exists.
-    """
+    """An Embedder; `weights` is another place for model.onnx. Instances of a process share what is loaded (120 MB)."""
 
     fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
     dimension = DIMENSION
@@ -104,7 +98,6 @@ def _readable(text: str) -> str:
 
 
 def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
-    """Return batches of row numbers of equal length."""
     by_length: dict[int, list[int]] = {}
     for row, ids in enumerate(pieces):
         by_length.setdefault(len(ids), []).append(row)
@@ -126,10 +119,7 @@ def _tokenizer() -> Any:
 
 
 def wordpiece(vocabulary: str) -> Any:
-    """Return the published tokenizer, made from its vocabulary of one word piece per line.
-
-    The vocabulary is a quarter of the size of the published tokenizer.json.
-    """
+    """Return the published tokenizer, made from its vocabulary of one word piece per line: a quarter of its JSON."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     ids = {piece: number for number, piece in enumerate(vocabulary.split("\n")[:-1])}

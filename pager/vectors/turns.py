@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = NDArray[np.float32]
+    from pager.vectors.index import Vectors
 
 SCALE_BYTES = 4  # before the numbers stands the float32 by which all of them are multiplied
 
@@ -62,8 +62,6 @@ class TurnVectors:
         self._drops = self.embedding.drops
         self._vectors: PartVectors | None = None
 
-    # writing
-
     def next_batch(self, limit: int) -> Batch:
         """Return the oldest turns without a vector."""
         return self._batch(self._store.said.queued(limit))
@@ -93,8 +91,6 @@ class TurnVectors:
         """Return the parts whose vector has not the length of this embedder's."""
         return self._store.said.wrong_vectors(SCALE_BYTES + self.embedding.embedder.dimension)
 
-    # reading
-
     def nearness(self, question: str, turns: TurnTable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Return the positions of all turns that have a vector, and their cosines with the question."""
         import numpy as np
@@ -111,7 +107,6 @@ class TurnVectors:
         return positions[is_turn], cosines[is_turn].astype(np.float64)
 
     def _load(self) -> PartVectors | None:
-        """Return all vectors, after reading those that were stored since the last time; None if there are none."""
         import numpy as np
 
         if self._drops != self.embedding.drops:
@@ -139,6 +134,4 @@ def pack(rows: Vectors) -> list[bytes]:
     import numpy as np
 
     scales, numbers = quantize(rows)
-    return [
-        scale.tobytes() + row.tobytes() for scale, row in zip(scales, numbers.astype(np.int8), strict=True)
-    ]  # fmt: skip
+    return [scale.tobytes() + row.tobytes() for scale, row in zip(scales, numbers.astype(np.int8), strict=True)]

@@ -3,11 +3,12 @@
 import base64
 import copy
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pager import NotFoundError, RejectedError
+from pager import Memory, NotFoundError, RejectedError
 from pager.types import Json
 from tests.standin import Reply, call, redacted_thinking, search_result, server_call, thinking
 from tests.support import Talk, undone
@@ -190,3 +191,19 @@ def test_an_effect_and_its_result_are_one(talk: Talk) -> None:
 
 
 # any text
+
+
+def test_an_oversized_part_is_spilled_once_and_stays_as_it_was_sent(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "plain", embedder=None) as memory:
+        for text in ("word " * 20_000, "x" * 1_000_000):  # the window would hold the first one
+            memory.append_user(text)
+            assert len(str(memory.request().messages)) < 40_000
+            memory.append_assistant("ok")
+    talk = Talk(tmp_path / "talk", window=8_000)
+    talk.ask("word " * 5_000, "ok")
+    before = sent(talk, 0)
+    assert '<spilled page_id="x1" characters="25000">' in str(before)
+    talk.reopen()
+    talk.ask("and?", "yes")
+    assert sent(talk, 0) == before
+    assert talk.memory.page_text("s1") == "word " * 5_000

@@ -110,7 +110,7 @@ def test_it_is_taken_or_refused_in_words_that_are_short(
 @pytest.mark.parametrize(
     ("name", "odd"),
     [
-        ("limits", 5), ("prefetch", 5), ("count_tokens", 5), ("summarize", 5), ("index", 5), ("clock", 5),
+        ("limits", 5), ("prefetch", 5), ("count_tokens", 5), ("summarize", 5), ("clock", 5),
         ("model", HALF), ("thinking", 5), ("tools", ["x"]), ("tools", [{}]), ("tools", [{"name": "a"}, {"name": "a"}]),
         ("tools", [{"name": "a b"}]), ("tools", None), ("instructions", None), ("model", None), ("cache_ttl", "10m"),
         ("embedder", "defalt"), ("embedder", object()), ("core", {"human": {"value": "x"}}), ("core", [1]),

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from pager import BlockSpec, Limits, Memory, RejectedError
 from pager.memory_tool import MemoryFiles
-from pager.memory_tool.paths import AREAS
+from pager.memory_tool.tree import AREAS
 from tests.support import HandClock
 
 FIRST = {  # every life begins with these, so that commands meet something

@@ -203,6 +203,8 @@ CLOSER: dict[tuple[str, str], Check] = {
     ("ToolUseBlockParam", "id"): _CALL_ID,
     ("ToolResultBlockParam", "tool_use_id"): _CALL_ID,
     ("ServerToolUseBlockParam", "id"): _SERVER_CALL_ID,
+    ("Base64ImageSourceParam", "data"): of_kind(str),  # the SDK also takes files, which it sends as text
+    ("Base64PDFSourceParam", "data"): of_kind(str),
 }
 CREATE = Shape({**shape(MessageCreateParamsBase).fields, "stream": of_kind(bool)}, shape(MessageCreateParamsBase).needs)
 COUNT = shape(MessageCountTokensParams)

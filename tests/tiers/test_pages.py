@@ -42,6 +42,19 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
         assert [piece.offset for piece in pieces[1:]] == [piece.next_offset for piece in pieces[:-1]]
 
 
+def test_a_spilled_part_is_read_verbatim_from_where_it_was_cut(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=8_000)
+    talk.memory.append_user(LONG)
+    talk.reply("Long.")
+    page = talk.memory.ledger(events=["spill"])[-1].page_id
+    assert page
+    assert "".join(piece.text for piece in read_on(talk.memory, page)) == LONG
+    shown = talk.standin.requests[-1]["messages"][0]["content"][0]["text"]
+    offset = int(shown.split("offset ")[1].split(".")[0])
+    assert shown.startswith(LONG[:offset] + "\n<spilled ")
+    assert talk.memory.page_in(page, offset=offset).text in LONG[offset:]
+
+
 def test_a_step_reads_as_its_texts_and_calls_and_results(talk: Talk) -> None:
     step = talk.ask("look", thinking("private"), "I look.", call("weather", {"city": "Évora"}))
     talk.answer("sunny")

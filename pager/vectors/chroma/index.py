@@ -16,8 +16,6 @@ The shape of this room follows from measurements on chromadb 1.5.9:
   the 64 nearest to itself. So it is asked only for facts that are too many to be compared (`pager.vectors.facts`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -106,7 +104,6 @@ class ChromaIndex:
                 raise IndexUnavailableError(f"could not {doing}: {error}") from error
 
     def _load(self) -> dict[str, Any]:
-        """Return the committed state; an empty one if it cannot be read or makes no sense."""
         kinds = {"format": int, "live": str, "fingerprint": str, "through": int, "count": int, "files": dict}
         with suppress(OSError, ValueError, AttributeError):
             state = cast("dict[str, Any]", json.loads(self._state.read_bytes()))
@@ -116,7 +113,6 @@ class ChromaIndex:
         return {}
 
     def _why_useless(self, state: dict[str, Any]) -> str:
-        """Return why the live generation cannot be used; an empty string if it can."""
         if not state:
             return "no index yet, or no readable state"
         if state["fingerprint"] != (fingerprint := self._source.fingerprint()):
