@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork, Progress, Turn
     from agents.config.agent_config import AgentConfig
-    from agents.config.errors import ConfigError, Place, Problem
+    from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
     from agents.events import (
         ApprovalNeeded,
         Event,
@@ -41,19 +41,20 @@ if TYPE_CHECKING:
         FinishedReply,
         Model,
         ModelError,
+        ModelRefusedError,
         ModelUnavailableError,
         PromptTooLongError,
         UnreadableReplyError,
     )
     from agents.tasks import Task, TaskRunner
-    from agents.tools.functions import Tool, ToolCallError, ToolConfigError
+    from agents.tools.functions import Output, Tool, ToolCallError, ToolConfigError
 
 __all__ = [
-    "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError", "Event",
-    "FinishedReply", "Meter", "Model", "ModelError", "ModelUnavailableError", "Paged", "Patience", "Place", "Prices",
-    "Problem", "Progress", "PromptTooLongError", "Replied", "RunLimits", "StopReason", "Stopped", "StreamLost", "Task",
-    "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
-    "UnreadableReplyError",
+    "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
+    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Meter", "Model", "ModelError", "ModelRefusedError",
+    "ModelUnavailableError", "Output", "Paged", "Patience", "Prices", "Progress", "PromptTooLongError", "Replied",
+    "RunLimits", "StopReason", "Stopped", "StreamLost", "Task", "TaskRunner", "Text", "Thinking", "Tool",
+    "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn", "UnreadableReplyError",
 ]  # fmt: skip
 _MODULES = (
     *("config.errors", "events", "meter", "models.model", "models.anthropic", "tools.functions"),

@@ -82,7 +82,7 @@ class Agent:
         environ = os.environ if environ is None else environ
         clock = clock or SystemClock()
         config = load_config(Path(file), environ)
-        directory = Home.locate(home, environ).files(as_name or config.name).directory
+        directory = Home.locate(home, environ).agent_files(as_name or config.name).directory
         parts = assemble(config, directory, clock, task=task, model=model)
         agent = cls(config, parts, clock, approve or (lambda _: None), patience or Patience())
         agent.background.wake()

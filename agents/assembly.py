@@ -14,7 +14,7 @@ from typing import Any
 from agents import tasks
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
-from agents.config.errors import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.sections import FunctionTool, ServerTools
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
@@ -102,7 +102,7 @@ def assemble(
                 clock=clock,
             )
         except WindowTooSmallError as error:
-            raise ConfigError([Problem(config.place("window"), str(error))]) from error
+            raise ConfigError([ConfigProblem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
@@ -123,7 +123,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             model = None if config.model.provider == "scripted" else ScriptedModel("", Entries("", []))
             assemble(config, Path(place) / config.name, clock, task=task, model=model).close()
         except RejectedError as error:
-            raise ConfigError([Problem(Place(config.place().file), str(error))]) from error
+            raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 
 
 def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
@@ -131,7 +131,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
         try:
@@ -147,11 +147,13 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
                 where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
                 tools = opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
         except ToolConfigError as error:
-            problems.append(Problem(place, str(error)))
+            problems.append(ConfigProblem(place, str(error)))
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                problems.append(Problem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}"))
+                problems.append(
+                    ConfigProblem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}")
+                )
             found[tool.name] = tool
     if problems:
         raise ConfigError(problems)

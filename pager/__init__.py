@@ -24,7 +24,7 @@ from pager.errors import (
     StorageError,
     WindowTooSmallError,
 )
-from pager.home import CommandOutcome, Home
+from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.memory import INTERRUPTED, Memory
@@ -32,10 +32,11 @@ from pager.prompt.state import CountTokens, PromptState
 from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
+from pager.store.rows import Epoch, FactSize, Pin
 from pager.tiers import EmbedderChoice
 from pager.tiers.prefetch import Prefetch
 from pager.tokens import total as count_tokens
-from pager.tokens.counter import Counter
+from pager.tokens.counter import Counter, Estimate
 from pager.types import (
     Block,
     BlockSpec,
@@ -68,6 +69,7 @@ __all__ = [
     "ChromaEmbedder",
     "Clock",
     "CommandOutcome",
+    "CommandState",
     "Content",
     "CountTokens",
     "Counter",
@@ -76,8 +78,11 @@ __all__ = [
     "EmbedderChoice",
     "EmbedderConfigError",
     "EmbedderUnavailableError",
+    "Epoch",
+    "Estimate",
     "Fact",
     "FactCounts",
+    "FactSize",
     "FactUse",
     "History",
     "Hit",
@@ -96,6 +101,7 @@ __all__ = [
     "OpenCallsError",
     "PageText",
     "PagerError",
+    "Pin",
     "Prefetch",
     "Problem",
     "PromptState",

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
@@ -29,7 +29,7 @@ from pager.upkeep import inbox
 from pager.upkeep.lock import current_owner
 
 MESSAGE = "message"
-State = Literal["done", "pending", "refused"]
+CommandState = Literal["done", "pending", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -38,7 +38,7 @@ class CommandOutcome:
     """The state of a command that was sent to an agent. `text` says why it was refused."""
 
     command: str
-    state: State
+    state: CommandState
     text: str = ""
 
 
@@ -67,9 +67,9 @@ class Home:
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""
-        return self.files(name).database.is_file()
+        return self.agent_files(name).database.is_file()
 
-    def files(self, name: str) -> AgentFiles:
+    def agent_files(self, name: str) -> AgentFiles:
         """Return where an agent of this name has its files, or would have them."""
         if not _NAME.fullmatch(name):
             raise RejectedError(
@@ -78,9 +78,9 @@ class Home:
             )
         return AgentFiles(self.path / name)
 
-    def existing(self, name: str) -> AgentFiles:
+    def existing_files(self, name: str) -> AgentFiles:
         """Return the files of an agent that exists. Raises NotFoundError with the names of those that do."""
-        files = self.files(name)
+        files = self.agent_files(name)
         if files.database.is_file():
             return files
         others = f"there are: {names}" if (names := ", ".join(self.names())) else "no agent exists there yet"
@@ -88,22 +88,22 @@ class Home:
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
-        return Memory.open(self.files(name).directory, clock=self._clock, **options)
+        return Memory.open(self.agent_files(name).directory, clock=self._clock, **options)
 
     def read(self, name: str, **options: Any) -> MemoryReader:
         """Open an existing agent for reading. Takes the options of `MemoryReader.open`."""
-        return MemoryReader.open(self.existing(name).directory, clock=self._clock, **options)
+        return MemoryReader.open(self.existing_files(name).directory, clock=self._clock, **options)
 
     def remove(self, name: str) -> None:
         """Delete an agent with all its files. Raises InUseError while a process writes it."""
-        files = self.existing(name)
+        files = self.existing_files(name)
         with Memory.open(files.directory, embedder=None, clock=self._clock):
             pass  # nobody else has it open now
         shutil.rmtree(files.directory)
 
     def import_file(self, file: Path, name: str) -> None:
         """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
-        files = self.files(name)
+        files = self.agent_files(name)
         if not file.is_file():
             raise RejectedError(f"there is no file {file}.")
         if files.directory.exists():
@@ -133,9 +133,9 @@ class Home:
         return exports.is_export(file)
 
     @contextmanager
-    def whole_or_none(self, name: str) -> Generator[None]:
+    def remove_if_failed(self, name: str) -> Generator[None]:
         """Delete the agent again if the block fails and there was no agent of this name before."""
-        files, existed = self.files(name), self.files(name).directory.exists()
+        files, existed = self.agent_files(name), self.agent_files(name).directory.exists()
         try:
             yield
         except BaseException:
@@ -145,11 +145,11 @@ class Home:
 
     def owner(self, name: str) -> dict[str, Any] | None:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
-        return current_owner(self.existing(name).lock)
+        return current_owner(self.existing_files(name).lock)
 
     def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
         """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
-        files = self.existing(name)
+        files = self.existing_files(name)
         command = inbox.send_command(files.directory, kind, arguments, self._clock)
         if kind == MESSAGE:
             return CommandOutcome(command, "pending")
@@ -158,11 +158,11 @@ class Home:
 
     def pending(self, name: str) -> list[dict[str, Any]]:
         """Return the commands that no process has taken yet, oldest first, with their ids."""
-        return inbox.pending_commands(self.existing(name).directory)
+        return inbox.pending_commands(self.existing_files(name).directory)
 
     def apply_pending(self, name: str) -> bool:
         """Apply pending edits, but no messages, unless a process has the agent open. Return whether that was so."""
-        files = self.existing(name)
+        files = self.existing_files(name)
         if current_owner(files.lock):
             return False
         # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
@@ -178,6 +178,12 @@ class Home:
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:
-            stored = {command: reader.inspect.command(command) or "pending" for command in commands}
-        outcomes = {command: outcome.partition(": ") for command, outcome in stored.items()}
-        return [CommandOutcome(command, cast(State, state), text) for command, (state, _, text) in outcomes.items()]
+            stored = {command: reader.inspect.command(command) for command in commands}
+        return [_outcome(command, outcome) for command, outcome in stored.items()]
+
+
+def _outcome(command: str, stored: str | None) -> CommandOutcome:
+    state, _, text = (stored or "pending").partition(": ")
+    if state not in ("done", "pending", "refused"):
+        raise StorageError(f"the outcome of the command {command} is {stored!r}; it is damaged.")
+    return CommandOutcome(command, state, text)

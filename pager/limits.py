@@ -89,7 +89,7 @@ class Limits:
                 "0 < evict_to < evict_at <= 1 and 0 < notify_at <= evict_at."
             )
 
-    def of_usable(self, share: float) -> int:
+    def share_in_tokens(self, share: float) -> int:
         """Return a share of the usable tokens."""
         return int(self.usable_tokens * share)
 

@@ -12,7 +12,7 @@ value, the limit and the way out.
 """
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 from pathlib import Path
@@ -36,7 +36,7 @@ from pager.prompt.summary import Summarize
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
-from pager.tiers.prefetch import Prefetch
+from pager.tiers.prefetch import Prefetch, choose_facts
 from pager.tokens.counter import Counter, Window
 from pager.types import (
     Block,
@@ -117,9 +117,14 @@ class Memory:
         InUseError if another process has it open.
         """
         _check_options(
-            locals(), limits=(Limits, "Limits"), prefetch=(Prefetch, "a Prefetch"), clock=(Clock, "a Clock"),
-            count_tokens=(callable, "a function"), summarize=(callable, "a function"),
+            texts={"instructions": instructions, "model": model, "thinking": thinking}, tools=tools, core=core,
+            cache_ttl=cache_ttl, embedder=embedder,
         )  # fmt: skip
+        _check_kind("limits", limits, Limits, "Limits")
+        _check_kind("prefetch", prefetch, Prefetch, "a Prefetch")
+        _check_kind("clock", clock, Clock, "a Clock")
+        _check_kind("count_tokens", count_tokens, callable, "a function")
+        _check_kind("summarize", summarize, callable, "a function")
         clock = clock or SystemClock()
         files = AgentFiles(require_path(directory, "the directory"))
         lock, store = _open_store(files, clock)
@@ -159,7 +164,7 @@ class Memory:
         self._prompt.refuse_if_open()
         self._process_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        recalled = self._prefetch.choose(text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
+        recalled = choose_facts(self._prefetch, text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
         lines = [each.line for each in recalled]
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
@@ -395,7 +400,14 @@ class Memory:
         elif kind == "pin":
             self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
         else:
-            getattr(self, kind)(**arguments)  # one of the other kinds in `inbox.ARGUMENTS`, each named as its method
+            edits: dict[str, Callable[..., object]] = {
+                "core_append": self.core_append,
+                "core_replace": self.core_replace,
+                "archive": self.archive,
+                "forget": self.forget,
+                "page_out": self.page_out,
+            }
+            edits[kind](**arguments)
 
     # purging and upkeep
 
@@ -468,7 +480,7 @@ class Memory:
         return self._clock.zone
 
     @contextmanager
-    def at_one_moment(self) -> Generator[None]:
+    def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
         with self._calls.lock, self._store.transaction():
             yield
@@ -489,7 +501,7 @@ class Memory:
         return self._tiers.archive.fact(page_id)
 
     @locked
-    def page(self, page_id: str) -> str:
+    def page_text(self, page_id: str) -> str:
         """Return the whole text of a fact, a step or a spilled part."""
         return self._tiers.pages.text(page_id)
 
@@ -563,15 +575,15 @@ class Memory:
         self.close()
 
 
-def _check_options(given: Mapping[str, Any], **kinds: tuple[Any, str]) -> None:
-    for name in ("instructions", "model", "thinking"):
-        require_text(given[name], name)
-    check_tools(given["tools"])
-    for name, (kind, what) in kinds.items():
-        value = given[name]
-        if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
-            raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
-    core, cache_ttl, embedder = given["core"], given["cache_ttl"], given["embedder"]
+def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:
+    if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
+        raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
+
+
+def _check_options(*, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any) -> None:
+    for name, text in texts.items():
+        require_text(text, name)
+    check_tools(tools)
     if core is not None and not isinstance(core, Mapping):
         raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
     if cache_ttl not in (None, "5m", "1h"):

@@ -65,7 +65,7 @@ class MemoryReader:
         return self._clock.zone
 
     @contextmanager
-    def at_one_moment(self) -> Generator[None]:
+    def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
         with self._calls.lock, self._store.transaction():
             yield
@@ -86,7 +86,7 @@ class MemoryReader:
         return self._tiers.archive.fact(page_id)
 
     @locked
-    def page(self, page_id: str) -> str:
+    def page_text(self, page_id: str) -> str:
         """Return the whole text of a fact, a step or a spilled part."""
         return self._tiers.pages.text(page_id)
 

@@ -3,12 +3,12 @@
 The whole bar stands for the usable tokens, or for the used ones if those are more (a window that was made smaller).
 """
 
-from pager.inspect import Window
+from pager.inspect import WindowUse
 
 MARK = "\u25b2"
 
 
-def cells(window: Window, width: int) -> list[tuple[str, int]]:
+def cells(window: WindowUse, width: int) -> list[tuple[str, int]]:
     """Return the number of cells of each part, in order; the last is what is free. They add up to `width`."""
     total, end, taken = _whole(window), 0, 0
     found: list[tuple[str, int]] = []
@@ -20,7 +20,7 @@ def cells(window: Window, width: int) -> list[tuple[str, int]]:
     return [*found, ("free", width - taken)]
 
 
-def marks(window: Window, width: int) -> list[str]:
+def marks(window: WindowUse, width: int) -> list[str]:
     """Return the thresholds: a line of marks, and as few lines of names as they need."""
     limits = window.thresholds
     if limits is None:
@@ -46,5 +46,5 @@ def marks(window: Window, width: int) -> list[str]:
     return ["".join(line).rstrip(), *rows]
 
 
-def _whole(window: Window) -> int:
+def _whole(window: WindowUse) -> int:
     return max(1, window.usable_tokens or 0, window.used_tokens)

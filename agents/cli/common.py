@@ -39,7 +39,7 @@ class Shared:
     def existing(self, name: str) -> tuple[str, Path]:
         """Return the name of an agent that exists, where `--as` overrides NAME, and its directory."""
         name = self.as_name or name
-        return name, self.home.existing(name).directory
+        return name, self.home.existing_files(name).directory
 
 
 class AgentName(click.types.StringParamType):
@@ -49,7 +49,7 @@ class AgentName(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            Home(".").files(value)
+            Home(".").agent_files(value)
         except RejectedError as error:
             self.fail(str(error), param, ctx)
         return value

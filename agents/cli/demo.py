@@ -116,7 +116,7 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Turn]:
         evictions = sum(bool(turn.moved("evict")) for turn in turns)
         check(evictions >= 2, f"{evictions} evictions made room; no model was asked")
         page_id = next(arguments["page_id"] for name, arguments, _ in turns[-1].calls if name == "page_in")
-        text, found = memory.page(page_id), turns[-1].calls[0][2]
+        text, found = memory.page_text(page_id), turns[-1].calls[0][2]
         left = [movement for turn in turns[:-1] for movement in turn.moved("evict") if movement["page_id"] == page_id]
         check(
             text in trip and bool(left) and page_id in found and text in turns[-1].answer,

@@ -17,7 +17,7 @@ from agents.cli import bar
 from agents.cli.visible import visible
 from agents.explain.snapshot import Snapshot
 from agents.explain.trace import Trace, Verdict
-from pager.inspect import ResidentStep, Window
+from pager.inspect import ResidentStep, WindowUse
 from pager.types import Block, Fact, FactUse, Movement
 
 MARGIN = 2
@@ -50,7 +50,7 @@ class Drawing:
         heading = Text.assemble((visible(name), "bold"), f", {then}", (model, palette.QUIET))
         return Group(heading, *(each for section in sections for each in (Text(), *section)))
 
-    def _window(self, window: Window) -> Iterator[RenderableType]:
+    def _window(self, window: WindowUse) -> Iterator[RenderableType]:
         if window.usable_tokens is None:
             yield _title("Window", "")
             yield _quiet("Nothing was sent to a model yet. Talk to it: selfpager chat AGENT.yaml, or selfpager run.")

@@ -99,7 +99,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
         raise RejectedError(f"there is no file {file}.")
     home, name = shared.home, shared.as_name or (file.name or file.resolve().name).split(".")[0]
     try:
-        directory = home.files(name).directory
+        directory = home.agent_files(name).directory
     except RejectedError as error:
         raise RejectedError(f"{error} Choose a name with --as.") from None
     if not are_notes(file) and home.is_export(file):
@@ -113,7 +113,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
 
     embedder = embedders.stored(directory) if directory.exists() else "default"
     kind, import_into = ("facts", import_notes) if are_notes(file) else ("turns", import_conversations)
-    with home.whole_or_none(name), home.open(name, embedder=embedder) as memory:
+    with home.remove_if_failed(name), home.open(name, embedder=embedder) as memory:
         count = import_into(memory, file)
     text = f"imported {count} {kind[:-1] if count == 1 else kind} from {file} into {name}."
     _print({"imported": name, "file": str(file), kind: count}, text, as_line=as_line)
@@ -137,7 +137,7 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
     name, _ = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
     with shared.home.open(name, embedder=None) as memory:
-        text = memory.page(page_id)
+        text = memory.page_text(page_id)
         try:
             destroy = yes or click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
         except click.Abort:  # Ctrl-C, or the end of the input

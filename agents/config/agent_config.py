@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
 from agents.config.error_messages import explain, rule_error
-from agents.config.errors import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.field_types import Name, Version
 from agents.config.sections import (
     ArchivalConfig,
@@ -64,13 +64,15 @@ class AgentConfig(Section):
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""
 
-    _document: Document = PrivateAttr(Document({}, {(): Written(Place(Path("agent.yaml")), Place(Path("agent.yaml")))}))
+    _document: Document = PrivateAttr(
+        Document({}, {(): Written(ConfigPlace(Path("agent.yaml")), ConfigPlace(Path("agent.yaml")))})
+    )
 
     def model_post_init(self, context: Any, /) -> None:
         if context is not None:
             self._document = context
 
-    def place(self, *path: str | int) -> Place:
+    def place(self, *path: str | int) -> ConfigPlace:
         """Return where this is written, or the nearest part above it that exists. A file that is named without a full
         path is looked for beside that file, which `extends` may have brought."""
         return self._document.at(*path).value
@@ -115,7 +117,7 @@ def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
 def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
     """Return the agent that `path` describes, `${VAR}` taken from `environ`. Raise ConfigError with all problems."""
     document = read(path, environ)
-    problems = [Problem(each.value, mistake) for each in document.written.values() for mistake in each.mistakes]
+    problems = [ConfigProblem(each.value, mistake) for each in document.written.values() for mistake in each.mistakes]
     problems += _resolve_block_files(document)
     try:
         config = AgentConfig.model_validate(document.data, context=document)
@@ -130,13 +132,15 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
             written = document.at(
                 "archival", "embedder", *(("config", error.argument) if error.argument else ("name",))
             )
-            problems.append(Problem(written.key if error.argument else written.value, f"archival.embedder: {error}"))
+            problems.append(
+                ConfigProblem(written.key if error.argument else written.value, f"archival.embedder: {error}")
+            )
     if problems:
         raise ConfigError(problems)
     return config
 
 
-def _resolve_block_files(document: Document) -> Iterator[Problem]:
+def _resolve_block_files(document: Document) -> Iterator[ConfigProblem]:
     """Make the files of core blocks absolute: each is relative to the YAML file in which it is written."""
     for path, written in document.written.items():
         if len(path) != 4 or path[:2] != ("core", "blocks") or path[3] != "file":
@@ -147,4 +151,4 @@ def _resolve_block_files(document: Document) -> Iterator[Problem]:
             block["file"] = str(file)
             if not file.is_file():
                 missing = f"core.blocks.{path[2]}.file: there is no file {file}. Create it, or correct the path."
-                yield Problem(written.value, missing)
+                yield ConfigProblem(written.value, missing)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from agents.config.agent_config import AgentConfig
-from agents.config.errors import ConfigError, Problem
+from agents.config.errors import ConfigError, ConfigProblem
 from pager import ChromaEmbedder, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
 
 STORED_AS = "embedder"
@@ -17,7 +17,7 @@ def from_config(config: AgentConfig) -> EmbedderChoice:
         try:
             return ChromaEmbedder(function.name, function.config)
         except EmbedderUnavailableError as error:
-            raise ConfigError([Problem(config.place("archival", "embedder"), str(error))]) from error
+            raise ConfigError([ConfigProblem(config.place("archival", "embedder"), str(error))]) from error
     return None if config.archival.embedder == "none" else "default"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agents.config.errors import Problem
+from agents.config.errors import ConfigProblem
 from agents.config.variables import Expanded
 from agents.config.yaml_file import Document, KeyPath
 
@@ -54,16 +54,16 @@ def alternative(name: str) -> str:
     return f"<{name}>"
 
 
-def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
+def explain(error: ValidationError, document: Document) -> Iterator[ConfigProblem]:
     """Yield a problem for each of pydantic's errors."""
     for details in error.errors(include_url=False):
         if details["type"] == "rule":
-            yield Problem(document.at(*details["ctx"]["path"]).key, details["msg"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
+            yield ConfigProblem(document.at(*details["ctx"]["path"]).key, details["msg"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
         elif details["type"] != "default_factory_not_called":  # only says that another error was found before
             yield _problem(details, document)
 
 
-def _problem(details: ErrorDetails, document: Document) -> Problem:
+def _problem(details: ErrorDetails, document: Document) -> ConfigProblem:
     location, value = details["loc"], details["input"]
     keys: list[str | int] = []
     for item in location:  # pydantic also names alternatives
@@ -73,14 +73,14 @@ def _problem(details: ErrorDetails, document: Document) -> Problem:
     written, parent = document.at(*path), _dotted(path[:-1])
     if details["type"] == "missing":
         needs = f"{parent} needs it" if parent else "every agent needs one, such as 'name: assistant'"
-        return Problem(written.key, f"{path[-1]!r} is missing; {needs}.")
+        return ConfigProblem(written.key, f"{path[-1]!r} is missing; {needs}.")
     if isinstance(value, UnknownKey):
         guess = _did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
-        return Problem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
+        return ConfigProblem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
     is_about_key = isinstance(value, dict | list) or (location[-1:] == ("[key]",) and path != location)
     place, kind, context = written.key if is_about_key else written.value, details["type"], details.get("ctx", {})
     if kind == "one_of":
-        return Problem(place, f"{_dotted(path)} {details['msg']}")
+        return ConfigProblem(place, f"{_dotted(path)} {details['msg']}")
     allowed = [part.strip("' ") for part in str(context.get("expected", "")).replace(" or ", ",").split(",")]
     quote, secret = "", not SECRET.isdisjoint(path)
     if isinstance(value, bool | int | float):
@@ -88,7 +88,7 @@ def _problem(details: ErrorDetails, document: Document) -> Problem:
     shown = _describe(value, secret=secret) + (f" (from {value.source})" if isinstance(value, Expanded) else "")
     message = _MESSAGES.get(kind) or _MESSAGES.get(kind.partition("_")[0], "needs another value, not {shown}.")
     guess = _did_you_mean(str(details["input"]), allowed, ".")
-    return Problem(place, f"{_dotted(path)} {message.format(**context, shown=shown, quote=quote, guess=guess)}")
+    return ConfigProblem(place, f"{_dotted(path)} {message.format(**context, shown=shown, quote=quote, guess=guess)}")
 
 
 def _dotted(path: KeyPath) -> str:

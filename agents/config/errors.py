@@ -8,7 +8,7 @@ from pager.errors import PagerError
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ConfigPlace:
     """A position in a file, counted from 1 as editors do. Line 0 means the file as a whole."""
 
     file: Path
@@ -20,10 +20,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """Something that a person has to correct, and where."""
 
-    place: Place
+    place: ConfigPlace
     message: str
 
     def __str__(self) -> str:
@@ -33,6 +33,6 @@ class Problem:
 class ConfigError(PagerError):
     """A configuration that cannot be used. The text lists every problem with its place, one per line."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[ConfigProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.place))
         super().__init__("\n".join(map(str, self.problems)))

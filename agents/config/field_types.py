@@ -20,7 +20,7 @@ URL_PATTERN = r"^https?://[^/\s]\S*$"
 
 def _check_name(text: str) -> str:
     try:
-        Home(".").files(text)
+        Home(".").agent_files(text)
     except RejectedError as error:
         raise ValueError(str(error)) from None
     return text

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from agents.config import yaml_file
-from agents.config.errors import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.yaml_file import Document
 from agents.models.scripted import QUOTED, Entries, Entry, FunctionScript, Script, placeholders
 from agents.tools import functions
@@ -38,14 +38,14 @@ KEYS: dict[str, tuple[type, str]] = {
 }
 
 
-def load(script: str, named_at: Place) -> Script:
+def load(script: str, named_at: ConfigPlace) -> Script:
     """Return the script that an agent's file names at this place. Raise ConfigError with all that is wrong in it."""
     folder = named_at.file.parent
     if ":" in script:
         try:
             return FunctionScript(script, functions.find(script, folder.absolute(), "script"))
         except ToolConfigError as error:
-            raise ConfigError([Problem(named_at, str(error))]) from error
+            raise ConfigError([ConfigProblem(named_at, str(error))]) from error
     reader = _Reader(yaml_file.read_list(folder / script, named_at))
     entries = reader.entries()
     if reader.problems:
@@ -57,7 +57,7 @@ def check_tools(script: Script, tools: Iterable[str]) -> None:
     """Raise ConfigError for calls of tools that the agent does not have."""
     tools = list(tools)
     problems = [
-        Problem(cast(Place, place), f"the agent has no tool {tool!r}. {_hint(tool, tools, 'It has')}")
+        ConfigProblem(cast(ConfigPlace, place), f"the agent has no tool {tool!r}. {_hint(tool, tools, 'It has')}")
         for place, tool in (script.calls if isinstance(script, Entries) else ())
         if tool not in tools
     ]
@@ -73,7 +73,7 @@ def _hint(name: str, allowed: Iterable[str], otherwise: str) -> str:
 class _Reader:
     def __init__(self, document: Document) -> None:
         self._document = document
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
 
     def entries(self) -> list[Entry]:
         entries = [self._entry(item, index) for index, item in enumerate(self._document.data)]
@@ -83,7 +83,7 @@ class _Reader:
         return entries
 
     def _wrong(self, message: str, *path: str | int) -> None:
-        self.problems.append(Problem(self._document.at(*path).value, message))
+        self.problems.append(ConfigProblem(self._document.at(*path).value, message))
 
     def _entry(self, item: Any, index: int) -> Entry:
         place, pattern = self._document.at(index).value, None

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from agents.config.errors import ConfigError, Place, Problem
+from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.variables import SURROGATE, expand
 
 MAX_VALUES = 100_000  # aliases of aliases can stand for more values than fit into memory
@@ -54,8 +54,8 @@ KeyPath = tuple[str | int, ...]
 class Written:
     """The places of a value and its key, and what is wrong with the variables in it. Without a key: the value."""
 
-    value: Place
-    key: Place
+    value: ConfigPlace
+    key: ConfigPlace
     mistakes: tuple[str, ...] = ()
 
 
@@ -76,7 +76,7 @@ class Document:
 def read(path: Path, environ: Mapping[str, str]) -> Document:
     """Return the mapping in `path`, laid over the files that it extends. Raise ConfigError if a file is not readable
     YAML; variables that could not be replaced are left in the document as the `mistakes` of their places."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     document = base = _read_mapping(path, None, environ, problems)
     chain = [path]
     while named := _take_extends(base, problems):
@@ -84,7 +84,7 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
         chain.append(path)
         if any(path.resolve() == other.resolve() for other in chain[:-1]):
             circle = " -> ".join(map(str, chain))
-            problems.append(Problem(place, f"extends goes in a circle: {circle}. Take one of them out."))
+            problems.append(ConfigProblem(place, f"extends goes in a circle: {circle}. Take one of them out."))
             break
         base = _read_mapping(path, place, environ, problems)
         document = _lay_over(base, document)
@@ -94,10 +94,10 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
     return document
 
 
-def read_list(path: Path, named_at: Place) -> Document:
+def read_list(path: Path, named_at: ConfigPlace) -> Document:
     """Return the list in `path`; its variables are not replaced. Raise ConfigError, at `named_at` if there is no such
     file."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     document = _Walk(path, {}, problems).document(named_at, "")
     if not isinstance(document.data, list):
         _fail(document.at().value, "a script is a list of entries: lines that begin with '- '.")
@@ -106,7 +106,9 @@ def read_list(path: Path, named_at: Place) -> Document:
     return document
 
 
-def _read_mapping(path: Path, named_at: Place | None, environ: Mapping[str, str], problems: list[Problem]) -> Document:
+def _read_mapping(
+    path: Path, named_at: ConfigPlace | None, environ: Mapping[str, str], problems: list[ConfigProblem]
+) -> Document:
     """Return one file. Problems that allow reading on are added to `problems`; any other raises them all."""
     try:
         document = _Walk(path, environ, problems).document(named_at, "extends: ")
@@ -118,7 +120,7 @@ def _read_mapping(path: Path, named_at: Place | None, environ: Mapping[str, str]
         raise ConfigError([*problems, *error.problems]) from None
 
 
-def _take_extends(document: Document, problems: list[Problem]) -> tuple[Path, Place] | None:
+def _take_extends(document: Document, problems: list[ConfigProblem]) -> tuple[Path, ConfigPlace] | None:
     """Take `extends` out of a document, and return the file that it names and the place."""
     value, written = document.data.pop("extends", None), document.written.pop(("extends",), None)
     if written is None or value is None or value == "":
@@ -126,7 +128,7 @@ def _take_extends(document: Document, problems: list[Problem]) -> tuple[Path, Pl
     if isinstance(value, str) and not written.mistakes:
         return written.value.file.parent / value, written.value
     mistakes = written.mistakes or ("extends names one file, such as 'extends: base.yaml'.",)
-    problems += [Problem(written.value, mistake) for mistake in mistakes]
+    problems += [ConfigProblem(written.value, mistake) for mistake in mistakes]
     return None
 
 
@@ -152,11 +154,11 @@ def _lay_over(base: Document, over: Document) -> Document:
     return Document(data, {**remaining, **over.written})
 
 
-def _fail(place: Place, message: str) -> NoReturn:
-    raise ConfigError([Problem(place, message)])
+def _fail(place: ConfigPlace, message: str) -> NoReturn:
+    raise ConfigError([ConfigProblem(place, message)])
 
 
-def _text(path: Path, named_at: Place | None, key: str) -> str:
+def _text(path: Path, named_at: ConfigPlace | None, key: str) -> str:
     """Return the text of a file, which another one may name, there under a key."""
     try:
         raw = path.read_bytes()
@@ -165,10 +167,10 @@ def _text(path: Path, named_at: Place | None, key: str) -> str:
         near = get_close_matches(path.name, sorted(siblings), n=1)
         hint = f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
         what = f"{key}there is no file {path}" if named_at else "there is no such file"
-        _fail(named_at or Place(path), f"{what}. {hint}")
+        _fail(named_at or ConfigPlace(path), f"{what}. {hint}")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        _fail(named_at or Place(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
+        _fail(named_at or ConfigPlace(path), f"{path} cannot be read ({reason}). It has to be a readable file.")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -176,9 +178,9 @@ def _text(path: Path, named_at: Place | None, key: str) -> str:
         _fail(_end_of(path, readable), "this is not UTF-8. Save the file in the encoding UTF-8.")
 
 
-def _end_of(path: Path, text: str) -> Place:
+def _end_of(path: Path, text: str) -> ConfigPlace:
     lines = text.replace("\r\n", "\n").split("\n")
-    return Place(path, len(lines), len(lines[-1]) + 1)
+    return ConfigPlace(path, len(lines), len(lines[-1]) + 1)
 
 
 def _compose(path: Path, text: str) -> Any:
@@ -201,27 +203,27 @@ def _compose(path: Path, text: str) -> Any:
         # A brace ends a value inside { } and [ ].
         if "expected ',' or" in problem and mark and text[max(0, mark.index - 1) : mark.index + 1] == "${":
             message = 'inside { } and [ ] a variable has to be in quotes: "${VAR}".'
-        _fail(Place(path, mark.line + 1, mark.column + 1) if mark else Place(path), message)
+        _fail(ConfigPlace(path, mark.line + 1, mark.column + 1) if mark else ConfigPlace(path), message)
     if root is None:
-        _fail(Place(path, 1, 1), "the file is empty. It needs at least 'name: ...'.")
+        _fail(ConfigPlace(path, 1, 1), "the file is empty. It needs at least 'name: ...'.")
     return root
 
 
 class _Walk:
-    def __init__(self, path: Path, environ: Mapping[str, str], problems: list[Problem]) -> None:
+    def __init__(self, path: Path, environ: Mapping[str, str], problems: list[ConfigProblem]) -> None:
         self._written: dict[KeyPath, Written] = {}
         self._path = path
         self._environ = environ
         self._problems = problems
         self._open = set[int]()
 
-    def document(self, named_at: Place | None, key: str) -> Document:
+    def document(self, named_at: ConfigPlace | None, key: str) -> Document:
         try:
             return Document(self._value(_compose(self._path, _text(self._path, named_at, key)), ()), self._written)
         except RecursionError:
-            _fail(Place(self._path), "this is nested too deeply to be read.")
+            _fail(ConfigPlace(self._path), "this is nested too deeply to be read.")
 
-    def _value(self, node: Any, path: KeyPath, key: Place | None = None) -> Any:
+    def _value(self, node: Any, path: KeyPath, key: ConfigPlace | None = None) -> Any:
         place = self._place(node)
         self._written[path] = Written(place, key or place)
         if len(self._written) > MAX_VALUES:
@@ -244,8 +246,8 @@ class _Walk:
         self._open.discard(id(node))
         return value
 
-    def _place(self, node: Any) -> Place:
-        return Place(self._path, node.start_mark.line + 1, node.start_mark.column + 1)
+    def _place(self, node: Any) -> ConfigPlace:
+        return ConfigPlace(self._path, node.start_mark.line + 1, node.start_mark.column + 1)
 
     def _mapping(self, node: Any, path: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -264,7 +266,7 @@ class _Walk:
                 found[key] = self._value(value_node, (*path, key), place)
         return found
 
-    def _scalar(self, node: Any, place: Place) -> str | int | float | bool | None:
+    def _scalar(self, node: Any, place: ConfigPlace) -> str | int | float | bool | None:
         kind, text = node.tag.removeprefix(_TAG), cast("str", node.value)
         if kind in _SCALARS and not _SCALARS[kind].match(text):
             self._problem(place, f"{text!r} is not of the type {kind}, which its tag names.")
@@ -288,11 +290,11 @@ class _Walk:
                 self._unknown_tag(node, place)
         return text
 
-    def _unknown_tag(self, node: Any, place: Place) -> None:
+    def _unknown_tag(self, node: Any, place: ConfigPlace) -> None:
         self._problem(place, f"the tag {node.tag!r} has no meaning here. Remove it.")
 
-    def _problem(self, place: Place, message: str) -> None:
-        self._problems.append(Problem(place, message))
+    def _problem(self, place: ConfigPlace, message: str) -> None:
+        self._problems.append(ConfigProblem(place, message))
 
 
 def dump(data: Any) -> str:

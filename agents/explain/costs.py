@@ -57,7 +57,7 @@ def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
     def usd(usage: Usage | None) -> float | None:
         return prices.usd(usage) if prices and usage else None
 
-    with reader.at_one_moment():
+    with reader.read_snapshot():
         prices = load_prices(reader)
         found = reader.inspect.requests_from(offset, limit + 1)  # with the one before the oldest, to compare
         epochs = {number: reader.inspect.epoch(number) for number in {request.epoch for request in found.rows}}

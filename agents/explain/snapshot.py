@@ -11,8 +11,8 @@ Everything is read by an index, so it costs the same however old the agent is.
 from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory
-from pager.inspect import ResidentStep, Window
-from pager.types import Block, Fact, FactUse, Movement, Residency
+from pager.inspect import ResidentStep, WindowUse
+from pager.types import Block, Fact, FactUse, Movement, Residency, number_of
 
 FACTS = 5
 MOVEMENTS = 10
@@ -45,7 +45,7 @@ class Snapshot:
     that do not stand there as a step: pinned, recalled, paged in, or the request."""
 
     at: str | None
-    window: Window
+    window: WindowUse
     core: CoreTier
     steps: tuple[ResidentStep, ...]
     pages: tuple[Residency, ...]
@@ -55,7 +55,7 @@ class Snapshot:
 
 def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, movements: int = MOVEMENTS) -> Snapshot:
     """Return the memory now, or at the request that `at` answered. It is of one moment, also while the agent runs."""
-    with reader.at_one_moment():
+    with reader.read_snapshot():
         window, steps = reader.inspect.window_and_steps(at)
         pages = tuple(residency for residency in reader.history.resident(at) if residency.how != "step")
         moved, inspect = tuple(reader.ledger(limit=movements, at=at)), reader.inspect
@@ -65,8 +65,8 @@ def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, moveme
             archive = ArchiveTier(counts.total, counts.current, counts.never_used, newest, most_used, unused)
         else:
             last = reader.history.last_fact(at)
-            newest = tuple(inspect.newest_facts(facts, before=last + 1)) if last else ()
-            archive = ArchiveTier(last, None, None, newest, (), ())
+            newest = tuple(inspect.newest_facts(facts, through=last)) if last else ()
+            archive = ArchiveTier(number_of(last) if last else 0, None, None, newest, (), ())
         return Snapshot(at, window, core_tier(reader, at), steps, pages, archive, moved)
 
 

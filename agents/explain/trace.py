@@ -14,7 +14,7 @@ from agents.explain import AnyMemory, trace_events
 from agents.explain.trace_events import TraceEvent, quoted, searches
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
-from pager.inspect import Places, PromptPiece, SaidPart, holds, normal
+from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
 from pager.types import Hit, read_page_id
 
 MOST_SIMILAR = 5  # of each tier
@@ -90,13 +90,13 @@ class _Subject:
             named = read_page_id(text)
             if named.kind == "f":
                 fact = reader.fact(text)
-                return cls(normal(fact.text), Places((), (fact,), (), more=False), str(named), fact.purged)
+                return cls(normalize_text(fact.text), Places((), (fact,), (), more=False), str(named), fact.purged)
             if parts := tuple(reader.inspect.said_parts(str(named))):
                 purged = reader.inspect.step(parts[0].step).purged
                 return cls("", Places(parts, (), (), more=False), str(named), purged)
         except NotFoundError:
             pass
-        return cls(normal(text), reader.inspect.holding(text))
+        return cls(normalize_text(text), reader.inspect.find_text(text))
 
     @property
     def steps(self) -> dict[str, list[SaidPart]]:
@@ -113,7 +113,7 @@ class _Subject:
         if self.purged:
             return False
         if self.wanted:
-            return holds(piece.text, self.wanted)
+            return contains_text(piece.text, self.wanted)
         own = piece.key in {f"part:{part.page_id[1:]}" for part in self.places.parts}
         if self.page in self.pages:  # a step, also when only the ends of a part of it are left
             return own or piece.page_id == self.page
@@ -125,7 +125,7 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
     (or the next one that was answered after it); without `at` the next request."""
     if not text.strip():
         raise RejectedError("there is nothing to look for; give a piece of the text, or a page id such as f12.")
-    with reader.at_one_moment():
+    with reader.read_snapshot():
         at = None if at is None else reader.inspect.reply_for(at)
         subject = _Subject.find(reader, text)
         known = bool(subject.places)
@@ -183,7 +183,7 @@ def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) 
     begin = min((event.at for event in life), default=None)
     ends = [fact.valid_until for fact in subject.places.facts if fact.valid_until]
     end = max(ends) if ends and len(ends) == len(subject.places.facts) and not subject.places.parts else None
-    for event in searches(reader, subject.pages, subject.wanted or normal(" ".join(texts))):
+    for event in searches(reader, subject.pages, subject.wanted or normalize_text(" ".join(texts))):
         if event.page_id or not ((begin and event.at < begin) or (end and event.at > end)):
             yield event
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.explain import AnyMemory
-from pager.inspect import CoreVersion, SaidPart, composed, normal
+from pager.inspect import CoreVersion, SaidPart, compose_accents, normalize_text
 from pager.types import Movement, Residency
 
 QUOTED_CHARS = 160
@@ -52,7 +52,7 @@ def said(reader: AnyMemory, page_id: str, parts: Sequence[SaidPart], wanted: str
     words = parts[0].text if parts and not row.purged else ""
     quote = ", and was purged since" if row.purged else ""
     if words:  # those around the text; the beginning if its place is not known
-        line = composed(" ".join(words.split()))
+        line = compose_accents(" ".join(words.split()))
         place = max(0, line.casefold().find(wanted)) if wanted else 0
         start = max(0, place - AROUND_CHARS)
         end = min(len(line), place + len(wanted) + AROUND_CHARS)
@@ -82,7 +82,7 @@ def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceE
     was_there = False
     for version in history:
         block = version.block
-        is_there = bool(wanted) and wanted in normal(block.value)
+        is_there = bool(wanted) and wanted in normalize_text(block.value)
         if is_there != was_there:
             verb = "wrote it into" if is_there else "removed" if block.retired else "took it out of"
             text = f"{by(block.actor)} {verb} the core block {quoted(block.name)} (version {version.ordinal})"
@@ -107,7 +107,7 @@ def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[
             rank = f"{ranks[page]}, with {len(found)} asked for"
             results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
         if not results:
-            wanted = WORD.findall(normal(query))
+            wanted = WORD.findall(normalize_text(query))
             if not wanted or 2 * sum(word in subject for word in wanted) < len(wanted):
                 continue  # it asked for something else
             results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agents.explain import AnyMemory
 from agents.explain.trace_events import TraceEvent, by, quoted, searches
-from pager.inspect import Places, SaidPart, normal
+from pager.inspect import Places, SaidPart, normalize_text
 from pager.types import Fact, read_step_id
 
 MOST_REASONS = 6
@@ -30,7 +30,7 @@ def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:
 
 def _core(reader: AnyMemory, name: str, wanted: str, at: str | None) -> str:
     history = [version for version in reader.inspect.core_history(name) if _number(version.step) < _number(at)]
-    holding = [place for place, version in enumerate(history) if wanted in normal(version.block.value)]
+    holding = [place for place, version in enumerate(history) if wanted in normalize_text(version.block.value)]
     block = f"the core block {quoted(name)}"
     if not holding:
         return f"It was only written into {block} after that request."

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.logs import adopt, log
 from agents.tools.functions import Json, describe_error
+from pager.errors import PagerError
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,7 +44,7 @@ class Server:
         return self.url or " ".join(self.command)
 
 
-class LinkLostError(Exception):
+class LinkLostError(PagerError):
     """The server went away during a call, which may have run."""
 
 

@@ -23,7 +23,7 @@ from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
 from agents.mcp.client import clean
-from agents.tools.functions import Output, Tool, ToolCallError, describe_error
+from agents.tools.functions import Output, Tool, describe_error
 from agents.tools.memory_tools import MemoryTools, ReadingTools
 from pager.clock import Clock
 from pager.errors import PagerError, RejectedError
@@ -150,7 +150,7 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
             return _result(f"There is no tool {request.name!r}. There are: {', '.join(by_name)}.", is_error=True)
         try:
             return _result(await anyio.to_thread.run_sync(tool.run, request.arguments or {}))
-        except (PagerError, ToolCallError) as error:
+        except PagerError as error:
             return _result(str(error), is_error=True)
         except Exception as error:
             log.exception("the tool %s failed", tool.name)

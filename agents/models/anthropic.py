@@ -18,7 +18,7 @@ from agents.events import Text, Thinking
 from agents.models.model import (
     FinishedReply,
     Json,
-    ModelError,
+    ModelRefusedError,
     ModelUnavailableError,
     PromptTooLongError,
     UnreadableReplyError,
@@ -97,7 +97,7 @@ class AnthropicModel:
                 self._made = self._make()
             except (ValueError, TypeError, anthropic.AnthropicError) as error:  # it lacks a key, a region, a project
                 text = f"the model's client cannot be made: {error} Check the settings and credentials."
-                raise ModelError(text) from error
+                raise ModelRefusedError(text) from error
         return self._made
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ def _errors_translated(client: Anthropic) -> Generator[None]:
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
         raise ModelUnavailableError(f"the connection to the model at {client.base_url} was lost: {what}") from error
     except anthropic.AnthropicError as error:
-        raise ModelError(f"{error} Check the model's settings and credentials.") from error
+        raise ModelRefusedError(f"{error} Check the model's settings and credentials.") from error
     except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
         if isinstance(error, TypeError) and "authentication" in str(error):
             raise _missing_key(error) from error
@@ -198,7 +198,7 @@ def _missing_key(error: TypeError) -> Exception:
     """Return what to raise for a TypeError: the SDK raises one if it finds no key, any other is a bug of ours."""
     if "authentication" not in str(error):
         return error
-    return ModelError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
+    return ModelRefusedError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
 
 
 def _translate(error: Any) -> Exception:
@@ -218,4 +218,4 @@ def _translate(error: Any) -> Exception:
             retry_after = None
         return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", retry_after)
     hint = HINTS.get(error.status_code, "")
-    return ModelError(f"the provider refused the request ({error.status_code}): {text}{hint}")
+    return ModelRefusedError(f"the provider refused the request ({error.status_code}): {text}{hint}")

@@ -46,10 +46,14 @@ class Model(Protocol):
 
 
 class ModelError(PagerError):
+    """The model did not give a usable reply."""
+
+
+class ModelRefusedError(ModelError):
     """The request was refused and sending it again would not help."""
 
 
-class ModelUnavailableError(PagerError):
+class ModelUnavailableError(ModelError):
     """The provider cannot be reached or is overloaded; the same request may succeed later."""
 
     def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
@@ -57,9 +61,9 @@ class ModelUnavailableError(PagerError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class UnreadableReplyError(PagerError):
+class UnreadableReplyError(ModelError):
     """The reply makes no sense; the model is asked again, a few times."""
 
 
-class PromptTooLongError(PagerError):
+class PromptTooLongError(ModelError):
     """The provider says that the prompt does not fit its window."""

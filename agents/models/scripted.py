@@ -21,7 +21,7 @@ from typing import Any
 
 from agents.events import Text, Thinking
 from agents.logs import log
-from agents.models.model import FinishedReply, ModelError
+from agents.models.model import FinishedReply, ModelRefusedError
 from agents.models.replies import Reply, as_reply
 from agents.models.simulated import SimulatedProvider, as_blocks, count_tokens
 from pager.types import Json
@@ -103,7 +103,7 @@ class Entries:
         results = turn.results[-1] if turn.results else ()
         entry = self._take(turn.said, results)
         if entry is None:
-            raise ModelError(self._exhausted(turn))
+            raise ModelRefusedError(self._exhausted(turn))
         say, calls = _filled((entry.say, entry.calls), turn.said, results)
         return Reply(text=say, calls=[{"type": "tool_use", "name": tool, "input": given} for tool, given in calls])
 
@@ -147,7 +147,7 @@ class FunctionScript:
             return as_reply(self._function(params))
         except Exception as error:
             log.exception("the script %s failed", self._name)
-            raise ModelError(f"the script {self._name} failed: {type(error).__name__}: {error}") from error
+            raise ModelRefusedError(f"the script {self._name} failed: {type(error).__name__}: {error}") from error
 
 
 class ScriptedModel:

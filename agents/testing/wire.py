@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from agents.models.replies import RAW_JSON
+from pager.errors import PagerError
 from pager.types import Json
 
 PIECE_CHARACTERS = 24  # of a text or an input in one event
@@ -29,7 +30,7 @@ ERROR_TYPES = {
 }
 
 
-class ApiError(Exception):
+class ApiError(PagerError):
     """An answer that is not a message: an HTTP status with the API's own kind of body."""
 
     def __init__(

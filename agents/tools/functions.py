@@ -46,7 +46,7 @@ class ToolConfigError(PagerError):
     """A tool cannot be loaded: the text says which, why and what to do."""
 
 
-class ToolCallError(Exception):
+class ToolCallError(PagerError):
     """A call did not succeed; the text is the error result that the model gets."""
 
 

@@ -37,7 +37,7 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
 
 def _now(reader: AnyMemory, query: Query) -> Json:
     at = _at(reader, query)
-    before, after = reader.inspect.around(at) if at else (_newest(reader), None)
+    before, after = reader.inspect.neighbouring_requests(at) if at else (_newest(reader), None)
     return {"at": at, "before": before, "after": after, "window": reader.inspect.window(at)}
 
 
@@ -48,7 +48,7 @@ def _columns(reader: AnyMemory, query: Query) -> Json:
 
 def _request(reader: AnyMemory, query: Query) -> Json:
     at = _at(reader, query)
-    change = reader.inspect.change(reader.inspect.around(at)[0] if at else _newest(reader), at)
+    change = reader.inspect.change(reader.inspect.neighbouring_requests(at)[0] if at else _newest(reader), at)
     prefix = [piece for piece in change.pieces if piece.step is None]
     conversation = change.pieces[len(prefix) :]
     shown = conversation if query.get("all") else conversation[-NEWEST_PIECES:]
@@ -137,7 +137,7 @@ def _searches(reader: AnyMemory, query: Query) -> Json:
 
 def _text_of(reader: AnyMemory, page: str) -> str:
     try:
-        return reader.page(page)
+        return reader.page_text(page)
     except NotFoundError as error:  # it was purged
         return str(error)
 
@@ -157,7 +157,7 @@ def _page(reader: AnyMemory, query: Query) -> Json:
     elif page.startswith("s"):
         data |= {"step": reader.inspect.step(page)}
     else:
-        data |= {"text": reader.page(page)}
+        data |= {"text": reader.page_text(page)}
     return {"text": _text_of(reader, page), **data}
 
 

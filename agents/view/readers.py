@@ -52,7 +52,7 @@ class Readers:
         return f"{opened.opening}.{opened.reader.revision()}"
 
     def _opened(self, name: str) -> OpenReader:
-        status = self.home.existing(name).database.stat()
+        status = self.home.existing_files(name).database.stat()
         file = (status.st_dev, status.st_ino)
         with self._open_lock:
             opened = self._open.get(name)

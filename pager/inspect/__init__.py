@@ -14,9 +14,9 @@ The facades and programs may call this room. It takes a store, never a reader, a
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece
-from pager.inspect.places import Places, composed, holds, normal
-from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, Window, WindowPart
-from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
+from pager.inspect.places import Places, compose_accents, contains_text, normalize_text
+from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, WindowPart, WindowUse
+from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
 
 __all__ = [
     "MOST_COLUMNS",
@@ -26,9 +26,12 @@ __all__ = [
     "ChangedPiece",
     "Column",
     "CoreVersion",
+    "Epoch",
+    "FactSize",
     "History",
     "Inspection",
     "MovedPiece",
+    "Pin",
     "Places",
     "PromptPiece",
     "ResidentStep",
@@ -36,9 +39,9 @@ __all__ = [
     "SaidPart",
     "StepRow",
     "Thresholds",
-    "Window",
     "WindowPart",
-    "composed",
-    "holds",
-    "normal",
+    "WindowUse",
+    "compose_accents",
+    "contains_text",
+    "normalize_text",
 ]

@@ -3,7 +3,7 @@
 >>> with Memory.open(directory) as memory:
 ...     fact = memory.archive("prefers window seats")
 ...     memory.inspect.facts("current", offset=0, limit=50).total
-...     [found.id for found in memory.inspect.holding("WINDOW seats").facts]
+...     [found.id for found in memory.inspect.find_text("WINDOW seats").facts]
 1
 ['f1']
 
@@ -21,12 +21,21 @@ from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
 from pager.inspect.places import Places, find_places, like_pattern
-from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, Window, columns_of, model_of, steps_of, window_of
+from pager.inspect.window import (
+    MOST_COLUMNS,
+    Column,
+    ResidentStep,
+    WindowUse,
+    columns_of,
+    model_of,
+    steps_of,
+    window_of,
+)
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, Pin, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
 from pager.tiers.archive import Archive
 from pager.tokens.counter import Counter
 from pager.types import Fact, FactCounts, FactUse, Movement, Usage, number_of, read_page_id, read_step_id
@@ -58,13 +67,13 @@ class Inspection:
         last = self._store.lists.requests(1, read_step_id(step))
         if last and last[0].step == step.strip():
             return last[0].step
-        following = self.around(step)[1]
+        following = self.neighbouring_requests(step)[1]
         if following is None:
             state = f"the last one was answered by {last[0].step}" if last else "nothing was sent yet"
             raise NotFoundError(f"no request was answered after {step}; {state}.")
         return following
 
-    def around(self, step: str) -> tuple[str | None, str | None]:
+    def neighbouring_requests(self, step: str) -> tuple[str | None, str | None]:
         """Return the nearest steps before and after a step that answered a request."""
         before, after = self._store.prompt.answered_around(read_step_id(step))
         return f"s{before}" if before else None, f"s{after}" if after else None
@@ -77,11 +86,11 @@ class Inspection:
         """Return the sum of the usage of all requests."""
         return self._store.lists.usage()
 
-    def window(self, at: str | None = None) -> Window:
+    def window(self, at: str | None = None) -> WindowUse:
         """Return how full the window is, or was in the request that the step `at` answered."""
         return self.window_and_steps(at)[0]
 
-    def window_and_steps(self, at: str | None = None) -> tuple[Window, tuple[ResidentStep, ...]]:
+    def window_and_steps(self, at: str | None = None) -> tuple[WindowUse, tuple[ResidentStep, ...]]:
         """Return `window`, and the steps that it holds."""
         with self._store.transaction():
             state, counter = self._prompt(at)
@@ -179,8 +188,9 @@ class Inspection:
         """Return every version of a core block, oldest first."""
         return self._store.lists.core_history(block)
 
-    def newest_facts(self, limit: int = 20, before: int | None = None) -> list[Fact]:
-        """Return the newest facts; with `before` those with a lower number."""
+    def newest_facts(self, limit: int = 20, through: str | None = None) -> list[Fact]:
+        """Return the newest facts; with `through` up to this one."""
+        before = None if through is None else read_page_id(through)[1] + 1
         return self._store.archive.newest(require_int(limit, "limit"), before)
 
     def fact_counts(self) -> FactCounts:
@@ -204,18 +214,18 @@ class Inspection:
         """Return True if a fact is true now."""
         return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
 
-    def facts_by_key(self, prefix: str = "") -> list[tuple[int, str, int]]:
-        """Return number, key and bytes of the facts that are true now and whose key begins with `prefix`, by key."""
-        return self._store.archive.filed(self._now(), prefix)
+    def facts_by_key(self, prefix: str = "") -> list[FactSize]:
+        """Return the facts that are true now and whose key begins with `prefix`, by key."""
+        return self._store.archive.current_by_key(self._now(), prefix)
 
-    def facts_without_key(self) -> list[tuple[int, int]]:
-        """Return number and bytes of the facts without a key that are true now, newest first."""
+    def facts_without_key(self) -> list[FactSize]:
+        """Return the facts without a key that are true now, newest first."""
         return self._store.archive.without_key(self._now())
 
     def _now(self) -> int:
         return to_micros(self._archive.present())
 
-    def holding(self, text: str, most: int = MOST_PLACES) -> Places:
+    def find_text(self, text: str, most: int = MOST_PLACES) -> Places:
         """Return every place that holds a text, oldest first, but for what our own tools repeat, in any case."""
         return find_places(self._store, text, most)
 

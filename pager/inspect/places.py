@@ -34,20 +34,20 @@ class Places:
 
 def find_places(store: Store, text: str, most: int) -> Places:
     """Return the places that hold a text, oldest first, at most `most` of each kind. Reads every text once."""
-    wanted, pattern = normal(text), like_pattern(text)
+    wanted, pattern = normalize_text(text), like_pattern(text)
     lists = store.lists
     parts = (
         part
         for part in _batches(lambda after: lists.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
-        if holds(part.text, wanted) and not _is_of_own_tool(store, part)
+        if contains_text(part.text, wanted) and not _is_of_own_tool(store, part)
     )
     facts = (
         fact
         for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
-        if wanted in normal(fact.text)
+        if wanted in normalize_text(fact.text)
     )
     versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_history(name))
-    core = dict.fromkeys(name for name, version in versions if wanted in normal(version.block.value))
+    core = dict.fromkeys(name for name, version in versions if wanted in normalize_text(version.block.value))
     found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
     more = max(len(found_parts), len(found_facts)) > most
     return Places(tuple(found_parts[:most]), tuple(found_facts[:most]), tuple(core), more)
@@ -69,26 +69,26 @@ def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]
         after = number_of(page_id(rows[-1]))
 
 
-def normal(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text in the form in which texts are compared: casefolded, with single spaces and joined accents."""
-    return composed(composed(" ".join(text.split())).casefold())
+    return compose_accents(compose_accents(" ".join(text.split())).casefold())
 
 
-def composed(text: str) -> str:
+def compose_accents(text: str) -> str:
     """Return a text with its accents joined to their letters, however they were typed."""
     return unicodedata.normalize("NFC", text)
 
 
-def holds(text: str, wanted: str) -> bool:
+def contains_text(text: str, wanted: str) -> bool:
     """Return True if a text contains a normal one, as it stands or as JSON, in which tool inputs are stored."""
-    return wanted in normal(text) or (
-        "\\" in text and wanted in normal(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text))
+    return wanted in normalize_text(text) or (
+        "\\" in text and wanted in normalize_text(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text))
     )
 
 
 def like_pattern(text: str) -> str:
     """Return a pattern of SQL's LIKE for every text with `text`, and more: what has several forms is a wildcard."""
-    shown = " ".join(composed(text).split())[:LONGEST_CHARS]
+    shown = " ".join(compose_accents(text).split())[:LONGEST_CHARS]
     fixed = "".join(char if _has_one_form(char) else "\0" for char in shown)
     return "%" + "".join(f"{word}%" for word in fixed.split("\0") if word)
 

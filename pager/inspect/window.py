@@ -39,11 +39,11 @@ class Thresholds:
     @classmethod
     def of(cls, limits: Limits) -> "Thresholds":
         """Return the thresholds that some limits define."""
-        return cls(*(limits.of_usable(share) for share in (limits.notify_at, limits.evict_at, limits.evict_to)))
+        return cls(*(limits.share_in_tokens(share) for share in (limits.notify_at, limits.evict_at, limits.evict_to)))
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowUse:
     """One request. The parts add up to `used_tokens`, which the provider counted (`counted`) or which is estimated.
 
     Limits are None before the first request: only a request tells the memory its window. `noticed` is True if the agent
@@ -93,7 +93,7 @@ class Column:
 
 def window_of(
     state: PromptState, counter: Counter, limits: Limits | None, *, epoch_reason: str, noticed: bool, ended: bool
-) -> Window:
+) -> WindowUse:
     """Return how full the window is with a request."""
     size = state.size(counter).tokens
     counts = {name: Counts() for name in PARTS} | (dict(state.epoch.sizes) if state.epoch else {})
@@ -101,7 +101,7 @@ def window_of(
         counts[part_name(part)] += part.counts
     estimates = [counter.tokens(counts[name]) for name in PARTS]
     usable = limits.usable_tokens if limits else None
-    return Window(
+    return WindowUse(
         parts=tuple(map(WindowPart, PARTS, share_out(size, estimates))),
         used_tokens=size,
         # Of the next request the provider counted all but what came since the last one.

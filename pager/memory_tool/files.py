@@ -69,7 +69,7 @@ class MemoryFiles:
         if not isinstance(name, str) or name not in COMMANDS:
             raise RejectedError(f"Unknown command: {name!r:.100}. There are: {', '.join(COMMANDS)}.")
         arguments = clean(_checked(name, command))
-        with self._writer.transaction() if self._writer else self._memory.at_one_moment():
+        with self._writer.transaction() if self._writer else self._memory.read_snapshot():
             if name == "view":
                 return self._view(**arguments)
             if self._writer is None:

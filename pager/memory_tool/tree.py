@@ -23,6 +23,7 @@ from pager.errors import NotFoundError, RejectedError
 from pager.markup import stamp
 from pager.memory import Memory
 from pager.reader import MemoryReader
+from pager.store.rows import FactSize
 from pager.types import Block, Fact
 
 LINE_CHARS = 500
@@ -138,21 +139,21 @@ class MemoryTree:
         if place.area == ARCHIVE:
             rows = self._memory.inspect.facts_by_key()
             named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
-            others = [(number, count) for number, key, count in rows if not is_name(key)]
+            others = [row for row in rows if not is_name(row.key)]
             others += self._memory.inspect.facts_without_key()
-            return named | {f"f{number}": count for number, count in others}
+            return named | {row.id: row.bytes for row in others}
         below = {area: self.files(Place(area, "")) for area in AREAS}
         tiers = {f"{area}/{name}": count for area, files in below.items() for name, count in files.items()}
         return tiers | {key[1:]: count for _, key, count in self._named("/")}
 
-    def _named(self, prefix: str) -> list[tuple[int, str, int]]:
-        return [row for row in self._memory.inspect.facts_by_key(prefix) if is_name(row[1])]
+    def _named(self, prefix: str) -> list[FactSize]:
+        return [row for row in self._memory.inspect.facts_by_key(prefix) if is_name(row.key)]
 
     def facts_below(self, place: Place) -> list[Fact]:
         """Return all facts of a directory of the archive."""
         if place.area != ARCHIVE:
             return []
-        return [self._memory.fact(f"f{number}") for number, _, _ in self._named(f"{place.name}/")]
+        return [self._memory.fact(row.id) for row in self._named(f"{place.name}/")]
 
     def _fact(self, name: str) -> Fact | None:
         number = number_of_fact(name)
@@ -186,7 +187,7 @@ class MemoryTree:
         if name[:1].isdigit():
             return self._day(name)
         try:
-            text = self._memory.page(name)
+            text = self._memory.page_text(name)
         except NotFoundError:
             return None
         return File("\n".join(_lines(text)), None, ((1, name),))
@@ -202,7 +203,7 @@ class MemoryTree:
             if step.page_id not in in_view:
                 pages.append((len(lines) + 1, step.page_id))
                 heading = f"## {step.page_id} {stamp(step.at)} {step.who}"
-                lines += [heading, *_lines(self._memory.page(step.page_id)), ""]
+                lines += [heading, *_lines(self._memory.page_text(step.page_id)), ""]
         return File("\n".join(lines), None, tuple(pages)) if pages else None
 
     def _in_view(self) -> set[str]:

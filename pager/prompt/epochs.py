@@ -77,7 +77,7 @@ class Epochs:
             for step in [*evicted, *state.steps]
         ]
         noticed = bool(state.epoch and state.epoch.noticed)
-        digest_tokens = self._window.limits.of_usable(DIGEST_SHARE)
+        digest_tokens = self._window.limits.share_in_tokens(DIGEST_SHARE)
         return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, ends_because)
 
     def _requests(self, state: PromptState) -> list[Step]:
@@ -181,7 +181,7 @@ class Epochs:
         def count(text: str) -> int:
             return self._counter.tokens(tokens.count(text))
 
-        room = self._window.limits.of_usable(DIGEST_SHARE) - count(markup.digest([]))
+        room = self._window.limits.share_in_tokens(DIGEST_SHARE) - count(markup.digest([]))
         return digest.fit(lines, room, count, self._clock.zone)
 
     def open(self, state: PromptState, draft: Draft, why: str) -> None:

@@ -46,7 +46,7 @@ class Summary:
 
     def write(self, draft: Draft, state: PromptState) -> Draft:
         """Return the draft with a model's words in place of the built digest; the same draft if that fails."""
-        counter, room = self._window.counter, self._window.limits.of_usable(DIGEST_SHARE)
+        counter, room = self._window.counter, self._window.limits.share_in_tokens(DIGEST_SHARE)
         earlier = digest.read(state.epoch.digest) if state.epoch else []
         lines = "\n".join(line.text(self._zone) for line in earlier)
         leaving = "\n\n".join(_as_text(step, self._zone) for step in draft.leaving)

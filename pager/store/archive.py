@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
 from pager.store.database import Database, Row, any_of
-from pager.store.rows import ALWAYS, Span
+from pager.store.rows import ALWAYS, FactSize, Span
 from pager.types import Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ArchiveTable:
         actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
     ) -> int:  # fmt: skip
         """Insert a fact. Return its number."""
-        self._db.vector_changes += 1
+        self._db.count_vector_change()
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
             " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -106,22 +106,25 @@ class ArchiveTable:
         """Return when the newest fact was stored."""
         return self._db.value("SELECT at FROM facts WHERE id = (SELECT max(id) FROM facts)")
 
-    def filed(self, at: int, prefix: str) -> list[tuple[int, str, int]]:
-        """Return number, key and bytes of the facts true at a moment whose key begins like this, by key."""
+    def current_by_key(self, at: int, prefix: str) -> list[FactSize]:
+        """Return the facts true at a moment whose key begins like this, by key."""
         sql = (
             "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
             f" WHERE f.key >= :prefix AND f.key < :prefix || char(0x10FFFF) AND {_TRUE_AT.format(at=':at')}"
             " ORDER BY f.key"
         )
-        return [(row["id"], row["key"], row["bytes"]) for row in self._db.rows(sql, {"at": at, "prefix": prefix})]
+        return [
+            FactSize(f"f{row['id']}", row["key"], row["bytes"])
+            for row in self._db.rows(sql, {"at": at, "prefix": prefix})
+        ]
 
-    def without_key(self, at: int) -> list[tuple[int, int]]:
-        """Return number and bytes of the facts without a key that are true at a moment, newest first."""
+    def without_key(self, at: int) -> list[FactSize]:
+        """Return the facts without a key that are true at a moment, newest first."""
         sql = (
             "SELECT f.id, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
             f" WHERE f.key IS NULL AND {_TRUE_AT.format(at=':at')} ORDER BY f.id DESC"
         )
-        return [(row["id"], row["bytes"]) for row in self._db.rows(sql, {"at": at})]
+        return [FactSize(f"f{row['id']}", "", row["bytes"]) for row in self._db.rows(sql, {"at": at})]
 
     def release_key(self, fact: int) -> None:
         """Give up a fact's key for the moment in which the next fact with that key is not stored yet."""
@@ -230,7 +233,7 @@ class ArchiveTable:
 
     def drop_vectors(self) -> None:
         """Delete all vectors."""
-        self._db.vector_changes += 1
+        self._db.count_vector_change()
         self._db.run("DELETE FROM vectors")
 
     def use(self, row: Row) -> FactUse:

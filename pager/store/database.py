@@ -227,6 +227,10 @@ class Database:
         self.run("PRAGMA synchronous = FULL")
         self._rolled_back()
 
+    def count_vector_change(self) -> None:
+        """Count a change of vectors, or of what waits for one."""
+        self.vector_changes += 1
+
     def when_rolled_back(self, action: Callable[[], None]) -> None:
         """Run `action` after every rollback: caches of uncommitted rows are invalid then."""
         self._on_rollback.append(action)

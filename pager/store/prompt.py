@@ -1,7 +1,6 @@
 """The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 import json
-from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -16,7 +15,11 @@ class PromptTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._pins: list[Pin] | None = None  # None: not read yet
-        db.when_rolled_back(partial(setattr, self, "_pins", None))
+        db.when_rolled_back(self.invalidate)
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self._pins = None
 
     def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
         """End the present epoch and insert the next one."""

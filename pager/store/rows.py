@@ -22,6 +22,14 @@ class Rows(Generic[Row]):
     rows: Sequence[Row]
 
 
+class FactSize(NamedTuple):
+    """The id, the key (empty for none) and the bytes of a fact's text."""
+
+    id: str
+    key: str
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
     """A request, known by the step that answered it. It held the parts of the conversation up to `last_part`."""

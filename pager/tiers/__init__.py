@@ -19,7 +19,7 @@ from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
 from pager.tokens.counter import Window
-from pager.vectors.embedder import Embedder, EmbedderUnavailableError, default_embedder
+from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
 from pager.vectors.index import VectorSource
@@ -60,6 +60,13 @@ class Tiers:
         self.recall.invalidate()
         if self.archive.meaning:
             self.archive.meaning.reset()
+
+
+def default_embedder() -> Embedder:
+    """Return all-MiniLM-L6-v2. Raises EmbedderUnavailableError if a package is missing."""
+    from pager.vectors.minilm import MiniLM
+
+    return MiniLM()
 
 
 def is_embedder(value: Any) -> bool:

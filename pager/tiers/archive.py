@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
@@ -54,7 +53,11 @@ class Archive:
         self._pages = pages
         self.meaning = meaning
         self._latest: int | None = None  # the setting LATEST_FACT; None: not read yet
-        store.when_rolled_back(partial(setattr, self, "_latest", None))
+        store.when_rolled_back(self.invalidate)
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self._latest = None
 
     def archive(
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str

@@ -126,7 +126,7 @@ class Pages:
             raise RejectedError(f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in.")
         size = self._window.counter.tokens(tokens.count(markup.pinned(page_id, text)))
         others = [pin for pin in self._store.prompt.pins() if pin.page_id != page_id]
-        limit, used = self._window.limits.of_usable(PINNED_SHARE), sum(pin.tokens for pin in others)
+        limit, used = self._window.limits.share_in_tokens(PINNED_SHARE), sum(pin.tokens for pin in others)
         if used + size > limit:
             names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
             raise RejectedError(
@@ -183,7 +183,7 @@ class Pages:
 
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""
-        limit = self._window.limits.of_usable(PINNED_SHARE)
+        limit = self._window.limits.share_in_tokens(PINNED_SHARE)
         pins = sorted(self._store.prompt.pins(), key=lambda pin: pin.tokens <= limit)
         while pins and sum(pin.tokens for pin in pins) > limit:
             self.unpin(pins.pop(0).page_id, "pager", f"pinned pages share {limit} tokens of a smaller window")

@@ -44,23 +44,24 @@ class Prefetch:
             if require_int(getattr(self, name), f"{name} of prefetch") < 0:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
 
-    def choose(self, text: str, archive: Archive, store: Store) -> list[Recalled]:
-        """Return the facts that help with a message, best first; none for a greeting."""
-        message = text[:MAX_QUERY_CHARS]
-        telling = telling_words(message)
-        if self.k < 1 or not telling:
-            return []
-        hits = archive.recall(message, self.k)
-        chosen: list[Recalled] = []
-        left = self.budget_tokens
-        for hit in _relevant(hits, message, telling, store, archive):
-            recalled = _recalled(hit)
-            if recalled.tokens >= left:
-                recalled = _recalled(replace(hit, text=excerpt(hit.text, words(text))))
-            if recalled.tokens < left:
-                chosen.append(recalled)
-                left -= recalled.tokens + 1  # and a line break
-        return chosen
+
+def choose_facts(prefetch: Prefetch, text: str, archive: Archive, store: Store) -> list[Recalled]:
+    """Return the facts that help with a message, best first; none for a greeting."""
+    message = text[:MAX_QUERY_CHARS]
+    telling = telling_words(message)
+    if prefetch.k < 1 or not telling:
+        return []
+    hits = archive.recall(message, prefetch.k)
+    chosen: list[Recalled] = []
+    left = prefetch.budget_tokens
+    for hit in _relevant(hits, message, telling, store, archive):
+        recalled = _recalled(hit)
+        if recalled.tokens >= left:
+            recalled = _recalled(replace(hit, text=excerpt(hit.text, words(text))))
+        if recalled.tokens < left:
+            chosen.append(recalled)
+            left -= recalled.tokens + 1  # and a line break
+    return chosen
 
 
 def _recalled(hit: Hit) -> Recalled:

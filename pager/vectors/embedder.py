@@ -4,7 +4,7 @@ The same text gives the same vector up to float rounding, whatever other texts a
 so a dot product is the cosine. Any string is accepted, also an empty one. Several threads may call it. Making one is
 cheap: what is heavy is loaded at the first `embed`.
 
-    >>> embedder = default_embedder()
+    >>> embedder = MiniLM()  # of `pager.vectors.minilm`
     >>> seat, question = embedder.embed(["prefers window seats", "where to sit?"])
     >>> closeness = float(seat @ question)
 """
@@ -12,8 +12,7 @@ cheap: what is heavy is loaded at the first `embed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from pager.errors import PagerError
 
@@ -38,9 +37,3 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row per text, in their order: shape (len(texts), dimension)."""
         ...
-
-
-def default_embedder() -> Embedder:
-    """Return all-MiniLM-L6-v2 of `pager.vectors.minilm`. Raises EmbedderUnavailableError if a package is missing."""
-    # By name: an implementation imports its protocol, so the protocol cannot import it.
-    return cast("Embedder", import_module("pager.vectors.minilm").MiniLM())

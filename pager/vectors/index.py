@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # one row per id
 
-Stop = Callable[[], bool]  # called now and then by what takes long; True ends it with Stopped
+Stop = Callable[[], bool]  # called now and then by what takes long; True ends it with BuildCancelledError
 READ_AT_ONCE = 2_048  # vectors; fewer would be flushed more often
 
 
@@ -29,7 +29,7 @@ class IndexUnavailableError(PagerError):
     """The index cannot answer now. The source can, so nothing is lost."""
 
 
-class Stopped(IndexUnavailableError):
+class BuildCancelledError(IndexUnavailableError):
     """The caller's `stop` ended it before it was done. Nothing is wrong."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pager.errors import StorageError
 from pager.store import Store
 from pager.vectors.embedding import Embedding
-from pager.vectors.index import IndexUnavailableError, Stop, Stopped, never
+from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, never
 
 if TYPE_CHECKING:
     from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
@@ -95,7 +95,7 @@ class Indexing:
 
     def finish(self, task: Task, outcome: LiveGeneration | IndexUnavailableError) -> bool:
         """Apply a task's outcome. Return True if there may be more to do."""
-        if isinstance(outcome, Stopped):
+        if isinstance(outcome, BuildCancelledError):
             return False
         if task.life != self._life:
             if not isinstance(outcome, IndexUnavailableError):

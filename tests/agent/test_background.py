@@ -72,7 +72,7 @@ def test_others_take_their_turns_while_the_embedder_works(slow_memory: Memory, e
     slow_memory.append_user("hello")
     slow_memory.request()
     slow_memory.append_assistant("hello")
-    assert slow_memory.page("s42") == "hello"
+    assert slow_memory.page_text("s42") == "hello"
     assert background.is_busy
     background.wake()  # once is enough
     embedder.go_on.set()

@@ -11,7 +11,7 @@ from agents.events import Replied, StreamLost, Text, ToolFinished, ToolStarted
 from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
-from agents.models.model import FinishedReply, ModelError, ModelUnavailableError, PromptTooLongError
+from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
 from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
 from pager.conversation.replies import CUT_CALL
 from tests.standin import Reply, Standin, call, thinking
@@ -88,7 +88,7 @@ def paused_agent(stage: Stage, *lines: Said) -> Agent:
     """An agent with a paused reply that cannot go on for now; then the model says these lines."""
     stage.says(Reply("One moment.", stop_reason="pause_turn"), http_error(400, "no"), *lines)
     agent = stage.agent(look)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelRefusedError):
         agent.turn("what is in?")
     return agent
 
@@ -224,7 +224,7 @@ def test_a_request_that_is_refused_is_not_sent_again_and_says_where_to_look(
     stage: Stage, status: int, hint: str
 ) -> None:
     agent = stage.says(http_error(status, "no such thing")).agent()
-    with pytest.raises(ModelError, match=hint) as error:
+    with pytest.raises(ModelRefusedError, match=hint) as error:
         agent.turn("go")
     assert "{" not in str(error.value)
     assert stage.service.control("log", {})["asked"] == 1
@@ -283,5 +283,5 @@ def test_a_stream_that_makes_no_sense_is_asked_again(stage: Stage) -> None:
 def test_a_client_without_its_region_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ModelError, match="cannot be made"):
+    with pytest.raises(ModelRefusedError, match="cannot be made"):
         AnthropicModel("m", provider="bedrock").max_input_tokens()

@@ -56,7 +56,7 @@ def test_a_long_task_is_repeated_by_its_beginning_and_its_page(stage: Stage) -> 
     assert nudge.startswith(NUDGE + TASK)
     assert len(nudge) < 2 * NUDGE_CHARACTERS
     assert f"page_in {task_of(agent).step}" in nudge
-    assert agent.memory.page(task_of(agent).step) == long
+    assert agent.memory.page_text(task_of(agent).step) == long
 
 
 def test_a_new_task_waits_for_the_one_that_is_open(stage: Stage) -> None:

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import Limits, Memory
+from pager.tiers import default_embedder
 from pager.vectors.chroma.client import Collection
-from pager.vectors.embedder import default_embedder
 from tests.bench import grown
 from tests.bench.figures import Figure, pair, printed_by, run, size_mb, with_each
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all, fill_log

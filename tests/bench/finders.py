@@ -12,7 +12,7 @@ import numpy as np
 
 from pager import Memory
 from pager.search.words import words
-from pager.vectors.embedder import default_embedder
+from pager.tiers import default_embedder
 from tests.bench.grown import embed_all
 from tests.bench.question_sets import QuestionSet
 

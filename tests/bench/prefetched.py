@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pager import Memory, Prefetch
+from pager.tiers.prefetch import choose_facts
 from tests.bench import question_sets
 from tests.bench.figures import grid
 from tests.bench.finders import archive_texts
@@ -47,7 +48,7 @@ def _shares(asked: QuestionSet, others: Sequence[Question], place: Path, embedde
         archive_texts(memory, asked.texts)
 
         def recalled(message: str) -> set[int]:
-            hits = PREFETCH.choose(message, memory._tiers.archive, memory._store)
+            hits = choose_facts(PREFETCH, message, memory._tiers.archive, memory._store)
             return {int(each.hit.page_id[1:]) - 1 for each in hits}
 
         yield _share(bool(recalled(question.text) & question.gold) for question in asked.questions)

@@ -23,7 +23,8 @@ import numpy as np
 
 from pager import Memory
 from pager.search.words import words
-from pager.vectors.embedder import Embedder, default_embedder
+from pager.tiers import default_embedder
+from pager.vectors.embedder import Embedder
 from tests.bench.figures import Figure, Timed, in_turns, pair, timed, with_each
 from tests.bench.texts import Texts
 

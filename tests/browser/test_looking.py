@@ -38,7 +38,7 @@ def test_a_column_is_a_request_and_a_click_shows_it_and_what_changed(viewer: Vie
     viewer.sees(opened.opened)
     expect(viewer.page.locator("#window-told")).to_contain_text(f"{opened.used_tokens:,} of ")
     assert viewer.page.locator(".epoch-mark").count() == sum(bool(column.opened) for column in columns)
-    change = reader.inspect.change(reader.inspect.around(opened.step)[0], opened.step)
+    change = reader.inspect.change(reader.inspect.neighbouring_requests(opened.step)[0], opened.step)
     left = viewer.panel.locator(".moves.left > li")
     expect(left).to_have_count(len(change.left))
     assert left.locator(".why").all_text_contents() == [move.why for move in change.left]
@@ -84,7 +84,7 @@ def test_the_keys_find_and_walk(viewer: Viewer, reader: MemoryReader) -> None:
 
 def test_trace_says_why_an_evicted_text_is_not_in_the_prompt(viewer: Viewer, reader: MemoryReader) -> None:
     row = reader.ledger(page="s1", events=["evict"])[0]
-    words = reader.page("s1")[150:200]  # behind the first words, which the digest still shows
+    words = reader.page_text("s1")[150:200]  # behind the first words, which the digest still shows
     after = reader.inspect.reply_for(row.step)
     viewer.open(f"guide/request/{after}")
     viewer.page.locator("#find-text").fill(words)
@@ -97,7 +97,7 @@ def test_trace_says_why_an_evicted_text_is_not_in_the_prompt(viewer: Viewer, rea
     expect(moment).to_be_visible()
     expect(viewer.panel.locator(".moment", has_text="paged")).to_be_visible()
     answer.get_by_role("button", name="s1", exact=True).first.click()
-    expect(viewer.page.locator("#page .whole")).to_have_text(reader.page("s1"))
+    expect(viewer.page.locator("#page .whole")).to_have_text(reader.page_text("s1"))
     viewer.page.keyboard.press("Escape")
     expect(viewer.page.locator("#page")).to_be_hidden()
 

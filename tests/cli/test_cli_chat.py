@@ -146,7 +146,7 @@ def test_a_typed_line_may_be_longer_than_a_terminals(place: Shop) -> None:
         terminal.type("\r")
         terminal.until("I see.")
     with place.memory() as memory:
-        assert memory.page("s1") == text
+        assert memory.page_text("s1") == text
 
 
 def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
@@ -157,7 +157,7 @@ def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, b"Hello.\nStill here.\n")
     with place.memory() as memory:
-        assert memory.page("s1") == "caf\N{REPLACEMENT CHARACTER}"
+        assert memory.page_text("s1") == "caf\N{REPLACEMENT CHARACTER}"
 
 
 def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:

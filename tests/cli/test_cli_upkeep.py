@@ -262,4 +262,4 @@ def test_purge_without_an_answer_changes_nothing(
         done = command("purge", "alice", "s1")
         assert (done.code, "nothing was purged; --yes purges" in done.err) == (130, True)
     with MemoryReader.open(alice) as reading:
-        assert "zyzzogeton" in reading.page("s1")
+        assert "zyzzogeton" in reading.page_text("s1")

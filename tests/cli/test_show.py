@@ -21,7 +21,7 @@ from agents.cli.visible import harmless, visible
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
 from pager import BlockSpec, Memory, MemoryReader
-from pager.inspect import PARTS, Thresholds, Window, WindowPart
+from pager.inspect import PARTS, Thresholds, WindowPart, WindowUse
 from tests.standin import call, thinking
 from tests.support import Talk, Words
 from tests.support.cli import Terminal, command_line
@@ -209,7 +209,7 @@ def test_what_is_printed_as_it_is_and_as_json_orders_nothing(text: str) -> None:
 # --- the bar
 
 WINDOWS = st.builds(
-    lambda tokens, usable, shares: Window(
+    lambda tokens, usable, shares: WindowUse(
         tuple(map(WindowPart, PARTS, tokens)), sum(tokens), True, usable, usable + 10, 10,
         Thresholds(*(int(usable * share / 100) for share in shares)), "", 1, "", False, False, usable,
     ),
@@ -220,7 +220,7 @@ WINDOWS = st.builds(
 
 
 @given(WINDOWS, st.integers(18, 200))
-def test_the_bar_is_as_wide_as_it_is_told_and_true_to_a_cell(window: Window, width: int) -> None:
+def test_the_bar_is_as_wide_as_it_is_told_and_true_to_a_cell(window: WindowUse, width: int) -> None:
     cells = bar.cells(window, width)
     assert [name for name, _ in cells] == [*PARTS, "free"]
     assert sum(count for _, count in cells) == width
@@ -231,7 +231,7 @@ def test_the_bar_is_as_wide_as_it_is_told_and_true_to_a_cell(window: Window, wid
 
 
 @given(WINDOWS, st.integers(18, 200))
-def test_every_mark_has_its_name_in_touch(window: Window, width: int) -> None:
+def test_every_mark_has_its_name_in_touch(window: WindowUse, width: int) -> None:
     line, *names = bar.marks(window, width)
     assert all(len(row) <= width for row in (line, *names))
     assert window.thresholds

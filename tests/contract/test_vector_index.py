@@ -10,7 +10,7 @@ import pytest
 
 from pager.vectors.chroma import index as chroma_index
 from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-from pager.vectors.index import Stopped
+from pager.vectors.index import BuildCancelledError
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete
 
@@ -65,11 +65,11 @@ def test_what_takes_long_can_be_stopped_and_begun_again(tmp_path: Path, opened: 
     index = ChromaIndex(tmp_path, source)
     for asked in range(3):  # before it begins, before and while it is written
         left = iter(range(asked))
-        with pytest.raises(Stopped):
+        with pytest.raises(BuildCancelledError):
             index.open(lambda left=left: next(left, None) is None)
         assert list(tmp_path.iterdir()) == []
     opened += [index.open()]
-    with pytest.raises(Stopped):
+    with pytest.raises(BuildCancelledError):
         index.build(lambda: True)
     assert_complete(opened[0], source)
 
@@ -111,13 +111,13 @@ def test_clearing_waits_for_what_another_thread_builds(tmp_path: Path, monkeypat
     def slowly(*_: object) -> None:
         at_work.set()
         assert go_on.wait(30)
-        raise Stopped
+        raise BuildCancelledError
 
     monkeypatch.setattr(chroma_index, "write", slowly)
     index = ChromaIndex(tmp_path, MemorySource.of(3))
 
     def build() -> None:
-        with pytest.raises(Stopped):
+        with pytest.raises(BuildCancelledError):
             index.open()
 
     threads = [Thread(target=build), Thread(target=index.clear)]

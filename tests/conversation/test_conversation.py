@@ -206,4 +206,4 @@ def test_an_oversized_part_is_spilled_once_and_stays_as_it_was_sent(tmp_path: Pa
     talk.reopen()
     talk.ask("and?", "yes")
     assert sent(talk, 0) == before
-    assert talk.memory.page("s1") == "word " * 5_000
+    assert talk.memory.page_text("s1") == "word " * 5_000

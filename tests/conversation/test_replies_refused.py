@@ -15,7 +15,7 @@ from tests.support.messages import WEATHER, goes_on, kinds, texts
 def test_a_refusal_of_the_first_turn_leaves_nothing(talk: Talk) -> None:
     step = talk.ask("something terrible", Reply.refusal("I'd rather"))
     assert not talk.memory.turn_is_open
-    assert talk.memory.page(step) == "I'd rather"
+    assert talk.memory.page_text(step) == "I'd rather"
     talk.watch.forget_tail()
     assert texts(goes_on(talk), "user") == ["and then?"]
     assert [hit.page_id for hit in talk.memory.search_recall("terrible") if "words" in hit.parts] == ["s1"]
@@ -191,7 +191,7 @@ def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(tm
     assert not talk.memory.turn_is_open
     assert talk.last
     assert talk.last.epoch != before
-    assert talk.memory.page(cut) == "I was about"
+    assert talk.memory.page_text(cut) == "I was about"
     assert "I was about" not in str(talk.last)
     goes_on(talk)
 

@@ -19,7 +19,7 @@ for _ in range(20):
     def look(began):
         try:
             while True:
-                reading.inspect.holding("trains")
+                reading.inspect.find_text("trains")
                 began.set()
         except StorageError as error:
             told.append(str(error))

@@ -54,7 +54,7 @@ def test_killed_while_it_embeds(tmp_path: Path, last: int) -> None:
         assert len(turns) >= sum(count for _, count in life.said)
         assert memory.count_unembedded() == len(turns) - len(stored) > 0
         assert memory.check() == []
-        newest = memory.page(f"s{turns[-1].step}")
+        newest = memory.page_text(f"s{turns[-1].step}")
         assert set(memory.search_recall(newest, limit=1)[0].parts) == {"words"}
         while memory.embed_pending(1_000):
             pass

@@ -13,7 +13,7 @@ import pytest
 
 from pager.vectors.chroma import build as chroma_build
 from pager.vectors.chroma.index import ChromaIndex
-from pager.vectors.index import IndexUnavailableError, Stopped
+from pager.vectors.index import BuildCancelledError, IndexUnavailableError
 from tests.contract.vector_sources import MemorySource, unit_vectors
 from tests.crash.index_life import assert_complete
 
@@ -85,7 +85,7 @@ def test_whoever_stops_it_does_not_wait_for_it(tmp_path: Path, children: list[Ch
     index = ChromaIndex(tmp_path, MemorySource.of(100))
     for asked in (1, 4, 9):  # before the child is fed, meanwhile, and while it ends
         left = iter(range(asked))
-        with pytest.raises(Stopped):
+        with pytest.raises(BuildCancelledError):
             index.open(lambda left=left: next(left, None) is None)
         assert list(tmp_path.iterdir()) == []
     assert len(children) == 3

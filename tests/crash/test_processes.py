@@ -116,10 +116,10 @@ def test_a_reader_sees_each_call_as_soon_as_it_has_returned(tmp_path: Path) -> N
         assert len(reader.inspect.newest_facts(100)) >= 2 * (number + 1)
         assert [hit.text for hit in reader.search_archive(f"left {number}", limit=1)] == [f"left {number}"]
     page = life.until("page")[1]
-    assert reader.page(page) == "are you there?"
+    assert reader.page_text(page) == "are you there?"
     assert [hit.page_id for hit in reader.search_recall("there")] == [page]
     life.kill()
-    assert reader.page(page) == "are you there?"
+    assert reader.page_text(page) == "are you there?"
     reader.close()
 
 

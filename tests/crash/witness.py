@@ -57,7 +57,7 @@ class Witness:
 
     def _judge_conversation(self, memory: Memory) -> None:
         for page, text in self.pages.items():
-            assert memory.page(page) == text
+            assert memory.page_text(page) == text
         open_calls = {each.id: each for each in memory.open_calls}
         assert len({each.step for each in open_calls.values()}) <= 1, "calls are open in two steps"
         calls, results = _blocks(memory, "tool_use"), _results(memory)

@@ -109,7 +109,7 @@ def test_steps_leave_the_window_and_one_comes_back_word_for_word(shown: Shown) -
     assert any(later < 0.7 * earlier for earlier, later in pairwise(fills)), "the bar never empties"
     (page,) = re.findall(r"page_in\(page_id='s(\d+)'\)", chapter)
     with MemoryReader.open(shown.home / "guide") as memory:
-        text = memory.page(f"s{page}")
+        text = memory.page_text(f"s{page}")
         assert memory.history.residencies(f"s{page}")[0].until_step is not None
         assert text in text_of("trip.txt").splitlines()
         assert text in " ".join(chapter.split())

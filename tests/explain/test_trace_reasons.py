@@ -7,7 +7,7 @@ import pytest
 
 from agents.explain.trace import trace
 from pager import NotFoundError
-from pager.inspect import normal
+from pager.inspect import normalize_text
 from tests.standin import call, thinking
 from tests.support import Talk
 
@@ -23,7 +23,7 @@ def test_the_verdict_is_what_the_request_holds(talk: Talk) -> None:
     assert len(talk.memory.ledger(events=["epoch"])) > 2
     seen = Counter[bool]()
     for reply in replies[::9]:
-        request = normal(json.dumps(talk.memory.history.rebuild(reply)).replace("\\n", " "))
+        request = normalize_text(json.dumps(talk.memory.history.rebuild(reply)).replace("\\n", " "))
         for marker in markers[::7]:
             verdict = trace(talk.memory, marker, at=reply).verdict
             assert verdict.present == (marker in request), (reply, marker)

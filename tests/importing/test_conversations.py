@@ -41,7 +41,7 @@ def read(memory: Memory, tmp_path: Path) -> Callable[..., int]:
 def steps(memory: Memory) -> list[tuple[str, str]]:
     """The session and the text of everything that was imported."""
     rows = [memory._store.conversation.step(n) for n in range(1, memory._store.conversation.last_step() + 1)]
-    return [(row["session"], memory.page(f"s{row['id']}")) for row in rows if row]
+    return [(row["session"], memory.page_text(f"s{row['id']}")) for row in rows if row]
 
 
 @pytest.mark.parametrize(

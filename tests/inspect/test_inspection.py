@@ -6,7 +6,7 @@ from dataclasses import astuple
 import pytest
 
 from pager import Memory, MemoryReader, NotFoundError, RejectedError
-from pager.inspect import Inspection, normal
+from pager.inspect import Inspection, normalize_text
 from pager.inspect.inspection import LONGEST_LIST
 from pager.inspect.places import like_pattern
 from tests.inspect.life import Life
@@ -33,12 +33,12 @@ def test_only_so_many_places_are_told_oldest_first(memory: Memory) -> None:
     for number in range(7):
         memory.record("user", f"the tram {number}")
         memory.archive(f"the tram {number}")
-    places = memory.inspect.holding("TRAM", most=3)
+    places = memory.inspect.find_text("TRAM", most=3)
     assert [piece.step for piece in places.parts] == ["s1", "s2", "s3"]
     assert [fact.id for fact in places.facts] == ["f1", "f2", "f3"]
     assert places.more
-    assert not memory.inspect.holding("tram", most=7).more
-    assert not memory.inspect.holding("boat")
+    assert not memory.inspect.find_text("tram", most=7).more
+    assert not memory.inspect.find_text("boat")
 
 
 def test_a_pattern_fits_what_a_text_holds_however_it_is_written() -> None:
@@ -46,7 +46,7 @@ def test_a_pattern_fits_what_a_text_holds_however_it_is_written() -> None:
     assert like_pattern("日本") == "%日本%"
     assert like_pattern("Straße İ") == "%Stra%e%"
     assert like_pattern("  ") == "%"
-    assert normal(" A\tb\n C ") == "a b c"
+    assert normalize_text(" A\tb\n C ") == "a b c"
 
 
 def test_what_is_pinned_is_known_before_the_prompt_shows_it(memory: Memory) -> None:

@@ -86,7 +86,7 @@ class Opened(RuleBasedStateMachine):
         )
         while self.memory.embed_pending(1_000):
             pass
-        self.witness = Witness(self.memory.page)
+        self.witness = Witness(self.memory.page_text)
 
     def count_tokens(self, params: Json) -> int:
         counted = {name: value for name, value in params.items() if name != "max_tokens"}

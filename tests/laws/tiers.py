@@ -178,7 +178,7 @@ class Tiers(Opened):
     def read_on(self, data: st.DataObject) -> None:
         """From offset to offset a page is read whole, and no piece is larger than a part may be."""
         page = data.draw(st.sampled_from([*self.plain.steps, *self.plain.facts]))
-        whole, offset, pieces = self.memory.page(page), 0, list[str]()
+        whole, offset, pieces = self.memory.page_text(page), 0, list[str]()
         while len(pieces) < 20:
             piece = self.memory.page_in(page, offset=offset)
             pieces.append(piece.text)
@@ -198,7 +198,7 @@ class Tiers(Opened):
             newest = next(reversed(self.accepted))
             assert json.dumps(reader.history.rebuild(newest)) == self.accepted[newest]
             for page in self.some(self.plain.steps):
-                assert reader.page(page) == self.memory.page(page)
+                assert reader.page_text(page) == self.memory.page_text(page)
 
     @precondition(lambda self: self.plain.steps)
     @rule(data=st.data())

@@ -67,7 +67,7 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
             assert not memory.open_calls
         moves = memory.ledger()
         steps = [step.page_id for day in memory.history.days() for step in memory.history.steps_on(day)]
-        stored = [found for step in steps for found in STORED.findall(memory.page(step))]
+        stored = [found for step in steps for found in STORED.findall(memory.page_text(step))]
         assert all(memory.fact(page).actor == "agent" for page in stored)
         assert memory.search_archive("oven")[0].page_id == fact.id
         assert any(move.event == "evict" for move in moves), "nothing was paged out"

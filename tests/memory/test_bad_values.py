@@ -44,7 +44,7 @@ FIRST_VALUE = [
         "load_value",
         "core",
         "fact",
-        "page",
+        "page_text",
         "embed_pending",
     ),
     *("history.core_version_number", "history.core_versions", "history.fact_versions"),
@@ -161,7 +161,7 @@ def test_a_command_under_a_name_that_is_no_text_takes_effect(talk: Talk, tmp_pat
     file = next((tmp_path / "inbox").glob("*.json"))
     file.rename(os.fsdecode(os.fsencode(file.parent) + b"/\xff.json"))
     talk.ask("hello")
-    assert "from elsewhere" in talk.memory.page("s1")
+    assert "from elsewhere" in talk.memory.page_text("s1")
     assert list((tmp_path / "inbox").glob("*.json")) == []
 
 

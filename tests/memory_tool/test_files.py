@@ -212,7 +212,7 @@ def test_renaming_keeps_tags_and_the_past(files: MemoryFiles, memory: Memory) ->
     rename(files, "/memories/archive/hats", "/memories/archive/dress/hats")
     rename(files, "/memories/archive/f2", "/memories/archive/dress/other")
     rename(files, "/memories/archive/dress", "/memories/archive/clothes")
-    now = {key: memory.fact(f"f{number}") for number, key, _ in memory.inspect.facts_by_key()}
+    now = {key: memory.fact(page_id) for page_id, key, _ in memory.inspect.facts_by_key()}
     assert {key: (fact.text, fact.tags) for key, fact in now.items()} == {
         "clothes/hats": ("likes hats", ("taste",)), "clothes/other": ("no name yet", ("taste",)),
     }  # fmt: skip

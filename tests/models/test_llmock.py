@@ -28,7 +28,7 @@ def test_half_an_answer_is_none(mock: LLMock, agent: Agent, kind: str, after: in
     [lost] = [index for index, event in enumerate(events) if isinstance(event, StreamLost)]
     assert "".join(event.text for event in events[lost:] if isinstance(event, Text)) == ANSWER
     assert sum(isinstance(event, Replied) for event in events) == 1
-    assert [agent.memory.page(stay.page_id) for stay in agent.memory.history.resident()] == [
+    assert [agent.memory.page_text(stay.page_id) for stay in agent.memory.history.resident()] == [
         "what is in the box?", ANSWER
     ]  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 from agents import Agent, Turn
 from agents.config.agent_config import ConfigError
 from agents.events import ToolFinished
-from agents.models.model import ModelError, PromptTooLongError
+from agents.models.model import ModelRefusedError, PromptTooLongError
 from agents.models.scripted import Entries, Entry, OpenTurn, ScriptedModel
 from agents.testing import call
 from pager.types import Json
@@ -98,7 +98,7 @@ def test_a_killed_turn_goes_on_where_it_was(place: Place) -> None:
 def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
     with (
         place.agent("- call: {look: {at: sea}}\n- {when: never, say: x}\n") as agent,
-        pytest.raises(ModelError) as error,
+        pytest.raises(ModelRefusedError) as error,
     ):
         agent.turn("hello")
     for words in (
@@ -166,7 +166,7 @@ def test_a_function_gets_the_request(tmp_path: Path) -> None:
         turn: Turn = agent.turn("I like hats.")
         assert turn.text == "Noted."
         assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["I like hats."]
-        with pytest.raises(ModelError, match="the script answers_of_x:answer failed: TypeError: 5 is not a reply"):
+        with pytest.raises(ModelRefusedError, match="answers_of_x:answer failed: TypeError: 5 is not a reply"):
             agent.turn("Now fail.")
 
 

@@ -106,7 +106,7 @@ def test_only_whole_and_closed_steps_leave_oldest_first_and_never_the_last(case:
 @given(cases(evict=True))
 def test_what_leaves_is_what_has_to_until_the_target_is_met_or_nothing_more_may(case: Case) -> None:
     sizes, bounds, plan = case
-    target = bounds.of_usable(bounds.evict_to)
+    target = bounds.share_in_tokens(bounds.evict_to)
     total = sizes.fixed + sum(step.tokens for step in sizes.steps)
     left: list[int] = []
     for group in groups(sizes.steps)[:-1]:
@@ -122,7 +122,7 @@ def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_
     sizes, bounds, plan = case
     share = sizes.now / bounds.usable_tokens
     if plan.action == "renew":
-        assert sizes.ends_because or sizes.now >= bounds.of_usable(bounds.evict_at)
+        assert sizes.ends_because or sizes.now >= bounds.share_in_tokens(bounds.evict_at)
         assert plan.reason == (sizes.ends_because or budget.EVICT)
     if sizes.ends_because or sizes.now > bounds.usable_tokens:
         assert plan.action == "renew"
@@ -175,14 +175,14 @@ def test_the_largest_parts_are_spilled_to_one_level_and_smaller_ones_never_touch
 @given(cases())
 def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part_still_fit(case: Case) -> None:
     sizes, bounds, plan = case
-    over = sizes.now >= bounds.of_usable(bounds.evict_at)
+    over = sizes.now >= bounds.share_in_tokens(bounds.evict_at)
     room = sizes.now + bounds.max_output_tokens + bounds.max_part_tokens <= bounds.usable_tokens
     if plan.action == "notify":
         assert not sizes.noticed
         assert not sizes.ends_because
-        assert sizes.now >= bounds.of_usable(bounds.notify_at)
+        assert sizes.now >= bounds.share_in_tokens(bounds.notify_at)
         assert not over or room
-        assert plan.leaving == budget.leaving(sizes, bounds.of_usable(bounds.evict_to))
+        assert plan.leaving == budget.leaving(sizes, bounds.share_in_tokens(bounds.evict_to))
     if plan.unannounced:
         assert over
         assert not sizes.noticed

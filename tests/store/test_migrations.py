@@ -36,7 +36,7 @@ def write_something(directory: Path) -> None:
 
 def assert_all_there(memory: Memory) -> None:
     assert [fact.text for fact in memory.history.fact_versions("seat")] == ["prefers window seats", "prefers aisles"]
-    assert memory.page("s1") == "hello"
+    assert memory.page_text("s1") == "hello"
     assert memory.check() == []
     memory.append_user("and now?")
     memory.request()

@@ -70,7 +70,7 @@ def test_forgetting_ends_a_fact_and_destroys_nothing(memory: Memory) -> None:
     assert ended.forgotten == "they moved out"
     assert ids(memory.search_archive("cats")) == []
     assert ids(memory.search_archive("cats", as_of=fact.valid_from)) == [fact.id]
-    assert memory.page(fact.id) == "has two cats"
+    assert memory.page_text(fact.id) == "has two cats"
     assert memory.archive("has a dog", key="cats").supersedes is None
     with pytest.raises(RejectedError, match="f1 was forgotten already: they moved out"):
         memory.forget(fact.id, "again")
@@ -172,7 +172,7 @@ def test_a_long_fact_is_shown_in_part_and_kept_whole(memory: Memory) -> None:
     hit = memory.search_archive("needle")[0]
     assert "needle" in hit.text
     assert len(hit.text) < 3_000
-    assert memory.page(fact.id) == text
+    assert memory.page_text(fact.id) == text
 
 
 def test_a_day_is_a_day_where_the_clock_stands(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_pieces_put_together_are_the_page_and_none_is_larger_than_a_part(
     with Memory.open(tmp_path_factory.mktemp("m"), embedder=None, limits=Limits.for_window(6_000)) as memory:
         step = memory.record("user", text)
         pieces = read_on(memory, step)
-        assert "".join(piece.text for piece in pieces) == text == memory.page(step)
+        assert "".join(piece.text for piece in pieces) == text == memory.page_text(step)
         limit = memory.limits.max_part_tokens
         for piece in pieces:
             assert memory._window.counter.tokens(tokens.count(piece.text)) <= limit
@@ -81,7 +81,7 @@ def test_what_a_memory_tool_answers_is_never_spilled(tmp_path: Path) -> None:
      ("f²", "not a page id"), ("f" + "9" * 30, "not a page id")],
 )  # fmt: skip
 def test_a_page_that_does_not_exist_is_refused_with_the_forms_that_do(memory: Memory, page_id: str, why: str) -> None:
-    for act in (memory.page_in, memory.page):
+    for act in (memory.page_in, memory.page_text):
         with pytest.raises(NotFoundError, match=why):
             act(page_id)
 
@@ -303,7 +303,7 @@ def test_a_document_made_of_blocks_is_read_searched_and_spilled_like_a_text(tmp_
     talk.memory.append_user([document])
     talk.reply("I see")
     assert 'page_id="x1"' in str(talk.last)
-    assert "words and words" in talk.memory.page("x1")
+    assert "words and words" in talk.memory.page_text("x1")
     assert talk.memory.search_recall("hats words")[0].page_id == "s1"
 
 
@@ -312,7 +312,7 @@ def test_an_image_inside_of_a_document_is_media_and_no_text(talk: Talk) -> None:
     document = {"type": "document", "source": {"type": "content", "content": [text("a chart"), shown]}}
     talk.memory.append_user([document])
     talk.reply("I see")
-    assert talk.memory.page("s1") == "a chart"
+    assert talk.memory.page_text("s1") == "a chart"
     assert talk.memory.page_in("s1").media == (shown,) or talk.memory.page_in("s1").where
 
 

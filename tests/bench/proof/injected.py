@@ -22,6 +22,7 @@ from random import Random
 from statistics import fmean
 
 from pager import Memory, tokens
+from pager.tiers.prefetch import choose_facts
 from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.finders import archive_texts
@@ -133,7 +134,7 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
             pages = [past.turns[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
-            facts = [each.line for each in PREFETCH.choose(question.text, memory._tiers.archive, memory._store)]
+            facts = [each.line for each in choose_facts(PREFETCH, question.text, memory._tiers.archive, memory._store)]
             whole = _measured(pages, question)
             yield {
                 "everything": (sum(sizes), _holds(past.turns, question)),
