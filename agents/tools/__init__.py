@@ -1,7 +1,7 @@
 """Tools: Python functions that a model can call. `agents.assembly` makes them, `agents.loop` runs them.
 
 - `functions`: `Tool`, made from any function with type hints and a docstring; loading it by `package.module:function`.
-- `memory_tools`: the eight tools with which an agent moves its own memory, or the provider's memory tool instead.
+- `memory_tools`: the tools with which an agent moves its own memory, or the provider's memory tool instead.
 
 A tool's error is a result for the model and never ends a turn.
 """

@@ -1,4 +1,4 @@
-"""The eight tools with which an agent moves its own memory. Their texts are what a model reads: short and exact.
+"""The tools with which an agent moves its own memory. Their texts are what a model reads: short and exact.
 
 Each is a method with type hints; its docstring is the description. What a tool refuses (a full block, an ambiguous
 text) is an error result that names the value, the limit and the way out.
@@ -109,7 +109,7 @@ class ReadingTools(Generic[MemoryT]):
 
 
 class MemoryTools(ReadingTools[Memory]):
-    """All eight. Whatever they change is noted in the ledger as done by `actor`."""
+    """All of them. Whatever they change is noted in the ledger as done by `actor`."""
 
     NAMES = NAMES
 

@@ -2,7 +2,7 @@
 
 The file is the truth; Chroma and the full-text tables can be rebuilt from it. Moments are whole microseconds in
 UTC. `step` columns name the newest step at that moment, so that every row can be placed in the conversation.
-Migrations are never edited once released: a change is a new function's worth of SQL at the end of `MIGRATIONS`.
+Migrations are never edited once released: a change is a new SQL script at the end of `MIGRATIONS`.
 """
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
@@ -135,7 +135,7 @@ CREATE INDEX blocks_unseen ON blocks (id) WHERE unseen = 1;
 CREATE TABLE facts (
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL,                  -- never changes, but for a purge
-  key TEXT,                            -- what it is about: one current fact for each
+  key TEXT,                            -- what it is about: all versions of a fact have the same key
   tags TEXT NOT NULL DEFAULT '[]',     -- JSON list, as given
   valid_from INTEGER NOT NULL,         -- true from here on
   stated INTEGER NOT NULL,             -- 1: valid_from was given, not just the moment of storing
@@ -143,8 +143,8 @@ CREATE TABLE facts (
   at INTEGER NOT NULL,                 -- when it was stored
   actor TEXT NOT NULL,                 -- who stored it
   step INTEGER NOT NULL,               -- its source: the newest step when it was stored
-  supersedes INTEGER REFERENCES facts (id),  -- the fact of its key that was current before
-  superseded_by INTEGER REFERENCES facts (id),  -- NULL: current, unless it was forgotten
+  supersedes INTEGER REFERENCES facts (id),  -- the version before it, of the same key
+  superseded_by INTEGER REFERENCES facts (id),  -- NULL: the newest version of its key, unless it was forgotten
   forgotten TEXT,                      -- the reason
   purged INTEGER NOT NULL DEFAULT 0,   -- 1: its text, key and tags are gone
   uses INTEGER NOT NULL DEFAULT 0,     -- how often a search or a page_in brought it back
