@@ -4,7 +4,8 @@ The same text gives the same vector up to float rounding, whatever other texts a
 so a dot product is the cosine. Any string is accepted, also an empty one. Several threads may call it. Making one is
 cheap: what is heavy is loaded at the first `embed`.
 
-    >>> embedder = MiniLM()  # of `pager.vectors.minilm`
+    >>> from pager.vectors.minilm import MiniLM
+    >>> embedder = MiniLM()
     >>> seat, question = embedder.embed(["prefers window seats", "where to sit?"])
     >>> closeness = float(seat @ question)
 """
