@@ -159,6 +159,7 @@ def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
         assert_all_there(memory)
 
 
+@pytest.mark.slow
 def test_what_a_killed_newer_owner_left_in_its_log_stays(tmp_path: Path) -> None:
     life = Life(write_pairs, tmp_path, 5)
     life.until("page")

@@ -12,6 +12,7 @@ from pager.errors import InUseError
 from pager.upkeep.lock import AgentLock, current_owner
 
 
+@pytest.mark.slow
 def test_the_owner_is_named_as_long_as_it_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert current_owner(path) is None
