@@ -31,7 +31,7 @@ from pager.upkeep.export import export
 
 
 class MemoryReader:
-    """A read-only memory. Made by `MemoryReader.open`; a `Memory` is one that also writes."""
+    """A read-only memory. Made by `MemoryReader.open`; `Memory` has the same calls, and writes."""
 
     def __init__(self, files: AgentFiles, store: Store, clock: Clock, tiers: Tiers) -> None:
         self._files = files

@@ -114,7 +114,11 @@ class _Handler(LoopbackHandler):
             raise ApiError(500, text, headers={"x-should-retry": "false"}) from error
 
     def _read_body(self) -> Json:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}"
+        length = int(self.headers.get("content-length") or 0)
+        raw = self.rfile.read(length)
+        if len(raw) < length:
+            raise ConnectionError("the client left in the middle of its request")
+        raw = raw or b"{}"
         try:
             body = json.loads(raw)
         except ValueError as error:

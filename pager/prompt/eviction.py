@@ -1,4 +1,4 @@
-"""Carry out an eviction: draw up smaller drafts of an epoch until one surely fits the window, and open that one."""
+"""Open a new epoch: draw up smaller drafts until one surely fits the window. Steps leave if they have to."""
 
 from pager.errors import WindowTooSmallError
 from pager.prompt import budget

@@ -160,7 +160,7 @@ CREATE INDEX facts_purged ON facts (valid_from) WHERE purged = 1;
 CREATE INDEX facts_used ON facts (uses) WHERE uses > 0 AND purged = 0;
 CREATE INDEX facts_never_used ON facts (id) WHERE uses = 0 AND valid_until IS NULL AND purged = 0;
 
--- The tags by which facts are found.
+-- The tags by which facts are found; `facts.tags` has them as given.
 CREATE TABLE fact_tags (
   tag TEXT NOT NULL,                   -- case folded
   fact INTEGER NOT NULL REFERENCES facts (id),

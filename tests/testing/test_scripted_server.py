@@ -1,6 +1,7 @@
 """The scripted server as its clients see it: through the real SDK, over real HTTP."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -404,3 +405,12 @@ def test_nothing_here_loads_a_providers_sdk() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert json.loads(said) == [False]
+
+
+@pytest.mark.parametrize("body", [b"", b'{"max_tokens": 5'])
+def test_a_request_that_was_cut_short_gets_no_answer_and_asks_nothing(scripted: ScriptedServer, body: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", int(scripted.base_url.rpartition(":")[2]))) as client:
+        client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n" + body)
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+    assert not scripted.requests
