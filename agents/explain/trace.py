@@ -95,7 +95,7 @@ class _Subject:
                 purged = reader.inspect.step(parts[0].step).purged
                 return cls("", Places(parts, (), (), more=False), str(named), purged)
         except NotFoundError:
-            pass
+            pass  # no id, or the id of nothing: then it is looked for as a text
         return cls(normalize_text(text), reader.inspect.find_text(text))
 
     @property
@@ -174,7 +174,7 @@ def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
             if residency.how != "step" and residency.until_step is not None:
                 yield trace_events.left(reader, residency)
     for name in subject.places.core:
-        yield from trace_events.core_changes(reader.inspect.core_history(name), subject.wanted)
+        yield from trace_events.core_changes(reader.history.core_versions(name), subject.wanted)
 
 
 def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) -> Iterator[TraceEvent]:

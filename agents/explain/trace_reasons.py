@@ -29,7 +29,7 @@ def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:
 
 
 def _core(reader: AnyMemory, name: str, wanted: str, at: str | None) -> str:
-    history = [version for version in reader.inspect.core_history(name) if _number(version.step) < _number(at)]
+    history = [version for version in reader.history.core_versions(name) if _number(version.step) < _number(at)]
     holding = [place for place, version in enumerate(history) if wanted in normalize_text(version.block.value)]
     block = f"the core block {quoted(name)}"
     if not holding:

@@ -194,7 +194,6 @@ def _armed(text: str) -> str:
 
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:
-
     def quote(found: re.Match[str]) -> str:
         name = QUOTED.fullmatch(found["name"])
         if name is None:

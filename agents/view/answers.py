@@ -113,7 +113,7 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 def _core(reader: AnyMemory, query: Query) -> Json:
     blocks: list[Json] = []
     for block in core_tier(reader, _at(reader, query)).blocks:
-        history = reader.inspect.core_history(block.name)
+        history = reader.history.core_versions(block.name)
         before = ["", *(version.block.value for version in history)]
         versions = [
             {"ordinal": version.ordinal, "step": version.step, "lines": changed_lines(old, version.block.value)}

@@ -11,6 +11,7 @@ from pager.limits import Limits
 from pager.prompt.prompt import rebuild, stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
+from pager.store.rows import CoreVersion
 from pager.tokens.counter import Counter
 from pager.types import Block, Fact, Json, Residency, SaidStep, read_page_id, read_step_id
 
@@ -24,9 +25,9 @@ class History:
         self._calls = calls
         self._zone = zone
 
-    def core_versions(self, block: str) -> list[Block]:
-        """Return every version of a block, oldest first."""
-        versions = self._store.core.versions(require_text(block, "block"))
+    def core_versions(self, block: str) -> list[CoreVersion]:
+        """Return every version of a core block, oldest first."""
+        versions = self._store.lists.core_versions(require_text(block, "block"))
         if not versions:
             raise NotFoundError(f"there never was a core block {block!r}.")
         return versions
@@ -34,7 +35,7 @@ class History:
     def core_version_number(self, block: Block) -> int:
         """Return which version of its block this is, counted from 1."""
         if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"{block!r:.100} is no block; give one that `core` or `core_versions` returned.")
+            raise RejectedError(f"{block!r:.100} is no block; give one that `core` returned.")
         return self._store.core.count_versions(block.name, block.version)
 
     def fact_versions(self, key: str) -> list[Fact]:

@@ -35,7 +35,7 @@ from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
 from pager.tiers.archive import Archive
 from pager.tokens.counter import Counter
 from pager.types import Fact, FactCounts, FactUse, Movement, Usage, number_of, read_page_id, read_step_id
@@ -183,10 +183,6 @@ class Inspection:
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
-
-    def core_history(self, block: str) -> list[CoreVersion]:
-        """Return every version of a core block, oldest first."""
-        return self._store.lists.core_history(block)
 
     def newest_facts(self, limit: int = 20, through: str | None = None) -> list[Fact]:
         """Return the newest facts; with `through` up to this one."""

@@ -46,7 +46,7 @@ def find_places(store: Store, text: str, most: int) -> Places:
         for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
         if wanted in normalize_text(fact.text)
     )
-    versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_history(name))
+    versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_versions(name))
     core = dict.fromkeys(name for name, version in versions if wanted in normalize_text(version.block.value))
     found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))
     more = max(len(found_parts), len(found_facts)) > most

@@ -233,13 +233,11 @@ class Prompt:
             self._renew(state, budget.EVICT, now)
 
     def _renew(self, state: PromptState, why: str, now: int, *, unannounced: bool = False) -> None:
-        reason = (
-            why
-            if why != budget.EVICT
-            else f"the window was {round(100 * now / self._window.limits.usable_tokens)} % full"
-        )
+        reason = why
         if self._too_long:
             reason = "the provider said that the prompt is too long"
+        elif why == budget.EVICT:
+            reason = f"the window was {round(100 * now / self._window.limits.usable_tokens)} % full"
         if unannounced:
             reason += ", unannounced"
         self._eviction.renew(state, why, now, self._too_long or 1.0, reason)

@@ -159,7 +159,7 @@ class ListsTable:
         rows = self._db.rows("SELECT DISTINCT name FROM blocks WHERE value LIKE ? ORDER BY name", (like,))
         return [row["name"] for row in rows]
 
-    def core_history(self, name: str) -> list[CoreVersion]:
+    def core_versions(self, name: str) -> list[CoreVersion]:
         """Return every version of a core block, oldest first."""
         rows = self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))
         return [CoreVersion(self._core.block_of(row), f"s{row['step']}", i) for i, row in enumerate(rows, start=1)]

@@ -35,7 +35,7 @@ def test_core_archive_and_movements_are_as_they_were(life: Life) -> None:
 
 
 def test_versions_of_a_block_count_from_one(life: Life) -> None:
-    ordinals = [life.memory.history.core_version_number(block) for block in life.memory.history.core_versions("human")]
+    ordinals = [version.ordinal for version in life.memory.history.core_versions("human")]
     assert ordinals == list(range(1, len(ordinals) + 1))
     now = next(block for block in take(life.memory).core.blocks if block.name == "human")
     assert (now.version, now.actor) == (len(ordinals), "agent")

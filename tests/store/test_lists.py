@@ -125,7 +125,7 @@ def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
         say_until(store, step)
         store.core.append(block, 0, unseen=False)
     assert store.lists.core_like("%seat%") == ["human"]
-    history = store.lists.core_history("human")
+    history = store.lists.core_versions("human")
     assert [(known.block.value, known.step, known.ordinal) for known in history] == [("a seat", "s1", 1), ("", "s2", 2)]
 
 

@@ -82,8 +82,13 @@ def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
     memory.core_replace("human", "a", "b")
     memory.core_replace("human", "b", "b")  # no change, no version
     versions = memory.history.core_versions("human")
-    assert [(block.value, block.actor) for block in versions] == [("", "person"), ("a", "agent"), ("b", "person")]
-    assert len({block.version for block in versions}) == 3
+    blocks = [version.block for version in versions]
+    assert [(block.value, block.actor) for block in blocks] == [
+        ("", "person"),
+        ("a", "agent"),
+        ("b", "person"),
+    ]
+    assert len({version.block.version for version in versions}) == 3
     rows = [(row.actor, row.detail["block"], row.tokens) for row in memory.ledger(events=["core"])[-2:]]
     assert rows == [("agent", "human", 1), ("person", "human", 1)]
     with pytest.raises(NotFoundError, match="never was a core block 'x'"):
@@ -124,7 +129,7 @@ def test_a_block_that_is_no_longer_configured_is_retired_and_can_come_back(tmp_p
     assert '<core_update name="human">This block was removed.</core_update>' in str(talk.standin.requests[-1])
     talk.reopen(core={"notes": BlockSpec(), "human": BlockSpec(value="again")})
     assert [(block.name, block.value) for block in talk.memory.core()] == [("notes", ""), ("human", "again")]
-    assert [block.value for block in talk.memory.history.core_versions("human")] == ["seed", "", "again"]
+    assert [version.block.value for version in talk.memory.history.core_versions("human")] == ["seed", "", "again"]
     assert not talk.memory.check()
 
 
@@ -165,8 +170,8 @@ def test_a_file_block_is_read_again_at_every_start(tmp_path: Path, file: Path) -
     update = talk.standin.requests[-1]["messages"][-1]["content"][-1]["text"]
     assert update.startswith('<core_update name="project"')
     assert "sécond &lt;core>" in update
-    versions = [(block.value.strip(), block.actor) for block in talk.memory.history.core_versions("project")]
-    assert versions == [("first", "file"), ("sécond <core>", "file")]
+    blocks = [version.block for version in talk.memory.history.core_versions("project")]
+    assert [(block.value.strip(), block.actor) for block in blocks] == [("first", "file"), ("sécond <core>", "file")]
 
 
 @pytest.mark.parametrize(

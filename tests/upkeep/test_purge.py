@@ -97,7 +97,8 @@ def test_a_short_text_is_gone_from_the_core_block_it_was_moved_out_of(open_talk:
     talk.memory.purge(fact.id)
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"Q7Z9" not in path.read_bytes().replace(b"Q7Z9x", b""), path
-    assert [block.value for block in talk.memory.history.core_versions("human")][-2:] == ["PIN: [purged]", "PIN: "]
+    versions = talk.memory.history.core_versions("human")
+    assert [version.block.value for version in versions][-2:] == ["PIN: [purged]", "PIN: "]
     assert not talk.memory.check()
 
 
