@@ -8,6 +8,9 @@ hunt     many random examples, for a machine with an evening to spare: `pytest -
 
 from __future__ import annotations
 
+import gc
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +32,8 @@ SLOW_ROOMS = {
     *("bench", "browser", "cli", "contract", "crash", "demo", "laws", "local", "mcp", "models", "project", "standin"),
     *("testing", "vectors", "view"),
 }
+
+IN_MEMORY = Path("/dev/shm")
 
 # Examples write and sync files. Their duration depends on the disk, not on the code.
 _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -56,11 +61,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-def pytest_configure() -> None:
-    """Take Ctrl-C again. A shell that starts the tests in the background makes them and their children ignore it, and
-    tests that interrupt a child would wait forever."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Take Ctrl-C again, and let fast tests write into memory.
+
+    A shell that starts the tests in the background makes them and their children ignore Ctrl-C, and tests that
+    interrupt a child would wait forever. Fast tests make thousands of commits, each of which waits for the disk."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "not slow" in config.option.markexpr and IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 1 << 30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over all that was imported, which stays until the end."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromadb.utils import embedding_functions
 
 from agents import Agent
 from agents.config import embedders
@@ -16,7 +15,12 @@ from tests.support import Words
 from tests.support.cli import command_line
 
 
-class Shelf(embedding_functions.EmbeddingFunction):
+pytestmark = pytest.mark.slow
+
+
+class Shelf:
+    """An embedding function as Chroma defines them."""
+
     def __init__(self, size: int = 16, api_key: str = "") -> None:
         self._words = Words(dimension=size)
 
@@ -37,6 +41,8 @@ class Shelf(embedding_functions.EmbeddingFunction):
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chromadb.utils import embedding_functions  # here, because it takes a second and these tests are slow
+
     monkeypatch.setitem(embedding_functions.known_embedding_functions, "shelf", Shelf)
 
 
