@@ -36,18 +36,6 @@ def live_until(root: Path, count: int, deadly_step: int) -> None:
     index.clear()
 
 
-def live_on(root: Path) -> None:
-    """Builds for ever, and tells before each time how many vectors its source has."""
-    source = MemorySource()
-    index = ChromaIndex(root, source)
-    live = index.open()
-    for count in range(20, 5_000, 20):
-        source.vectors = MemorySource.of(count).vectors
-        say(count)
-        old, live = live, index.build()
-        old.discard()
-
-
 def take_over(root: Path, count: int) -> None:
     """Opens what a dead process left and brings it up to date; answers what the opening had to do."""
     say(bring_up(root, MemorySource.of(count)))

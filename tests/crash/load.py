@@ -155,6 +155,8 @@ class Load:
         pages = self.memory.record_many({"role": "user", "text": text, "session": "old"} for text in texts)
         for page, text in zip(pages, texts, strict=True):
             self.say("page", page, text)
+        self.memory.record_many([{"role": "user", "text": self.text(5)}], embed=False)
+        self.memory.embed_pending()
 
     # others
 

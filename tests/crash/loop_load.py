@@ -4,7 +4,6 @@ What the model says depends on nothing but how many replies the conversation hol
 anywhere comes to the same end. What the tools do outside of the memory stands in a file, a line per effect.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from agents.agent import Agent
 from agents.events import Event, Replied, ToolFinished
 from agents.tools.functions import Tool
-from tests.crash.children import die, say
+from tests.crash.children import say
 from tests.crash.commit_points import CommitPoints
 from tests.standin import Reply, Standin, call, thinking
 from tests.support.clock import START, HandClock
@@ -48,11 +47,10 @@ TASK_REPLIES = (
 
 
 class Shop:
-    """Tools with effects outside of the memory. `moment` is told when one is about to happen, and when it has."""
+    """Tools with effects outside of the memory."""
 
-    def __init__(self, directory: Path, moment: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, directory: Path) -> None:
         self._effects = directory / "effects"
-        self._moment = moment
 
     def tools(self) -> list[Tool]:
         return [Tool.of(self.pay), Tool.of(self.price, idempotent=True)]
@@ -69,10 +67,8 @@ class Shop:
         return self._do("asked", item)
 
     def _do(self, what: str, item: str) -> str:
-        self._moment()
         with self._effects.open("a") as file:
             file.write(f"{what} {item}\n")
-        self._moment()
         return f"{what} {item}"
 
 
@@ -88,38 +84,18 @@ def standin() -> Standin:
     return Standin(limit_tokens=60_000, seed=7)
 
 
-class Countdown:
-    """Dies when it is called for the `deadly`th time; 0: never. Notes the kind of each call."""
-
-    def __init__(self, deadly: int) -> None:
-        self.kinds: list[str] = []
-        self._deadly = deadly
-
-    def __call__(self, kind: str = "") -> None:
-        self.kinds.append(kind)
-        if len(self.kinds) == self._deadly:
-            die()
-
-
-def live(directory: Path, point: str, deadly: int, *, task: bool = False) -> None:
-    """The whole conversation or task, until a point of one kind is reached for the `deadly`th time.
-
-    before, after: a commit. event: whatever the loop tells, also in the middle of a stream. tool: in the middle of a
-    tool, before and after its effect.
-    """
-    points = CommitPoints(deadly if point in ("before", "after") else 0, after=point == "after")
-    events, moments = Countdown(deadly if point == "event" else 0), Countdown(deadly if point == "tool" else 0)
+def live(directory: Path, when: str, deadly: int, *, task: bool = False) -> None:
+    """The whole conversation or task, until death before or after its commit number `deadly`."""
+    points = CommitPoints(deadly, after=when == "after")
     with stage_in(directory, standin()) as stage:
-        agent = open_agent(stage, Shop(directory, moments), life=1, task=task)
+        agent = open_agent(stage, Shop(directory), life=1, task=task)
         points.watch(database_of(agent.memory))
         for text in (TASK,) if task else TEXTS:
             for event in agent.tasks().start(text) if task else agent.stream(text):
                 points.returned()
                 acknowledge(text, event)
-                events(type(event).__name__)
         agent.close()
-        commits = [commit.kind for commit in points.commits]
-        say({"before": commits, "after": commits, "event": events.kinds, "tool": moments.kinds})
+        say([commit.kind for commit in points.commits])
 
 
 work = partial(live, task=True)

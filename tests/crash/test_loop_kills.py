@@ -1,4 +1,7 @@
-"""SIGKILL at every point of the loop, then resumed: each effect once, each doubt told, and a valid conversation."""
+"""SIGKILL at every kind of commit of the loop, then resumed: each effect once, each doubt told, a valid conversation.
+
+Between two commits nothing changes on disk: dying in a tool or in the middle of a stream is dying after a commit.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -19,7 +22,7 @@ from tests.crash.loop_load import FACTS, REPLIES, TASK, TASK_REPLIES, TEXTS, Sho
 from tests.support.stage import last, stage_in
 
 EVERY = pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every point"]
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
 )
 
 
@@ -105,25 +108,17 @@ def judge_effects(ending: Ending) -> None:
     assert len(ending.interrupted) <= 1
 
 
-def killed_at(tmp_path: Path, job: Callable[..., None], point: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
-    """Kill that job at each kind of point, or at every point: its directory, and what it had said."""
-    whole = run(job, tmp_path / "whole", point, 0)
+def killed_at(tmp_path: Path, job: Callable[..., None], when: str, *, every: bool) -> Iterator[tuple[Path, Life]]:
+    """Kill that job before or after each kind of commit, or every commit: its directory, and what it had said."""
+    whole = run(job, tmp_path / "whole", when, 0)
     assert whole.signal == 0
     (kinds,) = whole.said[-1]
-    for deadly in one_of_each(kinds[point], every=every):
+    for deadly in one_of_each(kinds, every=every):
         directory = tmp_path / str(deadly)
         directory.mkdir()
-        life = run(job, directory, point, deadly)
+        life = run(job, directory, when, deadly)
         assert life.signal == signal.SIGKILL
         yield directory, life
-
-
-def endings_of(tmp_path: Path, point: str, *, every: bool) -> list[Ending]:
-    """Kill the conversation at each of these points and finish it: what each came to."""
-    endings = [finish(directory, life) for directory, life in killed_at(tmp_path, live, point, every=every)]
-    for ending in endings:
-        judge_effects(ending)
-    return endings
 
 
 def test_nobody_dies(tmp_path: Path) -> None:
@@ -134,33 +129,17 @@ def test_nobody_dies(tmp_path: Path) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("point", ["before", "after"])
-def test_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
-    endings = endings_of(tmp_path, point, every=every)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_commits(tmp_path: Path, when: str, every: bool) -> None:
+    endings = [finish(directory, life) for directory, life in killed_at(tmp_path, live, when, every=every)]
+    for ending in endings:
+        judge_effects(ending)
     assert len(endings) > (25 if every else 8)
     # Behind the intent and before the result of each payment, there is doubt.
     in_doubt = {item for ending in endings for item in ending.interrupted}
     assert in_doubt == ({"blue hat", "red hat", "ribbon"} if every else {"blue hat"})
     asked = {ending.effects.count("asked blue hat") for ending in endings}
-    assert asked <= ({1, 2} if point == "before" else {1})
-
-
-@EVERY
-def test_killed_at_events_of_the_loop(tmp_path: Path, every: bool) -> None:
-    endings = endings_of(tmp_path, "event", every=every)
-    assert len(endings) > (40 if every else 4)  # most of them in the middle of a stream
-    assert all(not ending.interrupted for ending in endings)  # between two events nothing is half done
-
-
-def test_killed_in_the_middle_of_every_tool(tmp_path: Path) -> None:
-    endings = endings_of(tmp_path, "tool", every=True)
-    # In order: pay and price of the blue hat, price and pay of the red one, the ribbon; before and after the effect.
-    doubts = [["blue hat"]] * 2 + [[]] * 4 + [["red hat"]] * 2 + [["ribbon"]] * 2
-    assert [ending.interrupted for ending in endings] == doubts
-    paid = [sum(effect.startswith("paid") for effect in ending.effects) for ending in endings]
-    assert paid == [2, 3, 3, 3, 3, 3, 2, 3, 2, 3]
-    asked = [sum(effect.startswith("asked") for effect in ending.effects) for ending in endings]
-    assert asked == [2, 2, 2, 3, 2, 3, 2, 2, 2, 2]
+    assert asked <= ({1, 2} if when == "before" else {1})
 
 
 def finish_task(directory: Path, life: Life) -> list[str]:
@@ -191,11 +170,11 @@ def finish_task(directory: Path, life: Life) -> list[str]:
 
 
 @EVERY
-@pytest.mark.parametrize("point", ["before", "after"])
-def test_a_task_killed_at_commits(tmp_path: Path, point: str, every: bool) -> None:
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_task_killed_at_commits(tmp_path: Path, when: str, every: bool) -> None:
     doubts = [
         doubt
-        for directory, life in killed_at(tmp_path, work, point, every=every)
+        for directory, life in killed_at(tmp_path, work, when, every=every)
         for doubt in finish_task(directory, life)
     ]
     assert len(doubts) == 1  # between its intent and its result

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pager import InUseError, Memory, MemoryReader, NotFoundError, pending_commands, send_command
-from tests.crash.children import Life, die, heard, run, say
+from tests.crash.children import Life, heard, run, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.load import open_memory, standin, write_pairs
 from tests.standin import Reply
@@ -20,14 +20,6 @@ def own(directory: Path) -> None:
     with open_memory(directory):
         say("open", os.getpid())
         heard()
-    say("closed")
-
-
-def second(directory: Path) -> None:
-    try:
-        open_memory(directory)
-    except InUseError as error:
-        say("refused", str(error))
 
 
 def read_on(directory: Path, count: int) -> None:
@@ -60,12 +52,6 @@ def take_and_die(directory: Path, deadly: int, when: str) -> None:
     memory.close()
 
 
-def die_at_deletion(directory: Path) -> None:
-    memory = open_memory(directory, embedder=None)
-    Path.unlink = lambda *_, **__: die()  # type: ignore[method-assign,assignment]
-    memory.process_inbox()
-
-
 def open_words(directory: Path) -> Memory:
     return open_memory(directory, embedder=None)
 
@@ -84,23 +70,7 @@ def test_the_second_process_is_told_who_the_first_is(tmp_path: Path) -> None:
         open_memory(tmp_path)
     assert f"process {life.pid} (" in str(refused.value)
     assert Path(sys.argv[0]).name in str(refused.value)
-    life.tell()
-    life.until("closed")
-    life.end()
-    open_memory(tmp_path).close()
-
-
-def test_it_works_in_both_directions(tmp_path: Path) -> None:
-    with open_memory(tmp_path):
-        said = run(second, tmp_path).said
-        assert f"process {os.getpid()} (" in said[0][1]
-    assert run(second, tmp_path).said == []
-
-
-def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
-    life = Life(own, tmp_path)
-    life.until("open")
-    life.kill()
+    life.kill()  # the lock goes with it
     open_memory(tmp_path).close()
 
 
@@ -206,14 +176,6 @@ def test_a_command_takes_effect_once_wherever_the_owner_dies(tmp_path: Path) -> 
             leave_commands(directory)
             assert run(take_and_die, directory, number, when).signal == 9
             assert_taken_once(directory)
-
-
-def test_a_command_takes_effect_once_when_the_owner_dies_at_its_deletion(tmp_path: Path) -> None:
-    leave_commands(tmp_path)
-    for _ in COMMANDS:
-        assert run(die_at_deletion, tmp_path).signal == 9
-        assert len(pending_commands(tmp_path)) == len(COMMANDS), "it died before it deleted the first"
-    assert_taken_once(tmp_path)
 
 
 GARBAGE = [

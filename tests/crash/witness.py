@@ -51,6 +51,9 @@ class Witness:
         self._judge_conversation(memory)
         self._judge_core(memory)
         self._judge_facts(memory)
+        while memory.embed_pending():
+            pass
+        assert memory.count_unembedded() == 0
         memory.process_inbox()
         if not memory.open_calls:
             self._judge_inbox(memory)
