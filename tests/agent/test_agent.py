@@ -40,13 +40,11 @@ def test_the_trace_of_a_failing_tool_is_shown_with_debug_only(tmp_path: Path) ->
     assert log.handlers == handlers
 
 
-def test_the_model_is_closed_with_the_agent(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_closed_with_the_agent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[AnthropicModel] = []
     close = AnthropicModel.close
     monkeypatch.setattr(AnthropicModel, "close", lambda self: (closed.append(self), close(self)))
-    model = f"{{id: m, base_url: '{stage.base_url}'}}"
-    (tmp_path / "agent.yaml").write_text(f"name: a\nmodel: {model}\narchival: {{embedder: none}}\n")
-    with Agent.load(tmp_path / "agent.yaml", home=tmp_path / "home") as agent:
+    with stage.load() as agent:
         agent.turn("hello")
         assert closed == []
     assert len(closed) == 1

@@ -1,6 +1,6 @@
 """An agent whose YAML changes between two runs, or in the middle of a task: a new epoch, and no request refused.
 
-Real agents from files, the strict stand-in in a process of its own, thinking that is bound to what stood before it.
+Real agents from files, the strict stand-in, thinking that is bound to what stood before it.
 """
 
 import json
@@ -15,10 +15,9 @@ import pytest
 from agents import Agent
 from agents.agent import Turn
 from agents.events import Event, Replied, Stopped, ToolFinished
-from tests.standin import Reply, call, thinking
-from tests.standin.server import StandinProcess
+from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
-from tests.support.stage import last, leave_at
+from tests.support.stage import Stage, last, leave_at, stage_in
 
 TOOLS = '''
 def look(city: str) -> str:
@@ -39,18 +38,12 @@ Json = dict[str, Any]
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def standin() -> Iterator[StandinProcess]:
-    with StandinProcess(limit=40_000, seed=7, models={"small": 12_000}) as process:
-        yield process
-
-
 @dataclass
 class Place:
     """An agent's folder: its YAML as data, its tools, a file in core, its home. Every `agent()` reads it all anew."""
 
     folder: Path
-    standin: StandinProcess
+    stage: Stage
     config: Json = field(default_factory=dict)
     clock: HandClock = field(default_factory=HandClock)
 
@@ -59,14 +52,13 @@ class Place:
         (self.folder / "notes.md").write_text("the first notes", encoding="utf-8")
         self.config = {
             "name": "x",
-            "model": {"id": "m", "base_url": self.standin.base_url, "thinking": "adaptive", "max_output_tokens": 1_000},
+            "model": {"id": "m", "base_url": self.stage.base_url, "thinking": "adaptive", "max_output_tokens": 1_000},
             "instructions": "Be brief.",
             "window": {"limit_tokens": 30_000},
             "core": {"blocks": {"human": {"limit_tokens": 300}, "project": {"file": "notes.md", "read_only": True}}},
             "archival": {"embedder": "none"},
             "tools": [{"use": "skies:look"}],
         }
-        self._seen = len(self.standin.requests())
 
     def agent(self, *, task: bool = False) -> Agent:
         file = self.folder / "x.yaml"
@@ -74,7 +66,7 @@ class Place:
         return Agent.load(file, home=self.folder / "home", environ={}, clock=self.clock, task=task)
 
     def ask(self, text: str, *lines: Reply) -> Turn:
-        self.standin.script(*lines)
+        self.stage.says(*lines)
         with self.agent() as agent:
             return agent.turn(text)
 
@@ -85,22 +77,23 @@ class Place:
 
     @property
     def requests(self) -> list[Json]:
-        return self.standin.requests(self._seen)
+        return self.stage.requests
 
     def assert_fine(self) -> None:
-        log = self.standin.log()
-        assert (log["rejected"], log["unsaid"]) == ([], 0)
+        self.stage.assert_over()
         with self.agent() as agent:
             assert not agent.memory.check()
 
 
 @pytest.fixture
-def place(tmp_path: Path, standin: StandinProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "skies", raising=False)
-    place = Place(tmp_path, standin)
-    yield place
-    place.assert_fine()
+    with stage_in(tmp_path, Standin(limit_tokens=40_000)) as stage:
+        stage.service.control("limit", {"model": "small", "tokens": 12_000})
+        place = Place(tmp_path, stage)
+        yield place
+        place.assert_fine()
 
 
 def put(config: Json, path: str, value: Any) -> None:
@@ -112,14 +105,14 @@ def put(config: Json, path: str, value: Any) -> None:
 
 def leave_task(place: Place, kind: type[Event]) -> None:
     """Start a task, and end the process at the first event of this kind."""
-    place.standin.script(LOOK)
+    place.stage.says(LOOK)
     with place.agent(task=True) as agent:
         leave_at(agent.tasks().start(SKY), kind)
         assert agent.memory.turn_is_open
 
 
 def resume_task(place: Place) -> None:
-    place.standin.script(DONE, Reply(thinking("So be it."), "Sunny."))
+    place.stage.says(DONE, Reply(thinking("So be it."), "Sunny."))
     with place.agent(task=True) as agent:
         assert last(agent.tasks().resume()) == Stopped("done", "sunny")
 

@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 
 from agents.agent import Agent
-from agents.events import Replied, StreamLost, Text, ToolFinished, ToolStarted
+from agents.events import Replied, StreamLost, Text, ToolStarted
 from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
 from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
-from pager.conversation.replies import CUT_CALL
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
-from tests.support.hands import Hands, look
-from tests.support.stage import Said, Stage, last, results, said_to, stage_in, until
+from tests.support.hands import look
+from tests.support.stage import Said, Stage, last, said_to, stage_in, until
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
@@ -49,39 +48,6 @@ def test_every_stop_reason_ends_well(stage: Stage, lines: list[Said], ends: str,
         assert stage.says(Reply(thinking("hm"), "Fine.")).agent
         assert agent.turn(words).text == "Fine."
     assert agent.memory.check() == []
-
-
-def test_a_refusal_leaves_together_with_its_request(stage: Stage) -> None:
-    agent = stage.says("Hello.", Reply.refusal("I will n"), "Fine.").agent()
-    for text in ("good morning", "something bad", "something good"):
-        agent.turn(text)
-    assert said_to(stage) == ["good morning", "something good"]
-
-
-def test_a_cut_call_is_not_run_but_the_whole_ones_before_it_are(stage: Stage, hands: Hands) -> None:
-    stage.says(Reply.cut_call("fetch", {"order": "tw"}, call("fetch", {"order": "one"})), "Good.")
-    assert stage.agent(hands.fetch).turn("go").text == "Good."
-    assert hands.done == ["one"]
-    assert sorted(text for text, _ in results(stage.last)) == sorted(["order one is on its way", CUT_CALL])
-
-
-def test_three_cut_calls_in_a_row_end_the_turn(stage: Stage) -> None:
-    agent = stage.says(*3 * [Reply.cut_call("look", {"at": "s"}, call("look", {"at": "sky"}))], "Fine.").agent(look)
-    events = list(agent.stream("go"))
-    assert last(events).reason == "cut"
-    assert len([event for event in events if isinstance(event, ToolFinished)]) == 3
-    assert not agent.memory.turn_is_open
-    assert agent.turn("shorter").text == "Fine."
-
-
-def test_a_paused_reply_goes_on_as_it_came(stage: Stage) -> None:
-    stage.says(Reply.pause("hats", "Let me search."), "Hats are in.")
-    assert stage.agent(tools=[SEARCH]).turn("what is in?").text == "Hats are in."
-    paused = stage.requests[-1]["messages"][-1]
-    assert (paused["role"], [block["type"] for block in paused["content"]]) == (
-        "assistant",
-        ["text", "server_tool_use"],
-    )
 
 
 def paused_agent(stage: Stage, *lines: Said) -> Agent:

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,9 @@ from agents.tools.functions import Tool
 from pager import RejectedError
 from pager.memory import INTERRUPTED
 from pager.types import Call
-from tests.standin import Reply, call, thinking
+from tests.standin import Reply, call
 from tests.support.hands import look
-from tests.support.stage import Stage, last, results, stage_in, until
+from tests.support.stage import Stage, last, results, until
 
 
 class Waiting:
@@ -47,33 +46,6 @@ def waiting() -> Waiting:
 
 def texts(content: list[Any]) -> list[str]:
     return [text for text, _ in results(content)]
-
-
-def looks_once(params: Any) -> Reply:
-    """Calls tools when it is asked, and answers when they have run."""
-    if params["messages"][-1]["content"][0]["type"] == "tool_result":
-        return Reply(thinking("so"), "Calm. " * 20)
-    return Reply(thinking("hm"), "Let me see.", call("look"), call("archive", {"text": "calm"}), call("look"))
-
-
-@pytest.mark.slow
-def test_closed_at_every_event_it_goes_on(tmp_path: Path) -> None:
-    with stage_in(tmp_path) as stage:
-        whole = list(stage.follows(looks_once).agent(look).stream("how is the sea?"))
-    assert len(whole) > 12
-    for count in range(1, len(whole)):
-        with stage_in(tmp_path / str(count)) as stage:
-            agent = stage.follows(looks_once).agent(look)
-            events = agent.stream("how is the sea?")
-            seen = [next(events) for _ in range(count)]
-            events.close()
-            assert agent.resume().stopped.reason == "answered"
-            assert "how is the sea?" in str(stage.requests[-1]["messages"][0])
-            assert len(agent.memory.inspect.newest_facts()) == 1, f"closed after {seen[-1]}"
-            assert not agent.memory.turn_is_open
-            agent.turn("and now?")
-            stage.assert_over()
-            assert agent.memory.check() == []
 
 
 def test_a_cancelled_await_stops_at_the_step(stage: Stage, waiting: Waiting) -> None:

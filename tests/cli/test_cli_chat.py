@@ -175,20 +175,3 @@ def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:
     assert (done.code, done.out) == (0, "Something else.\n")
     with place.memory() as memory:
         assert not memory.check()
-
-
-def test_ctrl_c_twice_stops_now(place: Shop) -> None:
-    gate = Gate("never heard")
-    place.model.script(gate)
-    with Running("chat", place.file, "--home", place.home) as chat:
-        chat.say("hello")
-        assert gate.asked.wait(60)
-        chat.interrupt()
-        chat.tells("Ctrl-C again stops now")
-        chat.interrupt()
-        chat.tells("interrupted; the turn is saved")
-        done = chat.end()
-    gate.may.set()
-    assert (done.code, done.out) == (130, "")
-    place.model.script("Hello you.")
-    assert place.chat().out == "Hello you.\n"

@@ -59,16 +59,6 @@ def test_agents_of_the_home_are_offered(offered: Callable[..., Any], alice: Path
     assert offered(f"selfpager {command} --home {home / 'none'} ") == []
 
 
-@pytest.mark.parametrize("command", ["chat", "run", "validate", "render"])
-def test_files_are_left_to_the_shell(offered: Callable[..., Any], command: str) -> None:
-    assert offered(f"selfpager {command} more/") == ["file,more/"]
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_every_shell_gets_its_script(offered: Callable[..., Any], shell: str) -> None:
-    assert f"_SELFPAGER_COMPLETE={shell}_complete" in "\n".join(offered("", f"{shell}_source"))
-
-
 def test_a_real_bash_completes_with_the_line_that_help_shows(folder: Path, alice: Path) -> None:
     line = next(line for line in COMPLETION.splitlines() if "bash_source" in line).split("bash ", 1)[1].strip()
     (folder / "selfpager").write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m agents "$@"\n', "utf-8")

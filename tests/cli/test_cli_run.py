@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 
 import pytest
 
@@ -26,15 +25,6 @@ def test_a_task_is_worked_on_until_it_is_done(place: Shop) -> None:
     assert (done.code, done.out) == (0, "Let me look.\nGood bye.\ndone after 4 steps: all is well\n")
     assert all(part in done.err for part in ("step 2 · ", "tokens · $", " · window "))
     assert place.run("--resume").code == 0
-
-
-def test_json_is_a_line_for_each_event(place: Shop) -> None:
-    place.model.script(LOOK, DONE, "Good bye.")
-    done = place.run("Find the hats.", options=("--json",))
-    assert (done.code, done.err) == (0, "")
-    assert done.events[-1] == {"event": "stopped", "reason": "done", "text": "all is well"}
-    calls = [event["name"] for event in done.events if event["event"] == "toolstarted"]
-    assert calls == ["search_archive", "task_done"]
 
 
 @pytest.mark.parametrize(
@@ -168,19 +158,3 @@ def test_ctrl_c_twice_stops_now_also_in_the_middle_of_a_tool(place: Shop) -> Non
     place.model.script(DONE, "Good bye.")
     assert place.run("--resume").code == 0
     assert "interrupted, may have run" in json.dumps(place.model.requests[1]["messages"][-1])
-
-
-def test_kill_9_and_resume(place: Shop) -> None:
-    gate = Gate("never heard")
-    place.model.script(call("archive", text="the hats are in the attic"), gate)
-    with Running("run", place.file, "Find the hats.", "--home", place.home) as running:
-        assert gate.asked.wait(60)
-        os.kill(running.pid, signal.SIGKILL)
-        assert running.end().code == -signal.SIGKILL
-    gate.may.set()
-    place.model.script(DONE, "Good bye.")
-    done = place.run("--resume")
-    assert done.out.endswith("done after 3 steps: all is well\n")
-    with place.memory() as memory:
-        assert [fact.text for fact in memory.inspect.newest_facts()] == ["the hats are in the attic"]
-        assert not memory.check()

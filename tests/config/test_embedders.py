@@ -14,7 +14,6 @@ from pager import ChromaEmbedder, MemoryReader
 from tests.support import Words
 from tests.support.cli import command_line
 
-
 pytestmark = pytest.mark.slow
 
 

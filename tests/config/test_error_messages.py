@@ -11,7 +11,7 @@ from agents.config import yaml_file
 from agents.config.agent_config import load
 from agents.config.errors import ConfigError
 from agents.config.render import render
-from tests.config.conftest import problems, write
+from tests.config.conftest import EVERYTHING, problems, write
 from tests.support.places import paths, put
 
 NO_NAME = "a.yaml:1:1: 'name' is missing; every agent needs one, such as 'name: assistant'."
@@ -187,35 +187,12 @@ broken = st.recursive(
 )
 
 
-SHAPE: dict[str, Any] = {
-    "name": "x",
-    "model": {"id": "m", "max_output_tokens": 100, "base_url": "http://x", "thinking": "off"},
-    "window": {"limit_tokens": 6000, "evict_at": 0.8},
-    "core": {"blocks": {"human": {"value": "v", "read_only": True}}},
-    "recall": {"digest": "build"},
-    "tools": [{"use": "a:b", "idempotent": True}],
-    "limits": {"max_steps": 5, "max_usd": 1.0},
-    "prices": {"input": 1.0, "output": 2},
-}
-
-
-WITH_SERVERS: dict[str, Any] = {
-    **SHAPE,
-    "recall": {"digest": {"summarize": {"model": "m"}}},
-    "tools": [{"mcp": {"command": ["a"], "env": {"A": "b"}}}, {"mcp": {"url": "http://x"}}],
-}
-
-
-mutants = st.sampled_from([SHAPE, WITH_SERVERS]).flatmap(
-    lambda shape: st.builds(put, st.just(shape), st.sampled_from(paths(shape)[1:]), broken)
-)
-
-
+mutants = st.builds(put, st.just(EVERYTHING), st.sampled_from(paths(EVERYTHING)[1:]), broken)
 JARGON = ("pydantic", "validat", "Input should", "union", "tuple", "dict", "NoneType", "cannot be ", "field", "tag ")
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), broken, max_size=6) | mutants)
-@example(put(SHAPE, ("core", "blocks"), {"[key]": {"value": 5}}))
+@example(put(EVERYTHING, ("core", "blocks"), {"[key]": {"value": 5}}))
 @example({"core": {"name": {"file": "x"}}})
 def test_whatever_it_says_a_file_is_read_or_refused_in_plain_words(
     tmp_path_factory: pytest.TempPathFactory, data: dict[str, Any]

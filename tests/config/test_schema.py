@@ -10,40 +10,12 @@ from agents.config import yaml_file
 from agents.config.agent_config import AgentConfig, load
 from agents.config.errors import ConfigError
 from agents.config.schema import json_schema, rendered
+from tests.config.conftest import EVERYTHING
 from tests.support.places import paths, put
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SCHEMA = json_schema()
 ALLOWED = Draft7Validator(SCHEMA)
-EVERYTHING: dict[str, Any] = {
-    "version": 1,
-    "name": "x",
-    "model": {"provider": "vertex", "id": "m", "base_url": "http://x", "max_output_tokens": 100, "thinking": "off"},
-    "window": {"limit_tokens": 6000, "notify_at": 0.5, "evict_at": 0.8, "evict_to": 0.4, "max_part_tokens": 500},
-    "core": {"limit_tokens": 500, "blocks": {"human": {"value": "v", "limit_tokens": 5, "read_only": True}}},
-    "recall": {"digest": {"summarize": {"model": "m"}}},
-    "archival": {"embedder": "none", "prefetch": {"k": 0, "budget_tokens": 5}},
-    "memory": {"tools": "none"},
-    "tools": [
-        {"use": "a.b:c", "idempotent": True, "approve": "always", "timeout_seconds": 5},
-        {"mcp": {"command": ["a"], "env": {"A": "b"}}, "only": ["c"]},
-        {"mcp": {"url": "http://x"}, "approve": "never"},
-    ],
-    "limits": {"max_steps": 5, "max_usd": 1.0, "max_minutes": 0.5},
-    "prices": {"input": 1.0, "output": 2, "cache_read": 0, "cache_write": 0.5},
-}
-
-
-class Unexpanded(dict[str, str]):
-    """An environment that leaves every variable in the text, which is what an editor sees."""
-
-    def get(self, name: str, default: Any = None) -> str:
-        return f"${{{name}}}"
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
-def test_the_agents_that_come_along_keep_to_it(path: Path) -> None:
-    assert not list(ALLOWED.iter_errors(yaml_file.read(path, Unexpanded()).data))
 
 
 def test_the_file_for_editors_is_current() -> None:

@@ -58,10 +58,6 @@ class Life:
                 return line
         raise AssertionError(f"the child ended ({self.signal}) without saying {kind!r}; it said {self.said[-5:]}")
 
-    def tell(self) -> None:
-        """Let a child go on that waits in `heard`."""
-        self._pipe.send(None)
-
     def kill(self) -> None:
         self._process.kill()
         self.end()
@@ -86,7 +82,7 @@ def say(*what: Any) -> None:
 
 
 def heard() -> None:
-    """Wait until the test tells it to go on."""
+    """Wait until the test ends this process."""
     _parent.recv()
 
 

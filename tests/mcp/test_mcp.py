@@ -22,7 +22,6 @@ from agents.mcp.client import Server, connected
 from agents.tools.functions import ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory, MemoryReader
 from pager.clock import SystemClock
-from tests.mcp.conftest import agent_with
 from tests.standin import Reply, call
 from tests.support.cli import Running, command_line, environment, selfpager
 from tests.support.stage import Stage, results
@@ -158,12 +157,12 @@ def test_ctrl_c_ends_a_server_on_standard_input(home: Path, options: tuple[str, 
         assert memory.check() == []
 
 
-def test_an_agent_uses_the_tools_of_a_server(stage: Stage, tmp_path: Path) -> None:
+def test_an_agent_uses_the_tools_of_a_server(stage: Stage) -> None:
     converted = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata"}
     calls = call("convert_time", converted), call("convert_time", {"time": "soon"}), call("get_current_time")
     stage.says(Reply(*calls), "Half past eight.")
     entry = f'{{mcp: {{command: ["{TIME}", --local-timezone, Europe/Lisbon]}}, only: [convert_time]}}'
-    with agent_with(tmp_path, entry, stage.base_url) as agent:
+    with stage.load(f"tools: [{entry}]\n") as agent:
         assert agent.turn("It is noon in Tokyo.").text == "Half past eight."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
     assert "get_current_time" not in sent
@@ -194,9 +193,9 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
         (f"{{mcp: &a {{command: [{TIME}]}}}}, {{mcp: *a}}", "there is a tool 'get_current_time' already"),
     ],
 )
-def test_what_cannot_be_used_is_reported_at_its_place(tmp_path: Path, entry: str, message: str) -> None:
+def test_what_cannot_be_used_is_reported_at_its_place(stage: Stage, entry: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        agent_with(tmp_path, entry)
+        stage.load(f"tools: [{entry}]\n")
     assert re.search(r"x\.yaml:\d:\d+: ", str(refused.value))
     assert message in str(refused.value)
 

@@ -15,7 +15,6 @@ import pytest
 from agents.config.errors import ConfigError
 from agents.mcp.client import Server, connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
-from tests.mcp.conftest import agent_with
 from tests.standin import call
 from tests.support.stage import Stage, results
 
@@ -90,11 +89,11 @@ def test_a_call_without_an_answer_is_given_up_and_the_next_one_uses_another_proc
         assert quick.run({}) != before
 
 
-def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage, tmp_path: Path) -> None:
+def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage) -> None:
     odata = call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1})
     stage.says(call("either", {"name": "Dana"}), odata, "Done.")
     entry = {"mcp": {"command": STRUCTURED.command, "env": dict(STRUCTURED.env)}}
-    with agent_with(tmp_path, json.dumps(entry), stage.base_url) as agent:
+    with stage.load(f"tools: [{json.dumps(entry)}]\n") as agent:
         assert agent.turn("Where is Dana?").text == "Done."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
     either, listed = sent["either"], sent["odata_list"]["input_schema"]
@@ -107,7 +106,7 @@ def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage, tm
     assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
 
 
-def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
+def test_headers_are_sent_from_the_environment(stage: Stage) -> None:
     seen: list[str | None] = []
 
     class Guarded(BaseHTTPRequestHandler):
@@ -123,7 +122,7 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{guarded.server_port}/mcp"
         entry = f"{{mcp: {{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}}}"
         with pytest.raises(ConfigError, match=r"cannot be used: .*; its last output: .*401 Unauthorized"):
-            agent_with(tmp_path, entry, KEY="very-secret")
+            stage.load(f"tools: [{entry}]\n", environ={"KEY": "very-secret"})
         guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
     assert "very-secret" not in repr(Server(url=url, headers={"Authorization": "Bearer very-secret"}))

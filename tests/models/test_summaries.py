@@ -20,18 +20,9 @@ PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}
 
 
 def agent_at(stage: Stage, **summarize: Any) -> Agent:
-    stage.directory.mkdir()
-    file = stage.directory / "x.yaml"
-    config = {
-        "name": "x",
-        "model": {"id": "m", "base_url": stage.base_url},
-        "window": {"limit_tokens": 7_000},
-        "recall": {"digest": {"summarize": summarize} if summarize else "summarize"},
-        "archival": {"embedder": "none"},
-        "prices": PRICES,
-    }
-    file.write_text(json.dumps(config), encoding="utf-8")
-    return Agent.load(file, home=stage.directory / "home", environ={}, clock=HandClock())
+    digest = json.dumps({"summarize": summarize} if summarize else "summarize")
+    more = f"recall: {{digest: {digest}}}\nprices: {json.dumps(PRICES)}\n"
+    return stage.load(more, window=7_000, clock=HandClock())
 
 
 def requests_for(stage: Stage, model: str) -> list[Json]:

@@ -105,6 +105,13 @@ class Stage:
         built = build(self.directory, model or self.model(), *functions, **options)
         return self._opened.enter_context(built)
 
+    def load(self, more: str = "", *, window: int = 60_000, **options: Any) -> Agent:
+        """An agent from its YAML file, as a person starts it. `more` are further lines; the caller closes it."""
+        file = self.directory.with_name("x.yaml")
+        model = f"name: x\nmodel: {{id: m, base_url: '{self.base_url}'}}\nwindow: {{limit_tokens: {window}}}\n"
+        file.write_text(f"{model}archival: {{embedder: none}}\n{more}", encoding="utf-8")
+        return Agent.load(file, home=self.directory.with_name("home"), **{"environ": {}, **options})
+
     def assert_over(self) -> None:
         """All that was scripted was said, and no request was refused."""
         log = self.service.control("log", {})

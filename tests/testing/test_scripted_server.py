@@ -24,7 +24,6 @@ scripted = fixture.scripted  # pytest finds it here, wherever the plugin is not 
 Json = dict[str, Any]
 LOOK: Json = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
 MARK = {"type": "ephemeral"}
-SHORT_SECONDS = 0.001
 
 
 def client_of(scripted: ScriptedServer, **options: Any) -> anthropic.Anthropic:
@@ -150,15 +149,6 @@ def test_an_http_error_has_the_shape_of_the_api(
     assert caught.value.status_code == status
     body: Any = caught.value.body
     assert (body["type"], body["error"]["message"], body["request_id"]) == ("error", "no", caught.value.request_id)
-
-
-@pytest.mark.parametrize("status", [429, 500, 529])
-def test_the_sdk_tries_again_and_gets_the_next_line(scripted: ScriptedServer, status: int) -> None:
-    scripted.script(http_error(status, retry_after=SHORT_SECONDS), http_error(500, retry_after=SHORT_SECONDS), "Here.")
-    with client_of(scripted, max_retries=2) as client:
-        message, _ = streamed(client, hello())
-    assert plain(message["content"]) == [{"type": "text", "text": "Here."}]
-    assert (len(scripted.requests), len(scripted.replies), scripted.unused) == (3, 1, 0)
 
 
 @pytest.mark.parametrize("after", [0.3, 0.6, 1.0])

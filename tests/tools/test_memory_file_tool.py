@@ -5,33 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from agents.agent import Agent
 from pager import Limits, Memory, markup
 from pager.memory_tool.files import DEFINITION
 from tests.standin import Reply, Standin, call
 from tests.support.stage import Stage, results, stage_in
 
-YAML = """\
-name: x
-model: {{id: m, base_url: "{base_url}"}}
-window: {{limit_tokens: {window}}}
-archival: {{embedder: none}}
-memory: {{tools: anthropic}}
-core: {{blocks: {{human: {{limit_tokens: 200}}}}}}
-"""
+MEMORY = "memory: {tools: anthropic}\ncore: {blocks: {human: {limit_tokens: 200}}}\n"
 
 
-def agent_of(stage: Stage, folder: Path, window: int = 30_000) -> Agent:
-    file = folder / "x.yaml"
-    file.write_text(YAML.format(base_url=stage.base_url, window=window), encoding="utf-8")
-    return Agent.load(file, home=folder, environ={})
-
-
-def test_the_request_holds_the_providers_definition_and_says_how_files_work(stage: Stage, tmp_path: Path) -> None:
+def test_the_request_holds_the_providers_definition_and_says_how_files_work(stage: Stage) -> None:
     create = {"command": "create", "path": "/memories/core/human.md", "file_text": "Dana"}
     commands = (create, {"command": "view", "path": "/etc/passwd"}, {"command": "fly"})
     stage.says(Reply(*(call("memory", command) for command in commands)), "Noted.")
-    with agent_of(stage, tmp_path) as agent:
+    with stage.load(MEMORY, window=30_000) as agent:
         assert agent.turn("I am Dana.").text == "Noted."
         assert [block.value for block in agent.memory.core()] == ["Dana"]
         assert [move.actor for move in agent.memory.ledger(events=["core"])][-1] == "agent"
@@ -45,8 +31,8 @@ def test_the_request_holds_the_providers_definition_and_says_how_files_work(stag
     ]
 
 
-def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage, tmp_path: Path) -> None:
-    with agent_of(stage, tmp_path, window=10_000) as agent:
+def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage) -> None:
+    with stage.load(MEMORY, window=10_000) as agent:
         stage.follows(lambda _: Reply("Fine. " * 300))
         for number in count():
             if agent.memory.ledger(events=["evict"]):
