@@ -237,12 +237,18 @@ def test_facts_are_asked_for_by_when_they_were_stored(tmp_path: Path, embedder: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("embedder", [None, Words()])
-def test_an_old_fact_among_many_new_ones_is_found_by_its_age(tmp_path: Path, embedder: Words | None) -> None:
+def test_of_many_facts_that_a_filter_leaves_the_oldest_is_found_too(tmp_path: Path, embedder: Words | None) -> None:
     clock = HandClock()
     with Memory.open(tmp_path, embedder=embedder, clock=clock) as memory, memory.transaction():
-        old = memory.archive("a chair in some other room of the house")
+        memory.archive("a stool", key="room", tags=["all"])  # ended: the next one takes its place
+        old = memory.archive("a chair in some other room of the house", key="room", tags=["all"])
         clock.set(clock.now() + timedelta(days=30))
-        for number in range(MAX_EXACT + 300):
-            memory.archive(f"chair {number}")
+        for number in range(300):  # nearer than most, but not of the tag
+            memory.archive(f"chair in a room {number}")
+        for number in range(MAX_EXACT):
+            memory.archive(f"chair {number}", tags=["all"])
         assert ids(memory.search_archive("chair", before="2026-05-10", limit=5)) == [old.id]
         assert len(memory.search_archive("chair", after="2026-05-10", limit=5)) == 5
+        assert ids(memory.search_archive("some other room of the house", tags=["all"], limit=9))[0] == old.id
+        hits = memory.search_archive("chair", tags=["all"], limit=MAX_EXACT + 9)
+        assert (len(hits), {"all" in hit.tags for hit in hits}) == (MAX_EXACT + 1, {True})

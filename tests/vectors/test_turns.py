@@ -6,14 +6,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pager import EmbedderUnavailableError, Memory, MemoryReader, StorageError
-from pager.search.neighbours import TurnTable
 from pager.vectors.embedding import PAUSE
-from pager.vectors.turns import PartVectors, pack
-from tests.search.test_ranking import told
+from pager.vectors.turns import pack
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of, undone
 from tests.support.secret import SECRET, assert_gone, marks_in
@@ -26,18 +23,6 @@ def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
         steps = [memory.record("user", text, session=text) for text in ("apples", "bees", "cats")]
         hit = memory.search_recall("almonds")[0]
         assert (hit.page_id, set(hit.parts)) == (steps[0], {"meaning"})
-
-
-def test_a_turn_that_is_said_while_they_are_read_has_its_place_at_the_next_look() -> None:
-    known, turns = PartVectors(1), TurnTable()
-    turns.extend([told(1), told(2)])
-    known.matrix.extend([2, 1, 3], np.ones(3, dtype=np.float32), np.ones((3, 1)))
-    assert known.positions(turns).tolist() == [1, 0, -1]
-    turns.extend([told(3)])
-    assert known.positions(turns).tolist() == [1, 0, 2]
-    others = TurnTable()
-    others.extend([told(0), told(1), told(2), told(3)])
-    assert known.positions(others).tolist() == [2, 1, 3]
 
 
 def test_a_search_embeds_its_question_and_nothing_else(memory: Memory, embedder: Words) -> None:
@@ -144,25 +129,21 @@ def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
 def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, window=6_000, embedder=embedder)
+    talk.ask("something terrible", Reply.refusal())
+    assert (talk.memory.check(), talk.memory.embed_pending() > 0) == ([], True)  # a refusal takes its turn away
+    talk.watch.forget_tail()
     talk.ask("the zebra is out", "so it is")
     assert talk.memory.embed_pending() == 0
     talk.fill(8_000)
     resident = {stay.page_id for stay in talk.memory.history.resident()}
-    assert "s1" not in resident
     waiting = {f"s{said.step}" for said in talk.memory._store.said.queued(10_000)}
-    assert waiting == {f"s{n}" for n in range(1, int(max(resident, key=lambda page: int(page[1:]))[1:]) + 1)} - resident
+    assert "s3" in waiting
+    assert waiting == {f"s{n}" for n in range(3, int(max(resident, key=lambda page: int(page[1:]))[1:]) + 1)} - resident
     assert "the zebra is out" not in embedder.asked
     while talk.memory.embed_pending():
         pass
     assert "the zebra is out" in embedder.asked
     assert talk.memory.check() == []
-
-
-def test_a_turn_that_the_model_refused_is_embedded_too(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, embedder=Words())
-    talk.ask("something terrible", Reply.refusal())
-    assert talk.memory.check() == []
-    assert talk.memory.embed_pending() > 0
 
 
 def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_path: Path) -> None:
