@@ -88,12 +88,6 @@ def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memor
     assert "ate a bone" in piece.hit.text
 
 
-def test_what_was_superseded_is_not_recalled(memory: Memory) -> None:
-    memory.archive("prefers window seats", key="seat")
-    memory.archive("prefers aisle seats", key="seat")
-    assert chosen(memory, "which seats?") == ["prefers aisle seats"]
-
-
 def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
     embedder = Words()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:

@@ -47,8 +47,9 @@ def test_word_order_stems_case_and_accents_do_not_matter(memory: Memory, query: 
 @pytest.mark.parametrize("query", ["", " \n\t"])
 def test_a_blank_query_gives_the_newest_of_the_span(memory: Memory, query: str) -> None:
     steps = [memory.record("user", f"turn {number}", at=f"2026-01-{number + 1:02}") for number in range(9)]
+    memory.record("user", "an older turn, recorded late", at="2026-01-01")
     assert found(memory, query, limit=3) == steps[:-4:-1]
-    assert found(memory, query, before="2026-01-02") == [steps[1], steps[0]]
+    assert found(memory, query, before="2026-01-02") == [steps[1], "s10", steps[0]]
 
 
 @pytest.mark.parametrize("query", ["?!", "_", "\0", '"', "*", "NEAR(", "🗝", "^", "-", "a" * 5_000, "x " * 5_000])
@@ -79,14 +80,6 @@ def test_a_hit_says_who_when_and_the_place_in_a_long_text(memory: Memory) -> Non
     assert len(hits["s1"].text) < 500
     assert hits["s1"].parts == {"words": pytest.approx(hits["s1"].score)}
     assert found(memory, "dana") == ["s1"]
-
-
-def test_a_search_is_noted_with_its_span(memory: Memory) -> None:
-    memory.record("user", "the engine", at="2026-01-01")
-    memory.search_recall("engine", after="2026-01-01", actor="agent")
-    row = memory.ledger(events=["search"])[0]
-    assert (row.actor, row.detail["tier"], row.detail["after"]) == ("agent", "recall", "2026-01-01")
-    assert [hit[0] for hit in row.detail["found"]] == ["s1"]
 
 
 def test_everything_said_is_found_and_only_that(talk: Talk) -> None:
@@ -168,14 +161,3 @@ def test_all_turns_are_recorded_or_none_and_the_error_says_which(memory: Memory,
     assert found(memory, "") == []
     assert memory.record_many([]) == []
     assert memory.record("user", "one") == "s1"
-
-
-def test_a_source_that_fails_in_the_middle_leaves_nothing(memory: Memory) -> None:
-    def turns() -> Any:
-        yield {"role": "user", "text": "one"}
-        raise OSError("the file is gone")
-
-    with pytest.raises(OSError, match="the file is gone"):
-        memory.record_many(turns())
-    assert found(memory, "") == []
-    assert not memory.check()
