@@ -31,14 +31,14 @@ def links(found: TurnTable) -> list[tuple[int, int]]:
     return list(zip(found.before[:-1].tolist(), found.after[:-1].tolist(), strict=True))
 
 
-def test_turns_of_one_session_are_neighbours_also_when_others_come_between() -> None:
-    found = sessions(told(1, session="a"), told(2, session="b"), told(3, session="a"), told(4, session="b"))
-    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
-
-
-def test_the_conversation_itself_and_what_was_recorded_are_two() -> None:
-    found = sessions(told(1, kind="user"), told(2), told(3, kind="assistant"), told(4))
-    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
+@pytest.mark.parametrize(
+    ("odd", "even"), [({"session": "a"}, {"session": "b"}), ({"kind": "user"}, {"kind": "record"})]
+)
+def test_turns_of_one_session_are_neighbours_also_when_others_come_between(odd: Any, even: Any) -> None:
+    """The conversation itself and what was recorded are two sessions."""
+    assert links(sessions(told(1, **odd), told(2, **even), told(3, **odd), told(4, **even))) == [
+        (-1, 2), (-1, 3), (0, -1), (1, -1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

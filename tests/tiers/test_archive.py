@@ -130,13 +130,6 @@ def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, t
         assert not memory.check()
 
 
-def test_words_in_any_order_stems_and_accents(memory: Memory) -> None:
-    memory.archive("She warms up the café before flights")
-    for query in ("flight warming", "CAFE", "cafés warm", "up warm", 'flights, warm! (cafe) "x" OR *'):
-        assert ids(memory.search_archive(query)) == ["f1"], query
-    assert memory.search_archive("tea") == []
-
-
 def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:
     memory.archive("seat one", tags=["travel", "Étage"])
     memory.archive("seat two", tags=["travels"])

@@ -39,9 +39,12 @@ def test_what_was_undone_makes_nobody_read_all_turns_again(memory: Memory, monke
      "naïve", "who? warm!", "Ölofen", "olofen", "3.5", "x_y"],
 )  # fmt: skip
 def test_word_order_stems_case_and_accents_do_not_matter(memory: Memory, query: str) -> None:
-    step = memory.record("user", "Warm up the engine each morning, near the Café, said the naive Ölöfen: 3.5 times x_y")
-    memory.record("user", "nothing to see here", session="another")
-    assert found(memory, query) == [step]
+    text = "Warm up the engine each morning, near the Café, said the naive Ölöfen: 3.5 times x_y"
+    for said in (text, "nothing to see here"):
+        memory.record("user", said, session=said)
+        memory.archive(said)
+    assert found(memory, query) == ["s1"]
+    assert [hit.page_id for hit in memory.search_archive(query)] == ["f1"]
 
 
 @pytest.mark.parametrize("query", ["", " \n\t"])
