@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pager import NotFoundError, RejectedError
+from pager import RejectedError
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import WEATHER, goes_on, kinds, said_by, texts
@@ -146,9 +146,3 @@ def test_ids_that_the_api_refuses_are_made_valid(talk: Talk, call_id: Any) -> No
         talk.answer()
         talk.reply("ok")
     goes_on(talk)
-
-
-def test_a_result_for_no_call_is_refused(talk: Talk) -> None:
-    talk.ask("hello", WEATHER)
-    with pytest.raises(NotFoundError, match="never made; open are toolu_"):
-        talk.memory.append_result("call_9", "sunny")

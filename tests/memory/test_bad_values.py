@@ -195,25 +195,6 @@ def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_pa
         Memory.open(tmp_path, embedder=Words())
 
 
-@pytest.mark.parametrize("way", ["file", "link", "state"])
-def test_what_stands_in_the_index_s_place_is_cleared_away(tmp_path: Path, way: str) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        place = tmp_path / "chroma"
-        if way == "file":
-            place.write_text("no directory")
-        elif way == "link":
-            place.symlink_to(place)
-        else:
-            (place / "state.json" / "inner").mkdir(parents=True)
-        with memory.transaction():
-            for number in range(300):
-                memory.archive(f"topic{number}")
-        memory.embed_pending()
-        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
-        assert (place / "state.json").is_file()
-        assert not memory.check()
-
-
 def test_a_lock_is_let_go_when_its_holder_cannot_be_named(tmp_path: Path) -> None:
     class Broken(HandClock):
         def now(self) -> Any:

@@ -1,32 +1,9 @@
 """The shortest ways to put rows into a store."""
 
-from pathlib import Path
 from typing import Any
 
 from pager.store import Store
 from pager.types import Json
-from tests.support import HandClock
-
-
-class Place:
-    """A directory with one store, which a test may open any number of times. Closes all of them at the end."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.file = directory / "pager.db"
-        self._opened: list[Store] = []
-
-    def open(self, *, read_only: bool = False) -> Store:
-        self._opened.append(Store(self.file, HandClock(), read_only=read_only))
-        return self._opened[-1]
-
-    def bytes(self) -> bytes:
-        """Return all that its files hold."""
-        return b"".join(file.read_bytes() for file in sorted(self.directory.iterdir()) if file.is_file())
-
-    def close(self) -> None:
-        while self._opened:
-            self._opened.pop().close()
 
 
 def text(said: str) -> Json:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager import Memory, MemoryReader, NotFoundError, RejectedError
+from pager import Memory, MemoryReader, RejectedError
 from pager.tiers.archive import MAX_EXACT
 from tests.support import HandClock, Words
 
@@ -102,18 +102,6 @@ def test_a_wrong_fact_is_refused_and_nothing_is_stored(memory: Memory, arguments
         memory.archive(**arguments)
     assert memory.inspect.newest_facts() == []
     assert memory.ledger() == []
-
-
-def test_a_wrong_search_is_refused(memory: Memory) -> None:
-    memory.archive("a seat", tags=["travel"])
-    with pytest.raises(RejectedError, match="limit is 0; ask for at least 1"):
-        memory.search_archive("seat", limit=0)
-    with pytest.raises(RejectedError, match=r"\['travel'\]"):
-        memory.search_archive("seat", tags="travel")
-    with pytest.raises(RejectedError, match="'soon' is not a moment"):
-        memory.search_archive("seat", as_of="soon")
-    with pytest.raises(NotFoundError, match="there is no fact f9"):
-        memory.fact("f9")
 
 
 @pytest.mark.slow

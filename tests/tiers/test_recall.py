@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pager import Memory, MemoryReader, RejectedError
+from pager import Memory, RejectedError
 from tests.standin import call, thinking
 from tests.support import Talk, database_of, undone
 
@@ -98,14 +98,6 @@ def test_everything_said_is_found_and_only_that(talk: Talk) -> None:
     places = {"zebra": "s1", "okapi": "s1", "gnu": "s1", "giraffe": "s2", "ibex": "s2", "lynx": None, "quokka": None}
     for word, step in places.items():
         assert found(talk.memory, word)[:1] == ([step] if step else []), word
-
-
-def test_a_reader_finds_the_same_and_writes_nothing(memory: Memory, tmp_path: Path) -> None:
-    memory.record("user", "the engine", at="2026-01-01")
-    rows = len(memory.ledger())
-    with MemoryReader.open(tmp_path) as reading:
-        assert [hit.page_id for hit in reading.search_recall("engine", after="2026-01-01")] == ["s1"]
-    assert len(memory.ledger()) == rows
 
 
 def test_a_date_alone_means_that_whole_day(memory: Memory) -> None:

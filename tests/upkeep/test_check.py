@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,6 @@ from pager.store.database import PAGE_BYTES
 from pager.upkeep import check
 from tests.standin import call, thinking
 from tests.support import Talk, Words, database_of
-from tests.upkeep.conftest import OpenTalk
 
 # For each law: words of what is wrong, and the damage.
 DAMAGE_OF = {
@@ -49,9 +49,9 @@ DAMAGE = [(law, words, sql) for law, cases in DAMAGE_OF.items() for words, sql i
 
 
 @pytest.fixture
-def talk(open_talk: OpenTalk) -> Talk:
+def talk(tmp_path: Path) -> Talk:
     """A little of everything, in two epochs."""
-    talk = open_talk(core={"human": BlockSpec()}, embedder=Words())
+    talk = Talk(tmp_path, core={"human": BlockSpec()}, embedder=Words())
     talk.memory.core_append("human", "lives in Porto now")
     talk.memory.archive("lives in Porto", key="home")
     fact = talk.memory.archive("lives in Faro", key="home")

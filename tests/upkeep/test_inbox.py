@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from pager import BlockSpec, RejectedError, StorageError, pending_commands, send_command
 from tests.support import HandClock, Talk, undone
-from tests.upkeep.conftest import OpenTalk
 
 
 @pytest.fixture
-def talk(open_talk: OpenTalk) -> Talk:
-    return open_talk(core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path, core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
 
 
 def files(talk: Talk) -> list[Path]:

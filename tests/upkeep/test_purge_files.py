@@ -11,7 +11,6 @@ from pager import BlockSpec, StorageError
 from pager.upkeep.inbox import send_command
 from tests.support import Talk, Words, database_of
 from tests.support.secret import MARKS, SECRET, assert_gone, forms, marks_in
-from tests.upkeep.conftest import OpenTalk
 
 QUOTES = f'It\'s "{MARKS[0]}"\n\\ é'
 CORE = {"human": BlockSpec(limit_tokens=400)}
@@ -19,9 +18,9 @@ CORE = {"human": BlockSpec(limit_tokens=400)}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_embedder", [True, False])
-def test_the_vector_is_gone_from_chroma(open_talk: OpenTalk, tmp_path: Path, has_embedder: bool) -> None:
+def test_the_vector_is_gone_from_chroma(tmp_path: Path, has_embedder: bool) -> None:
     embedder = Words()
-    talk = open_talk(embedder=embedder)
+    talk = Talk(tmp_path, embedder=embedder)
     with talk.memory.transaction():
         for number in range(300):
             talk.memory.archive(f"fact {number} about topic {number % 7}")
@@ -40,10 +39,11 @@ def test_the_vector_is_gone_from_chroma(open_talk: OpenTalk, tmp_path: Path, has
     talk.reopen(embedder=embedder)
     assert talk.memory.search_archive("topic 3")[0].parts["meaning"] > 0.3
     assert not talk.memory.check()
+    talk.memory.close()
 
 
-def test_facts_that_quoted_it_are_found_by_meaning_again(open_talk: OpenTalk) -> None:
-    talk = open_talk(embedder=Words())
+def test_facts_that_quoted_it_are_found_by_meaning_again(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, embedder=Words())
     fact = talk.memory.archive(SECRET)
     quoting = talk.memory.archive(f"a window seat, and {SECRET}")
     talk.memory.purge(fact.id)
@@ -53,8 +53,8 @@ def test_facts_that_quoted_it_are_found_by_meaning_again(open_talk: OpenTalk) ->
 
 
 @pytest.mark.parametrize("text", [SECRET, QUOTES, QUOTES.replace('"', ""), QUOTES.replace("'", "")])
-def test_what_a_refusal_quoted_is_gone(open_talk: OpenTalk, tmp_path: Path, text: str) -> None:
-    talk = open_talk(core=CORE)
+def test_what_a_refusal_quoted_is_gone(tmp_path: Path, text: str) -> None:
+    talk = Talk(tmp_path, core=CORE)
     fact = talk.memory.archive(text)
     for old in (text, f"{text}'", f'{text}"'):
         send_command(tmp_path, "core_replace", {"block": "human", "old_text": old, "new_text": ""}, talk.clock)
@@ -64,8 +64,8 @@ def test_what_a_refusal_quoted_is_gone(open_talk: OpenTalk, tmp_path: Path, text
     assert_gone(talk, fact.id)
 
 
-def test_pending_commands_are_erased_and_half_written_files_deleted(open_talk: OpenTalk, tmp_path: Path) -> None:
-    talk = open_talk(core=CORE)
+def test_pending_commands_are_erased_and_half_written_files_deleted(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, core=CORE)
     fact = talk.memory.archive(SECRET)
     send_command(tmp_path, "message", {"text": f"Remember: {SECRET}"}, talk.clock)
     send_command(tmp_path, "archive", {"text": SECRET}, talk.clock)
@@ -100,9 +100,9 @@ def test_files_that_were_set_aside_are_deleted_and_their_errors_erased(talk: Tal
 
 
 @pytest.mark.slow
-def test_a_reader_in_the_way_is_an_error_and_the_next_opening_finishes(open_talk: OpenTalk, tmp_path: Path) -> None:
+def test_a_reader_in_the_way_is_an_error_and_the_next_opening_finishes(tmp_path: Path) -> None:
     """Also in the index. (Where the process is killed: tests/crash/test_kill.py.)"""
-    talk = open_talk(embedder=Words())
+    talk = Talk(tmp_path, embedder=Words())
     with talk.memory.transaction():
         for number in range(300):
             talk.memory.archive(f"fact {number}")
@@ -119,3 +119,4 @@ def test_a_reader_in_the_way_is_an_error_and_the_next_opening_finishes(open_talk
     talk.reopen()
     assert_gone(talk, fact.id, *forms(SECRET), vector)
     assert talk.memory.search_archive("fact 12")
+    talk.memory.close()

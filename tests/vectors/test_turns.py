@@ -206,6 +206,7 @@ def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(memory: Memo
     tell(memory, ("Ana", "the engine"), ("Ben", "it is broken"))
     with MemoryReader.open(tmp_path, embedder=Words(), clock=HandClock()) as reading:
         assert reading.search_recall("engine")[0].page_id == "s1"
+        assert memory.ledger(events=["search"]) == []  # a reader writes nothing
         tell(memory, ("Ana", "the engine runs"))
         assert {hit.page_id for hit in reading.search_recall("engine")} >= {"s1", "s3"}
         memory_found = {hit.page_id: hit.parts.keys() for hit in memory.search_recall("engine")}
