@@ -80,19 +80,6 @@ def test_others_take_their_turns_while_the_embedder_works(slow_memory: Memory, e
     assert slow_memory.count_unembedded() == 0
 
 
-def test_closing_ends_it_after_the_batch_that_it_is_at(slow_memory: Memory, embedder: Slow) -> None:
-    slow_memory.record_many(turns(400), embed=False)
-    background = BackgroundWork(slow_memory)
-    background.wake()
-    assert embedder.at_work.wait(30)
-    background._closing.set()
-    embedder.go_on.set()
-    background.close()
-    background.wake()
-    assert not background.is_busy
-    assert slow_memory.count_unembedded() == 400 - 32
-
-
 def test_a_full_disk_ends_it_and_the_next_turn_tries_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

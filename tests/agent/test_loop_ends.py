@@ -218,24 +218,19 @@ NO_TEXT = {"content": [{"type": "text", "text": None}]}
 NO_USAGE = {"usage": {"input_tokens": "many"}}
 
 
-def test_a_malformed_reply_is_voided_and_asked_again(stage: Stage) -> None:
+def test_a_malformed_reply_is_voided_and_asked_again_and_three_in_a_row_fail_clearly(stage: Stage) -> None:
     waits: list[float] = []
-    model = Babbling(stage.says("bad one", "bad two", "Good.").model(), NO_NAME, NO_TEXT)
+    model = Babbling(stage.says("bad one", "bad two", "bad three").model(), NO_INPUT, NO_USAGE, NO_NAME, NO_TEXT)
     agent = stage.agent(look, model=model, patience=Patience(wait=waits.append))
-    kinds = [type(event) for event in agent.stream("go") if isinstance(event, Text | StreamLost | Replied)]
-    assert kinds == [Text, StreamLost, Text, StreamLost, Text, Replied]
-    assert waits == [1, 2]
-    assert [step.page_id for step in agent.memory.history.resident()] == ["s1", "s2"]
-    assert stage.requests[0] == stage.requests[2]
-
-
-def test_after_three_malformed_replies_it_fails_clearly_and_nothing_is_stored(stage: Stage) -> None:
-    stage.says("bad one", "bad two", "bad three", "Good.")
-    agent = stage.agent(look, model=Babbling(stage.model(), NO_INPUT, NO_USAGE, NO_NAME))
     with pytest.raises(ModelError, match=r"3 replies in a row .* 1 to 128 of"):
         agent.turn("go")
+    assert waits == [1, 2]
     assert (agent.memory.turn_is_open, agent.memory.open_calls, agent.meter.steps) == (True, [], 0)
-    assert agent.resume().text == "Good."
+    stage.says("bad four", "Good.")
+    kinds = [type(event) for event in agent.resume_stream() if isinstance(event, Text | StreamLost | Replied)]
+    assert kinds == [Text, StreamLost, Text, Replied]
+    assert [step.page_id for step in agent.memory.history.resident()] == ["s1", "s2"]
+    assert stage.requests[0] == stage.requests[-1]
     assert agent.memory.check() == []
 
 

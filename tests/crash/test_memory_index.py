@@ -1,13 +1,8 @@
-"""Whatever happens to the vector index, and whenever: every committed fact is found by its meaning (section 3)."""
+"""Whatever happens to the vector index: every committed fact is found by its meaning."""
 
 import os
 import shutil
-import signal
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,15 +10,10 @@ from typing import Any
 import pytest
 
 from pager import Memory
-from pager.tiers.archive import CANDIDATES
-from pager.types import number_of
 from pager.vectors.indexing import BATCH
-from tests.crash.children import Life, run, say
-from tests.support.clock import START, HandClock
-from tests.support.embedders import Words, vector
+from tests.support import HandClock, Words, undone, vector
 
 FACTS = BATCH + 30
-KILLS, LONGEST_LIFE_S = 15, 0.4
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +33,6 @@ def archive(memory: Memory, first: int, last: int) -> None:
     with memory.transaction():
         for number in range(first, last + 1):
             memory.archive(text(number))
-
-
-def undone(memory: Memory) -> None:
-    with suppress(ZeroDivisionError), memory.transaction():
-        memory.similar_facts(memory.archive("never was").id)  # this could take it into the index
-        raise ZeroDivisionError
 
 
 def nearest(memory: Memory, content: str, limit: int) -> list[tuple[int, float]]:
@@ -132,56 +116,10 @@ def test_a_transaction_that_is_rolled_back_leaves_nothing_in_the_index(tmp_path:
     """The id of a fact that never was belongs to the next one."""
     with open_memory(tmp_path / "agent") as memory:
         archive(memory, 1, BATCH - 1)
-        undone(memory)
+        with undone(memory):
+            memory.similar_facts(memory.archive("never was").id)  # this could take it into the index
         archive(memory, BATCH, BATCH)
         assert lost(memory, BATCH) == []
         assert twice(memory) == []
     with open_memory(tmp_path / "agent") as memory:
         assert lost(memory, BATCH) == []
-
-
-def archive_on(directory: Path, first: int) -> None:
-    """Facts from that number on, for ever, with searches and compactions between them: the index is always at work."""
-    with open_memory(directory, clock=HandClock(START + timedelta(days=first))) as memory:
-        for number in count(first):
-            with memory.transaction():
-                fact = memory.archive(text(number))
-                memory.record("user", f"as {fact.id}")
-            say(number)
-            if number % 9 == 0:
-                memory.search_archive("fact")
-                memory.embed_pending()
-            if number % 300 == 0:
-                memory.compact()
-
-
-def look_for_all(directory: Path, newest: int) -> None:
-    """Count the facts, and list those of the newest that are not found by their meaning. All are whole, in order."""
-    with open_memory(directory, clock=HandClock(START + timedelta(days=1_000_000))) as memory:
-        memory.embed_pending()
-        facts = memory.inspect.newest_facts(100_000)
-        # Among as many as a search looks at: which of two is the very nearest, an approximate index may get wrong.
-        missing = [
-            fact.id for fact in facts[:newest] if number_of(fact.id) not in dict(nearest(memory, fact.text, CANDIDATES))
-        ]
-        say(len(facts), missing)
-        assert [fact.text for fact in reversed(facts)] == [text(number) for number in range(1, len(facts) + 1)]
-        assert memory.check() == []
-
-
-def test_killed_at_any_moment_while_the_index_is_at_work(tmp_path: Path) -> None:
-    random, facts, heard = Random(11), FACTS, 0
-    with open_memory(tmp_path / "agent") as memory:
-        archive(memory, 1, FACTS)
-    for kill in range(KILLS):
-        life = Life(archive_on, tmp_path / "agent", facts + 1)
-        time.sleep(random.uniform(0.02, LONGEST_LIFE_S))
-        life.kill()
-        assert life.signal == signal.SIGKILL
-        heard += len(life.said)
-        acknowledged = max([facts, *(number for (number,) in life.said)])
-        newest = acknowledged if kill == KILLS - 1 else 2 * BATCH
-        ((facts, missing),) = run(look_for_all, tmp_path / "agent", newest).said
-        assert missing == []
-        assert facts in (acknowledged, acknowledged + 1), "at most the one that was not told yet"
-    assert heard > 10 * KILLS, "they died before they did anything"

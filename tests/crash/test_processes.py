@@ -178,40 +178,7 @@ def test_a_command_takes_effect_once_wherever_the_owner_dies(tmp_path: Path) -> 
             assert_taken_once(directory)
 
 
-GARBAGE = [
-    b'{"kind": "archive", "arg',
-    bytes(range(256)),
-    b"[" * 200_000,
-    b'{"kind": "archive"}',
-    b'{"kind": "archive", "arguments": ["text"]}',
-    b'{"kind": "purge", "arguments": {"page_id": "f1"}}',
-    b'{"kind": "archive", "arguments": {"text": "x", "actor": "agent"}}',
-    b'{"kind": "message", "arguments": {"text": [{"type": "nonsense"}]}}',
-    b'{"kind": "core_append", "arguments": {"block": "notes", "text": {"a": 1}}}',
-    b'{"kind": "archive", "arguments": {"text": "x", "key": {}}}',
-    b'{"kind": "pin", "arguments": {"page_id": "f1", "offset": 0.5}}',
-]
-
-
-def test_garbage_is_set_aside_and_stops_nobody(tmp_path: Path) -> None:
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
-    files = {f"0-{number:02}.json": content for number, content in enumerate(GARBAGE)}
-    for name, content in files.items():
-        (inbox / name).write_bytes(content)
-    with open_words(tmp_path) as memory:
-        memory.archive("was there before")
-        send_command(tmp_path, "archive", {"text": "comes behind it"}, HandClock())
-        memory.append_user("hello")
-        answer(memory)
-        assert [fact.text for fact in memory.inspect.newest_facts()] == ["comes behind it", "was there before"]
-        assert sorted(each.detail["file"] for each in memory.ledger(events=["error"])) == sorted(files)
-        assert {path.name: path.read_bytes() for path in (inbox / "rejected").iterdir()} == files
-        assert memory.check() == []
-    assert pending_commands(tmp_path) == []
-
-
-def test_what_cannot_be_set_aside_stops_nobody_either(tmp_path: Path) -> None:
+def test_garbage_that_cannot_be_set_aside_stops_nobody(tmp_path: Path) -> None:
     inbox = tmp_path / "inbox"
     (inbox / "0-a-folder.json").mkdir(parents=True)
     (inbox / "1-cut.json").write_text("{")
