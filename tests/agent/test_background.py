@@ -52,18 +52,6 @@ def turns(count: int) -> list[dict[str, str]]:
     return [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(count)]
 
 
-@pytest.mark.slow
-def test_it_embeds_all_that_is_pending_and_says_how_far_it_is(memory: Memory) -> None:
-    background = BackgroundWork(memory)
-    background.wake()
-    assert (background.is_busy, background.progress) == (False, Progress(0, 0))
-    memory.record_many(turns(100), embed=False)
-    background.wake()
-    background.finish()
-    assert (background.progress, memory.count_unembedded()) == (Progress(100, 100), 0)
-    background.close()
-
-
 def test_others_take_their_turns_while_the_embedder_works(slow_memory: Memory, embedder: Slow) -> None:
     slow_memory.record_many(turns(40), embed=False)
     background = BackgroundWork(slow_memory)

@@ -205,19 +205,6 @@ def tell(agent: Agent, stage: Stage, text: str) -> None:
     inbox.send_command(stage.directory, "message", {"text": text}, agent.clock)
 
 
-def test_a_message_reaches_it_at_the_next_step(stage: Stage) -> None:
-    def write() -> str:
-        """While this runs, a person writes."""
-        tell(agent, stage, "only the red ones")
-        return "looked"
-
-    agent = open_agent(stage.says(Reply(call("write"), call("look")), DONE, "One."), write)
-    assert run(agent).reason == "done"
-    *_, answers, message = stage.requests[1]["messages"]
-    assert [block["type"] for block in answers["content"]] == ["tool_result", "tool_result"]
-    assert message["content"][0]["text"] == "only the red ones"
-
-
 def test_messages_wait_for_the_next_run(stage: Stage) -> None:
     with open_agent(stage.says(call("look")), limits=RunLimits(max_steps=1)) as agent:
         run(agent)

@@ -22,20 +22,6 @@ def own(directory: Path) -> None:
         heard()
 
 
-def read_on(directory: Path, count: int) -> None:
-    """Read until the last pair is there; a pair is never seen by halves."""
-    reader = MemoryReader.open(directory)
-    say("reading")
-    seen = 0
-    while seen < 2 * count:
-        facts = reader.inspect.newest_facts(2 * count)
-        assert len(facts) % 2 == 0, "half of a transaction was seen"
-        assert len(facts) >= seen, "what was there has gone"
-        seen = len(facts)
-    assert len(reader.search_archive("right", limit=2 * count)) == count
-    reader.close()
-
-
 def leave_many(directory: Path, kind: str, name: str, count: int) -> None:
     for number in range(count):
         arguments: dict[str, Any] = {"text": f"{name} {number}"}
@@ -91,18 +77,6 @@ def test_a_reader_sees_each_call_as_soon_as_it_has_returned(tmp_path: Path) -> N
     life.kill()
     assert reader.page_text(page) == "are you there?"
     reader.close()
-
-
-def test_readers_neither_wait_nor_stop_the_writer(tmp_path: Path) -> None:
-    with open_words(tmp_path) as memory:
-        life = Life(read_on, tmp_path, 100)
-        life.until("reading")
-        for number in range(100):
-            with memory.transaction():
-                memory.archive(f"left {number}")
-                memory.archive(f"right {number}")
-        life.end()
-        assert life.signal == 0
 
 
 def test_a_reader_of_nothing_says_so_and_makes_nothing(tmp_path: Path) -> None:

@@ -161,25 +161,6 @@ def test_a_transaction_lets_nobody_in_between(tmp_path: Path) -> None:
         assert memory.check() == []
 
 
-def test_two_threads_and_one_reply_to_give(tmp_path: Path) -> None:
-    with open_memory(tmp_path, embedder=None) as memory:
-        for number in range(ROUNDS):
-            memory.append_user(f"who answers {number}?")
-            message = standin().create({"model": "m", **memory.request().params}, Reply("I do"))
-            outcomes: list[str] = []
-
-            def answer(message: Any = message, outcomes: list[str] = outcomes) -> None:
-                try:
-                    outcomes.append(memory.append_assistant(message)[0])
-                except Exception as error:  # noqa: BLE001
-                    outcomes.append(type(error).__name__)
-
-            together(*[answer] * THREADS)
-            assert sorted(outcomes) == ["RejectedError"] * (THREADS - 1) + ["s"]
-        assert len(steps(memory)) == 2 * ROUNDS
-        assert memory.check() == []
-
-
 def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: Path) -> None:
     each = 2 * BATCH // THREADS + 5
     with open_memory(tmp_path) as memory:

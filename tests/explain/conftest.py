@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,5 @@ from tests.support import Talk, Words
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    talk = Talk(tmp_path / "agent", window=6_000, core={"human": BlockSpec(limit_tokens=400)}, embedder=Words())
-    yield talk
-    talk.memory.close()
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path / "agent", window=6_000, core={"human": BlockSpec(limit_tokens=400)}, embedder=Words())

@@ -67,7 +67,6 @@ def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:
     opened = [column.step for column in talk.memory.inspect.columns() if column.opened][1:]
     assert lost == opened[::-1]
     assert all("a new epoch began" in cost.broke for cost in every.requests.rows if cost.broke)
-    talk.memory.close()
 
 
 def test_the_prices_of_the_file_are_stored_as_the_agent_runs_with_them(tmp_path: Path) -> None:

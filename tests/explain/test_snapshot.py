@@ -53,7 +53,6 @@ def test_the_archive_now(tmp_path: Path) -> None:
     assert [(use.fact.id, use.uses) for use in archive.most_used] == [(new.id, 1)]
     assert [fact.id for fact in archive.unused] == [other.id]
     assert [fact["superseded_by"] for fact in to_json(archive.newest)] == [None, None, new.id]
-    talk.memory.close()
 
 
 def _keys(value: Any, path: str = "") -> set[str]:
@@ -107,4 +106,3 @@ def test_a_snapshot_is_of_one_moment_while_the_agent_goes_on(tmp_path: Path) -> 
         assert take(reader) == take(talk.memory)
     assert take(talk.memory).archive.total == 59
     assert len(seen) > 3
-    talk.memory.close()

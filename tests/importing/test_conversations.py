@@ -1,7 +1,7 @@
 """Conversations in files: each turn is imported once, in order, and an error names its place."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 from agents.importing import import_conversations
 from pager import Memory, RejectedError
 from tests.importing.test_formats import ANTHROPIC, OPENAI
-from tests.support import HandClock
 
 
 def written(value: Any, *, indent: int | None = None) -> str:
@@ -19,12 +18,6 @@ def written(value: Any, *, indent: int | None = None) -> str:
 
 def line(text: str, **more: Any) -> str:
     return written({"role": "user", "text": text, **more})
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "memory", embedder=None, clock=HandClock()) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Markdown notes become facts: every line is in one, each has a key, and what is imported twice is there once."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from agents.importing.notes import import_notes, sections
 from pager import Memory, RejectedError
-from tests.support import HandClock
 
 CLAUDE = """\
 Read this first.
@@ -49,12 +47,6 @@ def test_no_line_is_lost_and_no_key_is_used_twice(lines: list[str]) -> None:
     assert all(note.text.strip() for note in found)
     kept = [line for note in found for line in note.text.split("\n") if line in ("x", "y", "#d", "####### e")]
     assert kept == [line for line in lines if line in ("x", "y", "#d", "####### e")]
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "m", embedder=None, clock=HandClock()) as memory:
-        yield memory
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
