@@ -5,28 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from agents.cli.main import run
 from agents.config import embedders
 from pager import BlockSpec, Memory
-from tests.support.cli import Done
+from tests.support.cli import Done, command_line
 from tests.support.shop import Shop, shop_in
 
 Command = Callable[..., Done]
 
 
 @pytest.fixture
-def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run a command line; its home is `home` in the present folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SELFPAGER_HOME", str(tmp_path / "home"))
-
-    def command(*arguments: str | Path) -> Done:
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        output = capsys.readouterr()
-        return Done(code, output.out, output.err)
-
-    return command
+    return command_line
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The commands that look after agents and their files: what they do, what they say, plainly and as JSON."""
 
-import io
 import json
 import shutil
 import sqlite3
@@ -89,13 +88,12 @@ def test_what_could_never_load_is_invalid(
 
 @pytest.mark.parametrize(("limit", "codes"), [(2_400, (2, 2, 2)), (2_800, (0, 0, 2)), (20_000, (0, 0, 0))])
 def test_all_commands_report_a_window_that_is_too_small_alike(
-    command: Command, monkeypatch: pytest.MonkeyPatch, limit: int, codes: tuple[int, ...]
+    command: Command, limit: int, codes: tuple[int, ...]
 ) -> None:
     window = f"model: {{{SCRIPTED}, max_output_tokens: 500}}\nwindow: {{limit_tokens: {limit}}}\n"
     Path("x.yaml").write_text(f"name: x\narchival: {{embedder: none}}\n{window}", encoding="utf-8")
-    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
     valid = command("validate", "x.yaml", "--json")
-    done = (valid, command("chat", "x.yaml"), command("run", "x.yaml", "Tell me who I am."))
+    done = (valid, command("chat", "x.yaml", said="hello\n"), command("run", "x.yaml", "Tell me who I am."))
     assert tuple(2 if each.code == 2 else 0 for each in done) == codes
     assert [each.err.startswith("selfpager: x.yaml:4:") for each in done] == [code == 2 for code in codes]
     if valid.code == 0:
@@ -254,12 +252,8 @@ def test_purge_asks_before(alice: Path, typed: str, code: int, kept: bool) -> No
     assert (b"zyzzogeton" in (alice / "pager.db").read_bytes()) == kept
 
 
-def test_purge_without_an_answer_changes_nothing(
-    command: Command, alice: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Path("nothing").open("w+", encoding="utf-8") as nothing:
-        monkeypatch.setattr("sys.stdin", nothing)
-        done = command("purge", "alice", "s1")
-        assert (done.code, "nothing was purged; --yes purges" in done.err) == (130, True)
+def test_purge_without_an_answer_changes_nothing(command: Command, alice: Path) -> None:
+    done = command("purge", "alice", "s1")
+    assert (done.code, "nothing was purged; --yes purges" in done.err) == (130, True)
     with MemoryReader.open(alice) as reading:
         assert "zyzzogeton" in reading.page_text("s1")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.config.variables import Expanded, escape, expand
+from agents.config.variables import escape, expand
 
 pieces = st.sampled_from(["${", "$${", "}", "{", ":-", "A", "B", "${A}", "${B:-x}", "${Z}", "${Z:-}", "-", " ", "é"])
 texts = st.lists(pieces, max_size=8).map("".join) | st.text(max_size=10)
@@ -46,12 +46,6 @@ NO_TEXT = "the environment variable BYTES is not valid UTF-8. Set it again."
 )
 def test_a_mistake_is_told_once_and_the_text_stays(text: str, mistake: str) -> None:
     assert expand(text, {"A": "one", "BYTES": "gr\udcfcn"}) == (text, [mistake])
-
-
-def test_only_a_text_that_is_one_expansion_knows_its_source() -> None:
-    results = [expand(text, {"A": "7"})[0] for text in ["${A}", "${N:-5}", "$${A}", "${A} ", "${A}${A}", "A"]]
-    sources = [text.source if isinstance(text, Expanded) else None for text in results]
-    assert sources == ["${A}", "${N:-5}", None, None, None, None]
 
 
 @given(texts)

@@ -25,21 +25,6 @@ data = st.recursive(
 )
 
 
-def test_every_key_and_value_has_its_place() -> None:
-    path = write('name: x\ncore:\n  blocks: {human: {value: "hi"}}\ntools:\n  - use: a:b\ntext: |\n  two\n  lines\n')
-    document = yaml_file.read(path, {})
-    core = {"blocks": {"human": {"value": "hi"}}}
-    assert document.data == {"name": "x", "core": core, "tools": [{"use": "a:b"}], "text": "two\nlines\n"}
-    places = {".".join(map(str, path)): (str(w.key)[7:], str(w.value)[7:]) for path, w in document.written.items()}
-    assert places == {
-        "": ("1:1", "1:1"), "name": ("1:1", "1:7"), "core": ("2:1", "3:3"), "core.blocks": ("3:3", "3:11"),
-        "core.blocks.human": ("3:12", "3:19"), "core.blocks.human.value": ("3:20", "3:27"), "tools": ("4:1", "5:3"),
-        "tools.0": ("5:5", "5:5"), "tools.0.use": ("5:5", "5:10"), "text": ("6:1", "6:7"),
-    }  # fmt: skip
-    assert document.at("tools", 0, "zzz", "y") == document.at("tools", 0)
-    assert document.at("zzz") == document.at()
-
-
 @pytest.mark.parametrize(
     ("written", "read"),
     [

@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from agents.explain.trace import trace
-from pager import NotFoundError
 from pager.inspect import normalize_text
 from tests.standin import call, thinking
 from tests.support import Talk
@@ -30,16 +29,6 @@ def test_the_verdict_is_what_the_request_holds(talk: Talk) -> None:
             assert bool(verdict.reasons) != verdict.present
             seen[verdict.present] += 1
     assert min(seen[True], seen[False]) > 10
-
-
-def test_any_step_stands_for_the_request_after_it(talk: Talk) -> None:
-    with pytest.raises(NotFoundError, match="nothing was sent yet"):
-        talk.memory.inspect.reply_for("s1")
-    talk.ask("a", "b")
-    talk.ask("c", "d")
-    assert [talk.memory.inspect.reply_for(step) for step in ("s1", "s2", "s3")] == ["s2", "s2", "s4"]
-    with pytest.raises(NotFoundError, match="no request was answered after s9; the last one was answered by s4"):
-        talk.memory.inspect.reply_for("s9")
 
 
 def test_what_came_later_was_not_there_yet(talk: Talk) -> None:

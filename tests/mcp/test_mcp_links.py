@@ -6,13 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from agents.config.errors import ConfigError
+from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.mcp.client import Server, connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from tests.standin import call
@@ -109,20 +108,15 @@ def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage) ->
 def test_headers_are_sent_from_the_environment(stage: Stage) -> None:
     seen: list[str | None] = []
 
-    class Guarded(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Guarded(LoopbackHandler):
+        def answer(self, method: str) -> None:
             seen.append(self.headers["Authorization"])
-            self.send_error(401)
+            self.send_whole(401, "text/plain", b"", {})
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Nothing is printed."""
-
-    with HTTPServer(("127.0.0.1", 0), Guarded) as guarded:
-        Thread(target=guarded.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{guarded.server_port}/mcp"
+    with LoopbackServer(Guarded) as guarded:
+        url = f"{guarded.base_url}/mcp"
         entry = f"{{mcp: {{url: '{url}', headers: {{Authorization: 'Bearer ${{KEY}}'}}}}}}"
         with pytest.raises(ConfigError, match=r"cannot be used: .*; its last output: .*401 Unauthorized"):
             stage.load(f"tools: [{entry}]\n", environ={"KEY": "very-secret"})
-        guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
     assert "very-secret" not in repr(Server(url=url, headers={"Authorization": "Bearer very-secret"}))

@@ -4,12 +4,11 @@ through the SDK."""
 import json
 from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
+from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelUnavailableError, UnreadableReplyError
 
@@ -62,35 +61,17 @@ def answering(
     text: str, kind: str = "application/json", *, status: int = 200
 ) -> Generator[tuple[AnthropicModel, list[str]]]:
     """A model whose server answers with this, and what was posted to it."""
-    body = text.encode()
     posted: list[str] = []
 
-    class Fixed(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(self.path)
-            self.rfile.read(int(self.headers["content-length"]))
-            self.do_GET()
+    class Fixed(LoopbackHandler):
+        def answer(self, method: str) -> None:
+            if method == "POST":
+                posted.append(self.path)
+                self.rfile.read(int(self.headers["content-length"]))
+            self.send_whole(status, kind, text.encode(), {})
 
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-            """Nobody reads it."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Fixed)
-    thread = Thread(target=server.serve_forever, args=[0.005])  # it looks for the end that often
-    thread.start()
-    try:
-        with closing(AnthropicModel("m", base_url=f"http://127.0.0.1:{server.server_port}")) as model:
-            yield model, posted
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with LoopbackServer(Fixed) as server, closing(AnthropicModel("m", base_url=server.base_url)) as model:
+        yield model, posted
 
 
 def reply_of(model: AnthropicModel) -> FinishedReply:
