@@ -272,12 +272,3 @@ def test_what_is_marked_as_done_is_not_asked_for_after_an_eviction(stage: Stage,
     opening = stage.requests[-1]["messages"][0]["content"]
     repeated = [said["text"] for told, said in pairwise(opening) if told["text"].startswith("<request")]
     assert repeated == ([TASK] if marks else [TASK, CAT])
-
-
-@pytest.mark.slow
-def test_the_task_is_in_view_after_a_nudge_and_evictions(stage: Stage) -> None:
-    replies = iter(["I shall.", *40 * [call("read")], DONE, "Two."])
-    agent = open_agent(stage.follows(lambda _: Reply(next(replies))), read, window=9_000)
-    assert run(agent).reason == "done"
-    assert sum(move.event == "epoch" for move in agent.memory.ledger()) > 3
-    assert all(TASK in str(request["messages"]) for request in stage.requests)

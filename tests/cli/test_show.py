@@ -3,7 +3,6 @@
 import json
 import unicodedata
 from pathlib import Path
-from threading import Event
 
 import pytest
 from click.testing import CliRunner
@@ -14,8 +13,7 @@ from rich.cells import cell_len
 from agents import palette
 from agents.cli import bar
 from agents.cli.common import Shared
-from agents.cli.main import cli, run
-from agents.cli.show import POLL_SECONDS
+from agents.cli.main import cli
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless, visible
 from agents.explain.json_form import to_json
@@ -24,7 +22,7 @@ from pager import BlockSpec, Memory, MemoryReader
 from pager.inspect import PARTS, Thresholds, WindowPart, WindowUse
 from tests.standin import call, thinking
 from tests.support import Talk, Words
-from tests.support.cli import Terminal, command_line
+from tests.support.cli import Running, Terminal, command_line
 
 HOSTILE = (
     "[bold]not bold[/bold] [/] [link=x]y :smile: \x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u2066"
@@ -245,30 +243,18 @@ def test_every_mark_has_its_name_in_touch(window: WindowUse, width: int) -> None
         assert any(place in span for span in spans)
 
 
-def test_watching_shows_each_change_of_another_process_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    waited = list[float]()
-
-    class Rounds(Event):
-        """Ends after six rounds; before the third and the fifth another connection writes."""
-
-        def wait(self, timeout: float | None = None) -> bool:
-            waited.append(timeout or 0)
-            if len(waited) in (2, 4):
-                with talk.memory.transaction():
-                    talk.ask(f"turn {len(waited)}")
-            if len(waited) == 6:
-                self.set()
-            return self.is_set()
-
-    monkeypatch.setattr("agents.cli.show.Event", Rounds)
+def test_watching_prints_a_line_for_each_change_of_another_process_and_nothing_else(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "live")
-    assert run(["show", "live", "--watch", "--json", "--home", str(tmp_path)]) == 0
-    talk.memory.close()
-    seen = [json.loads(line)["steps"] for line in capsys.readouterr().out.splitlines()]
-    assert [[step["words"] for step in steps][::2] for steps in seen] == [[], ["turn 2"], ["turn 2", "turn 4"]]
-    assert waited == [POLL_SECONDS] * 6
+    with Running("show", "live", "--watch", "--json", "--home", tmp_path) as running:
+        for number in range(3):
+            words = [step["words"] for step in json.loads(running.line())["steps"]]
+            assert words[::2] == [f"turn {earlier}" for earlier in range(number)]
+            if number < 2:
+                with talk.memory.transaction():
+                    talk.ask(f"turn {number}")
+        running.interrupt()
+        done = running.end()
+    assert (done.code, done.out) == (0, "")
 
 
 def test_watching_on_a_terminal_draws_the_screen_anew_until_interrupted(tmp_path: Path) -> None:

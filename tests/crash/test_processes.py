@@ -1,25 +1,17 @@
 """One process writes, any number read, and the others leave commands that take effect exactly once (section 3)."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pager import InUseError, Memory, MemoryReader, NotFoundError, pending_commands, send_command
-from tests.crash.children import Life, heard, run, say
+from pager import Memory, MemoryReader, NotFoundError, pending_commands, send_command
+from tests.crash.children import Life, run, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.load import open_memory, standin, write_pairs
 from tests.standin import Reply
 from tests.support.clock import HandClock
 from tests.support.talk import database_of
-
-
-def own(directory: Path) -> None:
-    with open_memory(directory):
-        say("open", os.getpid())
-        heard()
 
 
 def leave_many(directory: Path, kind: str, name: str, count: int) -> None:
@@ -44,20 +36,6 @@ def open_words(directory: Path) -> Memory:
 
 def answer(memory: Memory, *blocks: Any) -> None:
     memory.append_assistant(standin().create({"model": "m", **memory.request().params}, Reply(*blocks or ("ok",))))
-
-
-# --- one writer
-
-
-def test_the_second_process_is_told_who_the_first_is(tmp_path: Path) -> None:
-    life = Life(own, tmp_path)
-    life.until("open")
-    with pytest.raises(InUseError) as refused:
-        open_memory(tmp_path)
-    assert f"process {life.pid} (" in str(refused.value)
-    assert Path(sys.argv[0]).name in str(refused.value)
-    life.kill()  # the lock goes with it
-    open_memory(tmp_path).close()
 
 
 # --- readers

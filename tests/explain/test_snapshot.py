@@ -34,13 +34,6 @@ def test_core_archive_and_movements_are_as_they_were(life: Life) -> None:
         assert before == everything[: len(before)]
 
 
-def test_versions_of_a_block_count_from_one(life: Life) -> None:
-    ordinals = [version.ordinal for version in life.memory.history.core_versions("human")]
-    assert ordinals == list(range(1, len(ordinals) + 1))
-    now = next(block for block in take(life.memory).core.blocks if block.name == "human")
-    assert (now.version, now.actor) == (len(ordinals), "agent")
-
-
 def test_the_archive_now(tmp_path: Path) -> None:
     talk = Talk(tmp_path, embedder=Words())
     old = talk.memory.archive("likes aisles", key="seat")
