@@ -58,15 +58,9 @@ def named(hint: Any) -> set[type]:
 
 
 @pytest.mark.parametrize("kind", [Agent, TaskRunner])
-def test_every_type_of_a_public_signature_is_exported(kind: type) -> None:
+def test_every_event_and_every_type_of_a_public_signature_is_exported(kind: type) -> None:
     methods = [member for name, member in inspect.getmembers(kind, callable) if not name.startswith("_")]
     hints = [hint for method in methods for hint in get_type_hints(method).values()]
     public = {getattr(module, name) for module in (agents, pager) for name in module.__all__ if name != "Event"}
     assert not [one for hint in hints for one in named(hint) if one not in public and one is not kind]
-
-
-def test_every_event_and_every_name_is_there() -> None:
-    assert all(getattr(agents, event.__name__) is event for event in get_args(Event))
-    assert all(getattr(agents, name) for name in agents.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
-        _ = agents.Agnet
+    assert public >= set(get_args(Event))

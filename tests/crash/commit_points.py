@@ -8,9 +8,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from pager.store.database import Database
 from tests.crash.children import die
 
+EVERY = pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
+)
 # A COMMIT, or a statement outside of a transaction that writes: both are on disk when they have returned.
 _COMMITS = re.compile(r"\s*(INSERT|REPLACE|UPDATE|DELETE|VACUUM|PRAGMA (journal_mode|wal_checkpoint))", re.IGNORECASE)
 _WRITE = re.compile(r"\s*(INSERT|REPLACE|UPDATE|DELETE)(?: OR \w+)?(?: INTO| FROM)?\s+([\w.]+)", re.IGNORECASE)

@@ -36,17 +36,6 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Child]]:
     assert all(child.returncode is not None for child in started)
 
 
-def test_more_than_one_batch_of_ids_with_gaps_arrives_whole(tmp_path: Path, children: list[Child]) -> None:
-    source = MemorySource()
-    source.vectors = {3 * number + 2**33: row for number, row in enumerate(unit_vectors(100))}
-    live = ChromaIndex(tmp_path, source).open()
-    assert [child.returncode for child in children] == [0]
-    assert_complete(live, source)
-    live.close()
-    ChromaIndex(tmp_path / "few", MemorySource.of(10)).open().close()
-    assert len(children) == 1
-
-
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_a_child_that_is_killed_leaves_nothing(
     tmp_path: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch, after: int

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.crash.children import Life, run
-from tests.crash.commit_points import Commit, digest, one_of_each
+from tests.crash.commit_points import EVERY, Commit, digest, one_of_each
 from tests.crash.load import SECRET, live, open_memory, purging, scripted
 from tests.crash.witness import Witness, judge_after_death
 
@@ -19,9 +19,6 @@ LIVES, CHAINS = 10, 20  # 200 kills, on twenty memories
 MOST_LINES, LONGEST_DELAY_S = 60, 0.004  # a life acknowledges so many calls, and dies somewhere in the next
 
 Script = Callable[[Path, int, str], None]
-EVERY = pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
-)
 
 
 def commits(script: Script, directory: Path) -> list[Commit]:

@@ -17,13 +17,9 @@ from agents.tasks import NUDGE
 from pager.memory import INTERRUPTED
 from pager.types import Json
 from tests.crash.children import Life, run
-from tests.crash.commit_points import one_of_each
+from tests.crash.commit_points import EVERY, one_of_each
 from tests.crash.loop_load import FACTS, REPLIES, TASK, TASK_REPLIES, TEXTS, Shop, live, open_agent, standin, work
 from tests.support.stage import last, stage_in
-
-EVERY = pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["each kind", "every commit"]
-)
 
 
 @dataclass(frozen=True)
@@ -36,12 +32,11 @@ class Ending:
         return [given["item"] for _, given, result in self.calls if result == INTERRUPTED]
 
 
-def finish(directory: Path, life: Life | None) -> Ending:
+def finish(directory: Path, life: Life) -> Ending:
     with stage_in(directory, standin()) as stage:
         shop = Shop(directory)
         agent = open_agent(stage, shop, life=2)
-        if life is not None:
-            judge_acknowledged(agent, life)
+        judge_acknowledged(agent, life)
         agent.resume()
         for text in TEXTS:
             if not was_said(agent, text):
@@ -119,13 +114,6 @@ def killed_at(tmp_path: Path, job: Callable[..., None], when: str, *, every: boo
         life = run(job, directory, when, deadly)
         assert life.signal == signal.SIGKILL
         yield directory, life
-
-
-def test_nobody_dies(tmp_path: Path) -> None:
-    ending = finish(tmp_path, None)
-    judge_effects(ending)
-    assert ending.interrupted == []
-    assert len(ending.effects) == len(set(ending.effects)) == 5
 
 
 @EVERY

@@ -39,16 +39,15 @@ def asked(
         (asked(0, 900, after=timedelta(minutes=70)), "1h", "70 minutes had passed, and the cache"),
     ],
 )  # fmt: skip
-def test_a_cache_that_was_lost_says_why(now: AnsweredRequest, ttl: str, why: str) -> None:
+def test_a_cache_that_was_lost_says_why_and_what_was_never_cached_was_not_lost(
+    now: AnsweredRequest, ttl: str, why: str
+) -> None:
+    silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, 0)
+    assert [cache_loss(before, now, ttl) for before in (None, asked(0, 0), silent)] == [""] * 3
+    assert cache_loss(now, silent, ttl) == ""
     told = cache_loss(asked(400, 600), now, ttl)
     assert why in told
     assert bool(told) == bool(why)
-
-
-def test_what_was_never_cached_was_not_lost() -> None:
-    silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, 0)
-    for before, now in ((None, asked(0, 0)), (asked(0, 0), asked(0, 0)), (silent, asked(0, 5)), (asked(5, 5), silent)):
-        assert cache_loss(before, now) == ""
 
 
 def test_the_lists_and_the_sum_agree(tmp_path: Path) -> None:

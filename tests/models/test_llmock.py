@@ -53,13 +53,6 @@ def agent(mock: LLMock, tmp_path: Path, hands: Hands) -> Iterator[Agent]:
     model.close()
 
 
-def test_quotas_are_waited_for(mock: LLMock, agent: Agent) -> None:
-    mock.rate_limit(times=2, retry_after=0.1).reply(ANSWER)
-    assert agent.turn("what is in the box?").text == ANSWER
-    assert [each.status for each in mock.requests] == [429, 429, 200]
-    mock.assert_resilient(strict=True)
-
-
 @pytest.mark.parametrize("after", [1, 4, 8])
 def test_a_call_whose_stream_broke_is_run_once(mock: LLMock, agent: Agent, hands: Hands, after: int) -> None:
     for _ in range(2):

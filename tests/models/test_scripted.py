@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import Agent, Turn
+from agents import Agent
 from agents.config.agent_config import ConfigError
 from agents.events import ToolFinished
 from agents.models.model import ModelRefusedError, PromptTooLongError
@@ -150,24 +150,14 @@ def test_the_agents_file_has_to_name_its_script(place: Place, model: str, proble
         place.agent("- say: x\n")
 
 
-def test_a_function_gets_the_request(tmp_path: Path) -> None:
-    (tmp_path / "answers_of_x.py").write_text(
-        "from agents.testing import Reply, call\n\n"
-        "def answer(request):\n"
-        "    last = request['messages'][-1]['content'][-1]\n"
-        "    if last['type'] == 'tool_result':\n"
-        "        return 5 if 'fail' in str(request) else 'Noted.'\n"
-        "    return Reply(text='I keep that.', calls=[call('archive', text=last['text'])])\n",
-        encoding="utf-8",
-    )
-    model = "{provider: scripted, script: 'answers_of_x:answer'}"
-    (tmp_path / "x.yaml").write_text(f"name: x\nmodel: {model}\narchival: {{embedder: none}}\n", encoding="utf-8")
-    with Agent.load(tmp_path / "x.yaml", home=tmp_path) as agent:
-        turn: Turn = agent.turn("I like hats.")
-        assert turn.text == "Noted."
-        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["I like hats."]
-        with pytest.raises(ModelRefusedError, match="answers_of_x:answer failed: TypeError: 5 is not a reply"):
-            agent.turn("Now fail.")
+def test_a_function_that_gives_no_reply_is_named(place: Place) -> None:
+    """One that does answers in tests/config/test_embedders.py."""
+    place.file.write_text("name: x\nmodel: {provider: scripted, script: 'builtins:len'}\n", encoding="utf-8")
+    with (
+        place.agent("") as agent,
+        pytest.raises(ModelRefusedError, match=r"builtins:len failed: TypeError: \d is not"),
+    ):
+        agent.turn("hello")
 
 
 def test_what_the_memory_put_beside_a_message_was_not_said() -> None:
