@@ -91,17 +91,15 @@ def test_a_call_without_an_answer_is_given_up_and_the_next_one_uses_another_proc
 
 
 def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage, tmp_path: Path) -> None:
-    odata = call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1})
-    stage.says(call("either", {"name": "Dana"}), odata, "Done.")
+    odata = call("odata_list", {"arguments": {"$top": 5, "_top": "x", "@odata.id": 1}})
+    stage.says(call("either", {"arguments": {"name": "Dana"}}), odata, "Done.")
     entry = {"mcp": {"command": STRUCTURED.command, "env": dict(STRUCTURED.env)}}
     with agent_with(tmp_path, json.dumps(entry), stage.base_url) as agent:
         assert agent.turn("Where is Dana?").text == "Done."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
-    either, listed = sent["either"], sent["odata_list"]["input_schema"]
-    types = {"number": "integer", "name": "string"}
-    assert either["input_schema"]["properties"] == {name: {"anyOf": [{"type": types[name]}, {}]} for name in types}
-    assert either["description"] == "Find it. Give one of: number; name."
-    assert (listed["properties"].keys(), listed["required"]) == ({"_top_2", "_top", "_odata.id"}, ["_top_2"])
+    either, listed = (sent[name]["input_schema"]["properties"]["arguments"] for name in ("either", "odata_list"))
+    assert either["oneOf"][1] == {"$ref": "#/properties/arguments/$defs/named"}
+    assert (listed["properties"].keys(), listed["required"]) == ({"$top", "_top", "@odata.id"}, ["$top"])
     assert sent["_"]["input_schema"] == {"type": "object"}
     assert results(stage.requests[1]["messages"][-1]["content"]) == [('{"asked": {"name": "Dana"}}', False)]
     assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
