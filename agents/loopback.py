@@ -20,13 +20,14 @@ POLL_SECONDS = 0.02  # how soon `close` is noticed
 
 
 class LoopbackServer:
-    """Listens from its construction on, and answers between `start` and `close`. Port 0 lets the system choose one."""
+    """Answers from its construction to `close`. Port 0 lets the system choose one."""
 
     def __init__(self, handler: Callable[..., LoopbackHandler], *, port: int = 0, name: str = "loopback") -> None:
         self._listener = _Listener(handler, port)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(POLL_SECONDS,), name=name, daemon=True
         )
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -38,21 +39,15 @@ class LoopbackServer:
         """Return its address."""
         return f"http://{HOST}:{self.port}"
 
-    def start(self) -> Self:
-        """Begin to answer."""
-        self._thread.start()
-        return self
-
     def close(self) -> None:
         """Stop, and end the connections that clients keep open."""
-        if self._thread.is_alive():
-            self._listener.shutdown()
-            self._thread.join()
+        self._listener.shutdown()
+        self._thread.join()
         self._listener.server_close()
         self._listener.hang_up()
 
     def __enter__(self) -> Self:
-        return self.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

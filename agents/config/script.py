@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Self, cast
 
-from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from agents.config import yaml_file
 from agents.config.error_messages import did_you_mean, explain
@@ -58,7 +58,7 @@ class ScriptEntry(Section):
         list[dict[str, Json | None]],
         BeforeValidator(_in_a_list),
         AfterValidator(_check_placeholders),
-    ] = []
+    ] = Field(default=[])
     otherwise: Flag = False
 
     @model_validator(mode="after")

@@ -49,14 +49,14 @@ class ForbiddenError(PagerError):
 
 
 class ViewServer(LoopbackServer):
-    """Listens from the moment it is made. The page is at `address`."""
+    """Answers from the moment it is made. The page is at `address`."""
 
     def __init__(self, readers: Readers, *, port: int = 0, read_only: bool = False) -> None:
-        super().__init__(partial(_Handler, self), port=port, name="debug view")
         self.readers = readers
         self.read_only = read_only
         self.closed = False
         self.token = secrets.token_urlsafe(18)
+        super().__init__(partial(_Handler, self), port=port, name="debug view")
 
     @property
     def address(self) -> str:
