@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
 
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -70,17 +71,9 @@ class Drawing:
             yield _quiet(bar_marks(window, self._width - MARGIN), MARGIN)
             names = f"evict at {limits.evict_at:,} \u00b7 down to {limits.evict_to:,}"
             yield _quiet(f"{MARK} notify at {limits.notify_at:,} \u00b7 {names}", MARGIN)
-        legend, used = Text(" " * MARGIN), MARGIN
-        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
-        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
-            label = f" {name} {tokens:,}  "
-            if used + len(label) > self._width:  # a name stays with its number
-                legend.append(f"\n{' ' * MARGIN}")
-                used = MARGIN
-            legend.append_text(self._paint(name, "\u25a0", 1)).append(label)
-            used += 1 + len(label)
-        legend.rstrip()
-        yield legend
+        parts = [*((part.name, part.tokens) for part in window.parts if part.tokens), ("free", window.free_tokens or 0)]
+        legend = [Text.assemble(self._paint(name, "\u25a0", 1), f" {name} {tokens:,}") for name, tokens in parts]
+        yield Padding(Columns(legend, padding=(0, 2)), (0, 0, 0, MARGIN))
         if window.epoch is not None:
             state = f"epoch {window.epoch}, opened because: {visible(window.epoch_reason)}"
             if window.ended:

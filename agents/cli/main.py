@@ -11,7 +11,7 @@ import traceback
 
 import click
 
-from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, SHARED_OPTIONS, USAGE, Shared
 from agents.cli.visible import harmless
 from agents.config.errors import ConfigError
 from agents.logs import log
@@ -73,7 +73,6 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=COMPLETION
 )
-@common
 @click.version_option(package_name="selfpager")
 def cli() -> None:
     """An agent whose memory works like an operating system's.
@@ -86,6 +85,9 @@ def cli() -> None:
       selfpager view                          see it in a browser, live
       selfpager trace assistant "my seat"     learn why it does or does not know something
     """
+
+
+cli.params += SHARED_OPTIONS
 
 
 def main() -> None:
