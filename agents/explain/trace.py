@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.explain import AnyMemory, trace_events
-from agents.explain.trace_events import TraceEvent, quoted, searches
+from agents.explain.trace_events import RESIDENCIES, TraceEvent, quoted, searches
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
@@ -20,13 +20,6 @@ from pager.types import Hit, read_page_id
 MOST_SIMILAR = 5  # of each tier
 SIMILAR_CHARS = 160
 MOST_SHOWN = 6  # pieces of a request that are named as places
-RESIDENCIES = {  # how a page is in a request -> the part of the window, and in words
-    "step": ("turns", "a step of the conversation"),
-    "request": ("request", "the request under way"),
-    "pinned": ("pinned", "a pinned page"),
-    "recalled": ("recalled", "a recalled fact"),
-    "paged_in": ("turns", "a page that was read"),
-}
 
 
 @dataclass(frozen=True, slots=True)

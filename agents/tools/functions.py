@@ -32,8 +32,8 @@ from docstring_parser import parse
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
 from pager.errors import PagerError, RejectedError
+from pager.types import Json
 
-Json = dict[str, Any]
 Output = str | list[Json]
 DEFAULT_TIMEOUT_SECONDS = 120.0
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
