@@ -141,8 +141,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
             else:
                 from agents.mcp import client as mcp_client
 
-                where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
-                tools = opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
+                tools = opened.enter_context(mcp_client.connected(item.mcp)).tools(item.only, **options)
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue

@@ -7,7 +7,7 @@ which says that the call may have run.
 The Messages API takes only an object as an input schema, without oneOf, anyOf, allOf or $ref at its root and with plain
 names of properties. Any other schema is sent unchanged one level down: the tool then has one argument, `arguments`.
 
-    >>> with connected(Server(command=("mcp-server-time",))) as server:
+    >>> with connected(ServerConfig(command=("mcp-server-time",))) as server:
     ...     server.tools()[0].run({"timezone": "Europe/Lisbon"})
 """
 
@@ -19,7 +19,8 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from agents.mcp.link import Link, LinkLostError, Server, first_cause
+from agents.config.sections import ServerConfig
+from agents.mcp.link import Link, LinkLostError, first_cause
 from agents.tools import functions
 from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error
 
@@ -39,7 +40,7 @@ _PROPERTY_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
 class Connection:
     """A server and the present link to it."""
 
-    def __init__(self, server: Server, seconds: float) -> None:
+    def __init__(self, server: ServerConfig, seconds: float) -> None:
         self._server = server
         self._seconds = seconds
         self._reconnecting = threading.Lock()  # so that two calls do not both reconnect
@@ -99,12 +100,12 @@ class Connection:
             raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
 
 
-def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
+def connected(server: ServerConfig, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
     """Connect to a server until the `with` block ends. Raises ToolConfigError if it cannot be used."""
     return closing(Connection(server, seconds))
 
 
-def _open(server: Server, seconds: float) -> Link:
+def _open(server: ServerConfig, seconds: float) -> Link:
     link = Link(server)
     try:
         link.open(seconds)

@@ -11,7 +11,6 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar, cast
@@ -25,15 +24,8 @@ from agents.testing.wire import ApiError
 from pager.types import Json
 
 Answer = TypeVar("Answer")
+Sending = tuple[Json, Fault | None]  # a finished message, and what breaks it on its way to the client
 STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """A finished message on its way to the client, and what breaks it there."""
-
-    message: Json
-    fault: Fault | None = None
 
 
 class Service(Protocol):
@@ -119,14 +111,14 @@ class _Handler(LoopbackHandler):
         self.send_whole(status, "application/json", json.dumps(body).encode(), all_headers)
 
     def _send_message(self, sending: Sending, *, streams: bool) -> None:
-        fault = sending.fault
+        message, fault = sending
         if fault and fault.kind == "error" and not streams:
             raise fault.error()
         if fault and fault.ends_early and fault.after <= 0:
             self._end_early(fault)
         elif streams:
             self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
-            events = list(wire.events(sending.message))
+            events = list(wire.events(message))
             if fault:
                 events = events[: fault.sent(len(events))] + ([fault.error().body()] if fault.kind == "error" else [])
             for data in [*map(wire.encode, events), *([] if fault and fault.ends_early else [b""])]:
@@ -134,12 +126,12 @@ class _Handler(LoopbackHandler):
             if fault and fault.ends_early:
                 self._end_early(fault)
         elif fault:
-            raw = json.dumps(wire.whole(sending.message)).encode()
+            raw = json.dumps(wire.whole(message)).encode()
             self.send_head(200, {"content-type": "application/json", "content-length": str(len(raw))})
             self.wfile.write(raw[: fault.sent(len(raw))])
             self._end_early(fault)
         else:
-            self._send_json(wire.whole(sending.message))
+            self._send_json(wire.whole(message))
 
     def _end_early(self, fault: Fault) -> None:
         """Leave the answer incomplete. The connection is closed now, or when a stalled client has left."""

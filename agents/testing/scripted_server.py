@@ -79,7 +79,7 @@ class ScriptedServer(MessagesServer):
             raise ApiError(400, str(error)) from error
         message = self._provider.finish(params, reply or Reply("These words are cut off."))
         self.replies.append(message)
-        return Sending(message, fault)
+        return message, fault
 
     def count_tokens(self, params: Json) -> int:
         """Return the tokens of a request."""

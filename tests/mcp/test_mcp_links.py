@@ -13,15 +13,16 @@ from threading import Thread
 import pytest
 
 from agents.config.errors import ConfigError
-from agents.mcp.client import Server, connected
+from agents.config.sections import ServerConfig
+from agents.mcp.client import connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from tests.mcp.conftest import agent_with
 from tests.standin import call
 from tests.support.stage import Stage, results
 
 ROOT = Path(__file__).parents[2]
-ODD = Server((sys.executable, "-m", "tests.support.mcp_servers"), {"PYTHONPATH": str(ROOT)})
-STRUCTURED = Server((*ODD.command, "structured"), ODD.env)
+ODD = ServerConfig(command=(sys.executable, "-m", "tests.support.mcp_servers"), env={"PYTHONPATH": str(ROOT)})
+STRUCTURED = ServerConfig(command=(*ODD.command, "structured"), env=ODD.env)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_a_server_that_stays_away_is_an_error_result(tmp_path: Path) -> None:
     text = f"import runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.argv = ['x']\n"
     text += "runpy.run_module('tests.support.mcp_servers', run_name='__main__')\n"
     program.write_text(text)
-    with connected(Server((sys.executable, str(program)))) as connection:
+    with connected(ServerConfig(command=(sys.executable, str(program)))) as connection:
         tools = {tool.name: tool for tool in connection.tools()}
         with pytest.raises(ToolCallError):
             tools["go"].run({"reason": "x"})
@@ -68,7 +69,7 @@ def test_standard_error_goes_to_the_log(
     odd: dict[str, Tool], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "selfpager")
-    failing = Server((sys.executable, "-c", "raise SystemExit('no key is set')"))
+    failing = ServerConfig(command=(sys.executable, "-c", "raise SystemExit('no key is set')"))
     with pytest.raises(ToolConfigError, match="its last output: no key is set"), connected(failing):
         raise AssertionError("it cannot be connected")
     with pytest.raises(ToolCallError):
@@ -124,4 +125,4 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
             agent_with(tmp_path, entry, KEY="very-secret")
         guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
-    assert "very-secret" not in repr(Server(url=url, headers={"Authorization": "Bearer very-secret"}))
+    assert "very-secret" not in repr(ServerConfig(url=url, headers={"Authorization": "Bearer very-secret"}))

@@ -85,7 +85,7 @@ class StandinService:
             if line:
                 self._script.appendleft(line)
             raise
-        return Sending(message, fault)
+        return message, fault
 
     def count_tokens(self, params: Json) -> int:
         return self._checked(params, self.standin.count_tokens)
