@@ -60,18 +60,12 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]):
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], list(COMMANDS), n=1) if args else []
-            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?" if near else error.message) from None
-
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=COMPLETION
+    cls=LazyGroup,
+    commands={name: click.Command(name) for name in COMMANDS},  # their names, for what looks like one of them
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=COMPLETION,
 )
 @click.version_option(package_name="selfpager")
 def cli() -> None:

@@ -22,7 +22,7 @@ from agents.config.error_messages import did_you_mean, explain
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.field_types import Flag
 from agents.config.sections import Section
-from agents.models.scripted import QUOTED, Entries, Entry, FunctionScript, Script, placeholders
+from agents.models.scripted import QUOTED, Entries, Entry, Script, function_script, placeholders
 from agents.tools import functions
 from agents.tools.functions import ToolConfigError
 from pager.types import Json
@@ -78,7 +78,7 @@ def load(script: str, named_at: ConfigPlace) -> Script:
     folder = named_at.file.parent
     if ":" in script:
         try:
-            return FunctionScript(script, functions.find(script, folder.absolute(), "script"))
+            return function_script(script, functions.find(script, folder.absolute(), "script"))
         except ToolConfigError as error:
             raise ConfigError([ConfigProblem(named_at, str(error))]) from error
     document = yaml_file.read_list(folder / script, named_at)
