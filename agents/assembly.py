@@ -135,7 +135,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
             options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
             if isinstance(item, FunctionTool):
                 folder = place.file.parent.absolute()
-                tools = [functions.load(item.use, folder, idempotent=item.idempotent, **options)]
+                tools = [Tool.of(functions.find(item.use, folder, "tool"), idempotent=item.idempotent, **options)]
             elif opened is None:
                 continue
             else:

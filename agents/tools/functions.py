@@ -137,11 +137,6 @@ def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
     return [Tool.of(MethodType(getattr(kind, name), kind)).definition for name in names]
 
 
-def load(reference: str, folder: Path, **options: Any) -> Tool:
-    """Return the tool `package.module:function`, also from a module beside the YAML file."""
-    return Tool.of(find(reference, folder, "tool"), **options)
-
-
 def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
     """Return the function `package.module:function`, also from a module in `folder`. Raise ToolConfigError."""
     module_name, _, function_name = reference.partition(":")
