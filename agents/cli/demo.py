@@ -190,8 +190,10 @@ def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) ->
 def look_further(stage: Stage) -> None:
     """Chapter 5: commands that work as they are printed."""
     heading("5  Look further")
-    home, script = shlex.quote(str(stage.home)), str(Path(sys.executable).with_name("selfpager"))
-    program = "selfpager" if shutil.which("selfpager") == script else f"{sys.executable} -m agents"
+    home, script = shlex.quote(str(stage.home)), Path(sys.executable).parent / "selfpager"
+    program = str(script) if script.is_file() else f"{sys.executable} -m agents"
+    if shutil.which("selfpager") == program:
+        program = "selfpager"
     prose("The window and the tiers; where a text has been; the same in a browser:")
     typed(f"{program} show guide --home {home}")
     typed(f'{program} trace guide "cork shop" --home {home}')

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from agents.cli.visible import escaped, harmless
+from agents.cli.visible import harmless
 from agents.events import ApprovalNeeded, Event, Paged, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
@@ -35,11 +35,11 @@ MIN_TEXTS_FOR_BAR = 256  # fewer are embedded at once
 
 
 def as_json(value: Any) -> str:
-    """Return a value as one line of JSON; a movement in the same form as in `show --json`."""
+    """Return a value as one line of JSON in ASCII; a movement in the same form as in `show --json`."""
     data = to_json(value)
     if is_dataclass(value):
         data = {"event": type(value).__name__.lower(), **data}
-    return escaped(json.dumps(data, ensure_ascii=False, default=str))
+    return json.dumps(data, default=str)
 
 
 @contextmanager
