@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import socketserver
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any, Self
 
 HOST = "127.0.0.1"
@@ -100,18 +100,14 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         """Log nothing: an address may carry a token, and stderr belongs to the program around."""
 
 
-class _Listener(ThreadingHTTPServer):
+class _Listener(ThreadingTCPServer):  # HTTPServer would ask the name service first, which can take seconds
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, handler: Callable[..., LoopbackHandler], port: int) -> None:
         self.connections = set[socket.socket]()
         super().__init__((HOST, port), handler)
-
-    def server_bind(self) -> None:
-        """Bind without HTTPServer's question to the name service, which can take seconds."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, self.server_address[1]
 
     def hang_up(self) -> None:
         for connection in list(self.connections):
