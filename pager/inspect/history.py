@@ -42,11 +42,6 @@ class History:
         """Return all facts of a key, by the time from which they were true."""
         return [fact for fact, _ in self._store.archive.versions(normalized(key))]
 
-    def last_fact(self, at: str) -> str | None:
-        """Return the id of the newest fact that was stored before step `at` was written; None if there was none."""
-        last = self._store.archive.last_before(read_step_id(at))
-        return f"f{last}" if last else None
-
     def blocks_of(self, step: str) -> list[Json]:
         """Return the content blocks of a step exactly as they came."""
         number = read_step_id(step)

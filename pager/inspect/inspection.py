@@ -184,10 +184,9 @@ class Inspection:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
 
-    def newest_facts(self, limit: int = 20, through: str | None = None) -> list[Fact]:
-        """Return the newest facts; with `through` up to this one."""
-        before = None if through is None else read_page_id(through)[1] + 1
-        return self._store.archive.newest(require_int(limit, "limit"), before)
+    def newest_facts(self, limit: int = 20, at: str | None = None) -> list[Fact]:
+        """Return the newest facts, or those that were the newest when step `at` was written."""
+        return self._store.archive.newest(require_int(limit, "limit"), _step_number(at))
 
     def fact_counts(self) -> FactCounts:
         """Return the number of facts, of current ones, and of those that nothing ever returned."""
@@ -211,12 +210,8 @@ class Inspection:
         return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
 
     def facts_by_key(self, prefix: str = "") -> list[FactSize]:
-        """Return the facts that are true now and whose key begins with `prefix`, by key."""
+        """Return the facts that are true now, by key; with `prefix` those whose key begins with it."""
         return self._store.archive.current_by_key(self._now(), prefix)
-
-    def facts_without_key(self) -> list[FactSize]:
-        """Return the facts without a key that are true now, newest first."""
-        return self._store.archive.without_key(self._now())
 
     def _now(self) -> int:
         return to_micros(self._archive.present())

@@ -139,9 +139,7 @@ class MemoryTree:
         if place.area == ARCHIVE:
             rows = self._memory.inspect.facts_by_key()
             named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
-            others = [row for row in rows if not is_name(row.key)]
-            others += self._memory.inspect.facts_without_key()
-            return named | {row.id: row.bytes for row in others}
+            return named | {row.id: row.bytes for row in rows if not is_name(row.key)}
         below = {area: self.files(Place(area, "")) for area in AREAS}
         tiers = {f"{area}/{name}": count for area, files in below.items() for name, count in files.items()}
         return tiers | {key[1:]: count for _, key, count in self._named("/")}

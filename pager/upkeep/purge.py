@@ -118,9 +118,9 @@ def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
 
 def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> None:
     """Erase the text from a block's versions before the text was moved out of it, and from where they were shown."""
-    for version in store.core.versions(name):
-        if version.at <= moved.at:
-            store.maintenance.put_block(version.version, eraser.erase_linked(version.value))
+    for version in store.lists.core_versions(name):
+        if version.block.at <= moved.at:
+            store.maintenance.put_block(version.block.version, eraser.erase_linked(version.block.value))
     for row in store.ledger.movements(events=["core"]):
         if row.number < moved.number and row.detail.get("block") == name:
             store.maintenance.put_movement(row.number, eraser.erase_linked(row.reason), row.detail)

@@ -48,7 +48,7 @@ FIRST_VALUE = [
         "embed_pending",
     ),
     *("history.core_version_number", "history.core_versions", "history.fact_versions"),
-    *("history.last_fact", "history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
+    *("history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
     *("inspect.newest_facts", "inspect.most_used_facts", "inspect.never_used_facts"),
 ]
 ARGUMENTS: list[tuple[str, list[Any], dict[str, Any]]] = [

@@ -37,7 +37,6 @@ def test_facts_by_id_and_by_age(store: Store) -> None:
     assert list(store.archive.facts([ids[3], ids[1], 999])) == [ids[1], ids[3]]
     assert (store.archive.facts([]), store.archive.fact(999)) == ({}, None)
     assert [number_of(fact.id) for fact in store.archive.newest(2)] == [ids[4], ids[3]]
-    assert [number_of(fact.id) for fact in store.archive.newest(9, ids[2])] == [ids[1], ids[0]]
 
 
 def test_a_key_has_one_current_fact(store: Store) -> None:

@@ -180,7 +180,7 @@ def test_what_was_written_before_a_step(store: Store, rows_per_step: tuple[int, 
             written.append((step, fact))
     for before in range(len(rows_per_step) + 1):
         expected = [fact for step, fact in written if step < before]
-        assert store.archive.last_before(before) == max(expected, default=0)
+        assert [number_of(fact.id) for fact in store.archive.newest(99, before)] == expected[::-1]
         rows = store.ledger.movements(before_step=before)
         assert [row.page_id for row in rows] == [f"f{fact}" for fact in expected]
         newest = store.ledger.movements(before_step=before, limit=2)
@@ -203,7 +203,7 @@ def test_blocks_as_they_read_before_a_step(store: Store) -> None:
         6: ["b3 again"],
     }  # fmt: skip
     assert read[6] == [known.value for known in store.core.blocks()]
-    numbers = [store.core.count_versions("b", known.version) for known in store.core.versions("b")]
+    numbers = [store.core.count_versions("b", known.block.version) for known in store.lists.core_versions("b")]
     assert numbers == [1, 2, 3]
 
 
