@@ -15,7 +15,6 @@ long as a file is in it; a file of the archive is a fact, and one without a key 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pager import tokens
 from pager.blocks import clean
 from pager.errors import RejectedError
 from pager.limits import Limits
@@ -91,7 +90,7 @@ class MemoryFiles:
         lines = file.text.split("\n")
         shown, first = texts.lines_in_range(lines, view_range)
         read_whole = READ_FACT.format(page=file.pages[0][1]) if place.area == ARCHIVE else READ_BLOCK
-        body, last = texts.fitting(shown, first, self._limit, len(lines), read_whole)
+        body, last = texts.body(shown, first, self._limit, len(lines), read_whole)
         if body and self._writer:
             for page in file.pages_in(first, last):
                 self._writer.page_in(page, actor=self._actor)  # so that the ledger shows what was read
@@ -116,13 +115,7 @@ class MemoryFiles:
         return "\n".join((LISTED.format(path=path), *fit))
 
     def _fitting(self, lines: Sequence[str]) -> list[str]:
-        left, fit = self._limit - texts.NOTE_TOKENS, list[str]()
-        for line in lines:
-            left -= tokens.total(line) + 1
-            if left < 0 and fit:
-                break
-            fit.append(line)
-        return fit
+        return texts.fitting(lines, self._limit) or list(lines[:1])
 
 
 class _Edit:

@@ -34,7 +34,7 @@ class ArchiveTable:
         actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
     ) -> int:  # fmt: skip
         """Insert a fact. Return its number."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
             " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -219,7 +219,7 @@ class ArchiveTable:
 
     def drop_vectors(self) -> None:
         """Delete all vectors."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors")
 
     def use(self, row: Row) -> FactUse:

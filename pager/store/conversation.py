@@ -94,21 +94,12 @@ class ConversationTable:
         return {row["turn"] for row in rows}
 
     def append_part(
-        self,
-        step: int,
-        kind: PartKind,
-        slot: Slot,
-        block: Json,
-        at: int,
-        *,
-        searchable: bool = False,
-        counts: Counts | None = None,
-        words: str | None = None,
+        self, step: int, kind: PartKind, slot: Slot, block: Json, at: int, words: str | None, counts: Counts | None
     ) -> int:
-        """Append a part, with the counts of its form in the prompt and the words by which it is found."""
+        """Append a part, with the words by which it is found and the counts of its form in the prompt."""
         part = self._db.run(
             "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)",
-            (step, kind, slot, searchable or words is not None, at, dump(block)),
+            (step, kind, slot, words is not None, at, dump(block)),
         )
         if counts is not None:
             self.size(part, counts)

@@ -181,7 +181,7 @@ class MaintenanceTable:
 
     def drop_vector(self, fact: int) -> None:
         """Delete the vector of a fact."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 
     def erase_freed(self) -> None:

@@ -32,7 +32,7 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, 
     """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places."""
     page = read_page_id(page_id)
     pages.text(str(page))  # raises if it does not exist or is purged already
-    said = _said(store, page.kind, page.number)
+    said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
     texts = [pages.text(str(page))] if page.kind == "f" else [text for block in said if (text := text_of(block))]
     eraser = Eraser(texts, media)
@@ -50,7 +50,7 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, 
         for each in [page, *equal]:
             if each.kind == "f":
                 _scrub_links(store, str(each), eraser)
-            _remove_page(store, each.kind, each.number)
+            _remove_page(store, each)
         _scrub_errors(store, files)
         changed = store.maintenance.rewrite(eraser.erase_in_column)
         for table, row in changed:
@@ -129,31 +129,26 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
 
 def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
     """Return the pages that are purged with this one, and those that may show a piece of it."""
-    if page.kind == "f":
-        return [page], [page]
-    if page.kind == "x":
-        row = store.conversation.original(page.number)
-        return [page], [page, PageId("s", row["step"])] if row else [page]
-    parts = [PageId("x", part) for part, _ in store.maintenance.parts_in(page.number)]
-    return [page, *parts], [page, *parts]
+    row = store.conversation.original(page.number) if page.kind == "x" else None
+    gone = [page, *(PageId("x", part) for part, _ in _parts(store, page) if page.kind == "s")]
+    return gone, [*gone, PageId("s", row["step"])] if row else gone
 
 
-def _said(store: Store, kind: str, number: int) -> list[Json]:
-    if kind == "x":
-        row = store.conversation.original(number)
-        return [json.loads(row["block"])] if row else []
-    return [json.loads(block) for _, block in store.maintenance.parts_in(number)] if kind == "s" else []
+def _parts(store: Store, page: PageId) -> list[tuple[int, str]]:
+    """Return the parts of a step, or a spilled part, with their blocks; none for a fact."""
+    if page.kind == "s":
+        return store.maintenance.parts_in(page.number)
+    row = store.conversation.original(page.number) if page.kind == "x" else None
+    return [(page.number, row["block"])] if row else []
 
 
-def _remove_page(store: Store, kind: str, number: int) -> None:
-    if kind == "f":
-        store.maintenance.mark_fact_purged(number)
-        return
-    parts = [number] if kind == "x" else [part for part, _ in store.maintenance.parts_in(number)]
-    for part in parts:
+def _remove_page(store: Store, page: PageId) -> None:
+    for part, _ in _parts(store, page):
         store.maintenance.overwrite_part(part, emptied)
-    if kind == "s":
-        store.maintenance.mark_step_purged(number)
+    if page.kind == "f":
+        store.maintenance.mark_fact_purged(page.number)
+    elif page.kind == "s":
+        store.maintenance.mark_step_purged(page.number)
 
 
 def emptied(raw: str) -> str:

@@ -25,7 +25,7 @@ def test_an_epoch_sees_the_newest_form_up_to_it(store: Store) -> None:
 def test_load_gives_steps_whole_and_in_order_or_up_to_a_part(store: Store) -> None:
     table = store.conversation
     (first, early), (second, late) = say(store, "one", at=3), say(store, "two")
-    extra = table.append_part(first, "recalled", "user", text("besides"), 0)
+    extra = table.append_part(first, "recalled", "user", text("besides"), 0, None, None)
     empty = table.append_step("assistant", "assistant", 9, turn=first, stop_reason="pause_turn", continues=True)
     table.size(early, Counts(9, 9, 9, 9, 9))
     table.size(early, Counts(1, 2, 3, 4, 5))
@@ -65,10 +65,9 @@ def test_asking_leaves_nothing_behind(store: Store, place: Place) -> None:
 
 def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     first, one = say(store, "we warm the room", 30, name="Dana", session="home")
-    store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99)
+    store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99, None, None)
     second = store.conversation.append_step("record", "narrator", 20)
-    two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, searchable=True)
-    store.conversation.index_words(two, "x " * 300)
+    two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, "x " * 300, None)
     told = store.said.metadata(0)
     assert told == [
         SaidMeta(one, first, 30, "user", "user", "Dana", "home", 4),
@@ -133,7 +132,7 @@ def test_who_needs_a_vector_and_waits_for_none_is_told(store: Store) -> None:
     store.prompt.enter(f"s{left}", "step", left)
     store.prompt.leave(f"s{left}", "step", left, "old")
     recorded = store.conversation.append_step("record", "user", 0)
-    part = store.conversation.append_part(recorded, "said", "user", text("elsewhere"), 0, searchable=True)
+    part = store.conversation.append_part(recorded, "said", "user", text("elsewhere"), 0, "elsewhere", None)
     assert store.said.unqueued() == [left, recorded]
     store.said.enqueue([left, recorded])
     assert store.said.unqueued() == []

@@ -70,12 +70,12 @@ def test_facts_that_hold_a_text_are_found_in_whatever_case_it_is(store: Store, a
 
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     user, part = say(store, "  ", name="Dana")
-    store.conversation.append_part(user, "said", "user", text("x" * 1_000), 0)
+    store.conversation.append_part(user, "said", "user", text("x" * 1_000), 0, None, None)
     store.conversation.size(part, Counts(words=3, code=4))
     reply = store.conversation.append_step("assistant", "assistant", 5, turn=user)
-    store.conversation.append_part(reply, "said", "reply", {"type": "thinking", "thinking": "hm"}, 5)
+    store.conversation.append_part(reply, "said", "reply", {"type": "thinking", "thinking": "hm"}, 5, None, None)
     called = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
-    store.conversation.append_part(reply, "said", "reply", called, 5)
+    store.conversation.append_part(reply, "said", "reply", called, 5, None, None)
     store.prompt.enter(f"s{reply}", "step", reply)
     store.maintenance.mark_step_purged(user)
     second, first = store.lists.steps(0, 5).rows
@@ -106,7 +106,7 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
 @pytest.mark.parametrize("kind", ["said", "notice"])
 def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     step, part = say(store, "the seat")
-    other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0)  # type: ignore[arg-type]
+    other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0, None, None)  # type: ignore[arg-type]
     said = [f"x{part}", f"x{other}"] if kind == "said" else [f"x{part}"]
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
