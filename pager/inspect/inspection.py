@@ -54,22 +54,18 @@ class Inspection:
         self._archive = archive
         self._zone = zone
 
-    def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
-        """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
-        return self._store.lists.requests(_span(0, limit)[1], _step_number(through))
-
-    def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
-        """Return requests, newest first."""
-        return self._store.lists.requests_from(*_span(offset, limit))
+    def requests(self, offset: int, limit: int, through: str | None = None) -> Rows[AnsweredRequest]:
+        """Return requests, newest first; with `through` from the one that this step answered."""
+        return self._store.lists.requests(*_span(offset, limit), _step_number(through))
 
     def reply_for(self, step: str) -> str:
         """Return `step` if it answered a request, else the next step that did. Raises NotFoundError if none did."""
-        last = self._store.lists.requests(1, read_step_id(step))
-        if last and last[0].step == step.strip():
-            return last[0].step
-        following = self.neighbouring_requests(step)[1]
+        number = read_step_id(step)
+        if self._store.prompt.request(number):
+            return f"s{number}"
+        last, following = self.neighbouring_requests(step)
         if following is None:
-            state = f"the last one was answered by {last[0].step}" if last else "nothing was sent yet"
+            state = f"the last one was answered by {last}" if last else "nothing was sent yet"
             raise NotFoundError(f"no request was answered after {step}; {state}.")
         return following
 
@@ -124,7 +120,7 @@ class Inspection:
         """Return the sizes of the newest requests, oldest first; with `through` up to the one it answered."""
         columns: list[Column] = []
         with self._store.transaction():
-            requests = self.requests(limit + 1, through)
+            requests = self.requests(0, limit + 1, through).rows[::-1]
             epoch = requests[0].epoch if len(requests) > limit else 0
             for number, group in groupby(requests[-limit:] if limit else (), key=lambda request: request.epoch):
                 with_limits = [(request, stored_limits(self._store, read_step_id(request.step))) for request in group]

@@ -77,11 +77,6 @@ def parents(place: Place) -> list[Place]:
     return [Place(place.area, "/".join(names[:end])) for end in ends]
 
 
-def number_of_fact(name: str) -> int | None:
-    """Return the number of the fact if a name in the archive is a fact's id."""
-    return int(name[1:]) if _FACT_ID.fullmatch(name) else None
-
-
 def is_name(key: str) -> bool:
     """Return True if a key can be a file's name; else the fact is named by its id."""
     names = key.removeprefix("/").split("/")
@@ -154,11 +149,10 @@ class MemoryTree:
         return [self._memory.fact(row.id) for row in self._named(f"{place.name}/")]
 
     def _fact(self, name: str) -> Fact | None:
-        number = number_of_fact(name)
-        if number is None:
+        if not _FACT_ID.fullmatch(name):
             return self._memory.inspect.current_fact(name) if is_name(name) else None
         try:
-            fact = self._memory.fact(f"f{number}")
+            fact = self._memory.fact(name)
         except NotFoundError:
             return None
         named = fact.key is not None and is_name(fact.key)

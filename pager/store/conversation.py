@@ -214,8 +214,3 @@ class ConversationTable:
             " WHERE p.kind = 'said' AND s.purged = 0 GROUP BY s.id ORDER BY s.at"
         )
         return [(row["id"], row["at"], row["bytes"]) for row in self._db.rows(sql)]
-
-    def said_between(self, start: int, end: int) -> list[Row]:
-        """Return the steps of a half-open span of time, in their order; not purged ones."""
-        sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
-        return self._db.rows(sql, (start, end))

@@ -34,16 +34,12 @@ class ListsTable:
         self._core = core
         self._ledger = ledger
 
-    def requests(self, limit: int, through: int | None = None) -> list[AnsweredRequest]:
-        """Return the newest requests, in order; with `through` up to the one that this step answered."""
-        sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
-        rows = self._db.rows(sql, (FOREVER if through is None else through, limit))
-        return [self._asked(row) for row in reversed(rows)]
-
-    def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
-        """Return requests, newest first."""
-        rows = self._db.rows("SELECT * FROM requests ORDER BY step DESC LIMIT ? OFFSET ?", (limit, offset))
-        return Rows(self._db.value("SELECT count(*) FROM requests"), [self._asked(row) for row in rows])
+    def requests(self, offset: int, limit: int, through: int | None = None) -> Rows[AnsweredRequest]:
+        """Return requests, newest first; with `through` from the one that this step answered."""
+        last = FOREVER if through is None else through
+        sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ? OFFSET ?"
+        rows = [self._asked(row) for row in self._db.rows(sql, (last, limit, offset))]
+        return Rows(self._db.value("SELECT count(*) FROM requests WHERE step <= ?", (last,)), rows)
 
     def usage(self) -> Usage:
         """Return the usage of all requests together."""
@@ -73,6 +69,11 @@ class ListsTable:
         chosen = f"SELECT id FROM {table} WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
         sql = f"SELECT * FROM {table} WHERE id IN ({chosen}) ORDER BY id DESC"
         return total, self._db.rows(sql, {**values, "offset": offset, "limit": limit})
+
+    def steps_between(self, start: int, end: int) -> list[StepRow]:
+        """Return the steps of a half-open span of time, in their order; not purged ones."""
+        sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
+        return [self._step(row) for row in self._db.rows(sql, (start, end))]
 
     def step(self, step: int) -> StepRow | None:
         """Return a step, if it exists."""

