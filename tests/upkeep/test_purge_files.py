@@ -118,7 +118,7 @@ for number in range(300):
 memory.archive(sys.argv[2])
 memory.search_archive("vault")
 memory.append_user(sys.argv[2])
-purge.purge(memory._store, memory._tiers.pages, "f301", "person", inbox=memory._files.inbox, since=0)
+purge.purge(memory._store, memory._tiers.pages, "f301", "person", memory.zone, inbox=memory._files.inbox, since=0)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path), SECRET], check=False, cwd=ROOT)
