@@ -57,13 +57,13 @@ def check_tools(tools: Any) -> None:
 
 
 def check_user(content: Any) -> None:
-    """Refuse what the Messages API never accepts as a user message."""
-    _check(content, USER_TYPES, "the message")
+    """Refuse blocks that the Messages API never accepts as a user message."""
+    _check_blocks(content, USER_TYPES, "the message")
 
 
 def check_result(content: Any) -> None:
-    """Refuse what the Messages API never accepts inside a tool_result."""
-    _check(content, RESULT_TYPES, "the result")
+    """Refuse blocks that the Messages API never accepts inside a tool_result."""
+    _check_blocks(content, RESULT_TYPES, "the result")
 
 
 def check_reply(content: Any) -> None:
@@ -111,9 +111,7 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
         raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot represent; {plain}.")
 
 
-def _check(content: Any, types: Collection[str], what: str) -> None:
-    if isinstance(content, str):
-        return
+def _check_blocks(content: Any, types: Collection[str], what: str) -> None:
     for index, block in enumerate(_blocks(content, what)):
         _check_block(block, types, f"block {index} of {what}")
 
@@ -134,7 +132,7 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
             optional_text(block.get(name), f"{name} of {where}")
     _check_citations(block, kind, where)
     if kind == "search_result":
-        _check_inner(block.get("content"), ("text",), where)
+        _check_blocks(block.get("content"), ("text",), where)
     check_json(block, where)
 
 
@@ -157,7 +155,7 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     if form == "base64" and not _is_base64(given["data"]):
         raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
     if form == "content" and not isinstance(given.get("content"), str):
-        _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
+        _check_blocks(given.get("content"), ("text", "image"), f"the source of {where}")
 
 
 def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
@@ -183,11 +181,6 @@ def _is_base64(data: str) -> bool:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
         return False
-
-
-def _check_inner(content: Any, types: Collection[str], where: str) -> None:
-    for index, inner in enumerate(_blocks(content, where)):
-        _check_block(inner, types, f"block {index} in {where}")
 
 
 def _blocks(content: Any, what: str) -> Sequence[Any]:
