@@ -22,6 +22,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -75,12 +76,8 @@ def exceeds(text: str, limit_tokens: int) -> bool:
         return limit_tokens < 0 or bool(text)
     if upper_bound(text) <= limit_tokens:
         return False
-    used = 0
-    for start, end in _pieces(text):
-        used += len(_encode(text[start:end]))
-        if used > limit_tokens:
-            return True
-    return False
+    sizes = (len(_encode(text[start:end])) for start, end in _pieces(text))
+    return any(used > limit_tokens for used in accumulate(sizes))
 
 
 def head(text: str, limit_tokens: int) -> str:
