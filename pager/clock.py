@@ -123,7 +123,10 @@ def span_start(value: Moment, zone: tzinfo) -> datetime:
 def span_end(value: Moment, zone: tzinfo) -> datetime:
     """Return the first moment after what `value` means: the next day's beginning, or the moment itself."""
     moment = read_moment(value, zone)
-    return moment if isinstance(moment, datetime) else span_start(moment + timedelta(days=1), zone)
+    if isinstance(moment, datetime):
+        return moment
+    after = moment + timedelta(days=1)
+    return datetime(after.year, after.month, after.day, tzinfo=zone)
 
 
 def span_micros(after: Moment | None, before: Moment | None, zone: tzinfo) -> tuple[int | None, int | None]:

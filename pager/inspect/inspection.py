@@ -152,11 +152,7 @@ class Inspection:
 
     def said_parts(self, page_id: str) -> list[SaidPart]:
         """Return the said parts of a step, or the one part with this id. Returns [] if there is no such page."""
-        kind, number = read_page_id(page_id)
-        if kind == "s":
-            return self._store.lists.pieces_of(number)
-        part = self._store.lists.piece(number) if kind == "x" else None
-        return [part] if part else []
+        return self._store.lists.pieces_of(read_page_id(page_id))
 
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
         """Return facts, newest first: all, or current, ended, used or unused ones; with `text` those that hold it."""

@@ -7,7 +7,7 @@
 
 A page is shown in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 
->>> place_of("/memories/todo.md"), path_of_key("/todo.md")
+>>> place_of("/memories/todo.md"), path_of(Place("archive", "/todo.md"))
 (Place(area='archive', name='/todo.md'), '/memories/todo.md')
 """
 
@@ -63,11 +63,6 @@ def path_of(place: Place) -> str:
     if place.area == ARCHIVE and place.name.startswith("/"):
         return f"{ROOT}{place.name}"
     return "/".join(filter(None, (ROOT, place.area, place.name)))
-
-
-def path_of_key(key: str) -> str:
-    """Return the path of the fact of a key."""
-    return path_of(Place(ARCHIVE, key))
 
 
 def parents(place: Place) -> list[Place]:
@@ -168,11 +163,10 @@ class MemoryTree:
         """Return the name of the core block at a place. Raises RejectedError with those that there are."""
         block = self._block(place)
         if block is None:
-            existing = ", ".join(f"{ROOT}/{CORE}/{each.name}{MARKDOWN}" for each in self._memory.core())
-            raise RejectedError(
-                f"there is no core block at {ROOT}/{CORE}/{place.name} and none can be made; "
-                + (f"there are: {existing}." if existing else f"there is none. Use {path_of_key(place.name)}.")
-            )
+            existing = ", ".join(path_of(Place(CORE, f"{each.name}{MARKDOWN}")) for each in self._memory.core())
+            path = path_of(Place(ARCHIVE, place.name))
+            way = f"there are: {existing}." if existing else f"there is none. Use {path}."
+            raise RejectedError(f"there is no core block at {path_of(place)} and none can be made; {way}")
         return block.name
 
     def _recall_file(self, name: str) -> File | None:

@@ -14,7 +14,7 @@ from pager.store.database import Database, Row
 from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
 from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
-from pager.types import FOREVER, Fact, FactUse, Json, Movement, Usage
+from pager.types import FOREVER, Fact, FactUse, Json, Movement, PageId, Usage
 
 BEGINS_CHARS = 240
 FACTS = {  # what a list of facts may be of
@@ -138,15 +138,11 @@ class ListsTable:
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
-    def pieces_of(self, step: int) -> list[SaidPart]:
-        """Return the parts of a step that were said."""
-        sql = "SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
-        return [_piece(row) for row in self._db.rows(sql, (step,))]
-
-    def piece(self, part: int) -> SaidPart | None:
-        """Return a part that was said, if it exists."""
-        row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
-        return _piece(row) if row else None
+    def pieces_of(self, page: PageId) -> list[SaidPart]:
+        """Return the said parts of a step, or the one part; none of a fact."""
+        column = {"s": "step = ?", "x": "id = ?"}.get(page.kind, "0 = ?")
+        sql = f"SELECT * FROM parts WHERE {column} AND kind = 'said' ORDER BY id"
+        return [_piece(row) for row in self._db.rows(sql, (page.number,))]
 
     def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
         """Return the next facts whose text matches a LIKE pattern."""

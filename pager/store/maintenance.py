@@ -11,9 +11,8 @@ from typing import Any
 
 from pager.blocks import dump
 from pager.errors import StorageError
-from pager.store.audits import AUDITS
 from pager.store.database import Database
-from pager.types import Json
+from pager.types import FOREVER, Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
@@ -29,6 +28,47 @@ TEXT_COLUMNS = {
     "commands": ("id", "outcome", ""),
     "residency": ("rowid", "reason", ""),
     "meta": ("key", "value", ""),
+}
+
+# A law, and what is wrong -> a query whose every row is a case of it
+AUDITS: dict[tuple[str, str], str] = {
+    ("a step stays whole", "a call is open in a step that is not the newest"): """
+        SELECT c.id FROM calls c
+        WHERE c.result IS NULL AND c.step < (SELECT max(id) FROM steps WHERE kind <> 'record')""",
+    ("a step stays whole", "a result is in another step than its call"): """
+        SELECT c.id FROM calls c JOIN parts p ON p.id = c.result
+        WHERE p.step <> c.step OR p.slot <> 'result'""",
+    ("the prompt only grows", "an epoch lives that is not the newest"): (
+        "SELECT id FROM epochs WHERE through_step IS NULL AND id < (SELECT max(id) FROM epochs)"
+    ),
+    ("what matters survives eviction", "a pinned page is not resident"): f"""
+        SELECT p.page FROM pins p WHERE p.unseen = 0 AND NOT EXISTS
+        (SELECT 1 FROM residency r WHERE r.page = p.page AND r.how = 'pinned' AND r.until_step = {FOREVER})""",
+    ("nothing acknowledged is lost", "a step that somebody said has no parts"): """
+        SELECT id FROM steps s WHERE kind <> 'assistant' AND purged = 0
+        AND NOT EXISTS (SELECT 1 FROM parts WHERE step = s.id)""",
+    ("nothing acknowledged is lost", "a reply has no request"): """
+        SELECT id FROM steps s WHERE kind = 'assistant'
+        AND NOT EXISTS (SELECT 1 FROM requests WHERE step = s.id)""",
+    ("nothing acknowledged is lost", "a part of the conversation has no size"): """
+        SELECT p.id FROM parts p JOIN steps s ON s.id = p.step WHERE s.kind <> 'record'
+        AND NOT EXISTS (SELECT 1 FROM sizes WHERE part = p.id)""",
+    ("nothing is overwritten", "a superseded fact has no end"): (
+        "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"
+    ),
+    ("nothing is overwritten", "a fact ends before it begins"): ("SELECT id FROM facts WHERE valid_until < valid_from"),
+    ("nothing is overwritten", "a fact is superseded by one of another key"): """
+        SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by
+        WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0""",
+    ("everything can be explained", "a step left the prompt and the ledger does not say why"): f"""
+        SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < {FOREVER} AND NOT EXISTS
+        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))""",
+    ("everything can be explained", "an interval ends before it begins"): (
+        "SELECT page FROM residency WHERE until_step < from_step"
+    ),
+    ("everything can be explained", "a page is in the prompt twice in the same way"): f"""
+        SELECT page FROM residency WHERE until_step = {FOREVER} AND how IN ('step', 'pinned', 'request')
+        GROUP BY page, how HAVING count(*) > 1""",
 }
 
 

@@ -184,12 +184,9 @@ class Tail:
 
     def update(self, begin: int) -> None:
         """Begin behind this fact, and read up to the newest vector. Everything stored must be committed."""
-        if begin < self.begin:
+        if begin != self.begin:
             self.reset()
-        if begin > self.begin:
-            if self._matrix is not None:
-                self._matrix = self._matrix.only(self._matrix.ids > begin)
-            self.begin, self._last = begin, max(begin, self._last)
+            self.begin = self._last = begin
         while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[0]:
             facts, vectors = fresh
             self._matrix = self._matrix or Int8Matrix(vectors.shape[1])

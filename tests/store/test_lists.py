@@ -10,7 +10,7 @@ from pager.errors import StorageError
 from pager.store import Store
 from pager.store.lists import FACTS
 from pager.store.rows import Answered
-from pager.types import Block, Counts, FactCounts, Usage, number_of
+from pager.types import Block, Counts, FactCounts, PageId, Usage, number_of
 from tests.store.rows import Place, epoch, keep, say, say_until, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
@@ -84,7 +84,7 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     assert (second.who, second.turn, second.resident, second.calls) == ("agent", f"s{user}", True, ("look",))
     assert (second.at, second.begins) == (from_micros(5), "")
     assert [store.lists.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
-    assert [piece.block for piece in store.lists.pieces_of(reply)][1] == called
+    assert [piece.block for piece in store.lists.pieces_of(PageId("s", reply))][1] == called
 
 
 def test_requests_are_listed_with_their_moment_and_added_up(store: Store) -> None:
@@ -110,8 +110,10 @@ def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 1)] == said[:1]
-    assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(step)][:1] == [("user", True)]
-    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.piece(number)] == said
+    assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(PageId("s", step))][:1] == [
+        ("user", True)
+    ]
+    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.pieces_of(PageId("x", number))] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
