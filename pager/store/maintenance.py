@@ -138,11 +138,16 @@ class MaintenanceTable:
                 for column in columns.split():
                     rows = self._rewrite(table, key, column, partial(change, is_json=is_json), ours)
                     changed += [(table, row) for row in rows]
-        for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
-            tag = change(row["tag"], is_json=False)
-            if tag != row["tag"]:
-                self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
+                    if (table, column) == ("facts", "tags"):
+                        self._index_tags(rows)
         return changed
+
+    def _index_tags(self, facts: Sequence[int]) -> None:
+        """Index the tags of facts anew. The index holds them in lower case, where no text of another case is found."""
+        for fact in facts:
+            tags = json.loads(self._db.value("SELECT tags FROM facts WHERE id = ?", (fact,)))
+            self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
+            self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
 
     def _rewrite(
         self, table: str, key: str, column: str, change: Callable[[str], str], where: str, values: Sequence[Any] = ()

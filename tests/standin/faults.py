@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents.testing import Fault, http_error
-from agents.testing.messages_server import Break
 from tests.standin.reply import Reply
 
 Json = dict[str, Any]
@@ -61,7 +60,7 @@ class Faults:
         if kind in STATUSES:
             return http_error(int(kind), retry_after=RETRY_AFTER_SECONDS)
         if kind == "disconnect" or kind == "truncate" or kind == "stall":  # noqa: PLR1714  narrows the type
-            return Fault(broken=Break(kind, self._random.random()))
+            return Fault(kind, after=self._random.random())
         return None
 
 

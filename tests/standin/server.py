@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agents.testing.faults import Fault
-from agents.testing.messages_server import Break, Sending, model_record
+from agents.testing.messages_server import Sending, model_record
 from agents.testing.wire import ApiError
 from pager.types import Json
 from tests.standin.api import Standin
@@ -74,7 +74,7 @@ class StandinService:
         fault = line if isinstance(line, Fault) else self._faults.on_the_wire(kind)
         if kind:
             self.drawn[kind] += 1
-        if fault and fault.status:
+        if fault and fault.kind == "refuse":
             raise fault.error()
         said = line if isinstance(line, Reply) else None
         # What the rules say is asked for only when the request was found valid.
@@ -85,7 +85,7 @@ class StandinService:
             if line:
                 self._script.appendleft(line)
             raise
-        return Sending(message, fault.broken if fault else None)
+        return message, fault
 
     def count_tokens(self, params: Json) -> int:
         return self._checked(params, self.standin.count_tokens)
@@ -147,19 +147,13 @@ def write_line(line: Reply | Fault | str) -> Json:
             raise ValueError(
                 "this stand-in breaks what it would have said; script the reply without a fault, or a fault"
             )
-        broken = {"kind": line.broken.kind, "after": line.broken.after} if line.broken else None
-        return {
-            "fault": {"status": line.status, "message": line.message, "retry_after": line.retry_after},
-            "broken": broken,
-        }
+        return {"fault": asdict(line)}
     return {"reply": asdict(Reply(line) if isinstance(line, str) else line)}
 
 
 def _read_line(raw: Json) -> Reply | Fault:
     if "fault" in raw:
-        broken = raw["broken"]
-        error = ApiError(529, "Overloaded") if broken and broken["kind"] == "error" else None
-        return Fault(**raw["fault"], broken=Break(**broken, error=error) if broken else None)
+        return Fault(**raw["fault"])
     said = dict(raw["reply"])
     return Reply(*said.pop("blocks"), **said)
 
