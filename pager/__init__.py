@@ -52,7 +52,6 @@ from pager.types import (
     Problem,
     Request,
     Residency,
-    SaidStep,
     Usage,
 )
 from pager.upkeep.inbox import pending_commands, send_command
@@ -108,7 +107,6 @@ __all__ = [
     "RejectedError",
     "Request",
     "Residency",
-    "SaidStep",
     "Stop",
     "StorageError",
     "Summarize",

@@ -19,15 +19,21 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 dump: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False) -> Any:
+    """Return `value` with every string inside it put through `change`; with `keys` the keys of objects, too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value).items()
+        return {map_strings(key, change) if keys else key: map_strings(item, change, keys=keys) for key, item in items}
+    if isinstance(value, (list, tuple)):
+        return [map_strings(item, change, keys=keys) for item in cast("Sequence[Any]", value)]
+    return value
+
+
 def clean(value: Any) -> Any:
     """Return `value` without lone surrogates, which no encoding can carry, in every string it holds."""
-    if isinstance(value, str):
-        return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
-    if isinstance(value, Mapping):
-        return {clean(key): clean(item) for key, item in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [clean(item) for item in cast("Sequence[Any]", value)]
-    return value
+    return map_strings(value, lambda text: text if text.isascii() else _SURROGATES.sub("\ufffd", text), keys=True)
 
 
 def as_blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Json]:
@@ -134,7 +140,7 @@ def media_in(block: Json) -> Iterator[Json]:
 
 def disarmed(block: Json) -> Json:
     """Return a block with our own markup made harmless in every string; the same object if there is none."""
-    changed = _each_string(block, markup.disarm)
+    changed = map_strings(block, markup.disarm)
     return block if changed == block else changed
 
 
@@ -146,15 +152,5 @@ def shortened(block: Json, shorten: Callable[[str], str]) -> Json:
     if kind == "tool_result":
         return {**block, "content": [text_block(shorten(text_of(block)))]}
     if kind == "tool_use":
-        return {**block, "input": _each_string(block.get("input", {}), shorten)}
+        return {**block, "input": map_strings(block.get("input", {}), shorten)}
     return text_block(shorten(text_of(block)))
-
-
-def _each_string(value: Any, shorten: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return shorten(value)
-    if isinstance(value, Mapping):
-        return {key: _each_string(item, shorten) for key, item in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_each_string(item, shorten) for item in cast("list[Any]", value)]
-    return value

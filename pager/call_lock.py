@@ -26,14 +26,13 @@ class CallLock:
         self._undo = undo
         self._was_interrupted = False
 
-    def __enter__(self) -> None:
-        self.begin()
-
     def begin(self) -> None:
         """Undo what an interrupt cut off."""
         if self._was_interrupted:
             self._undo()
             self._was_interrupted = False
+
+    __enter__ = begin
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):

@@ -419,7 +419,9 @@ class Memory:
         if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         started = self._files.lock.stat().st_mtime
-        places = purge.purge(self._store, self._tiers.pages, page_id, actor, inbox=self._files.inbox, since=started)
+        places = purge.purge(
+            self._store, self._tiers.pages, page_id, actor, self._clock.zone, inbox=self._files.inbox, since=started
+        )
         self._prompt.invalidate()
         self._finish_purge()
         return places

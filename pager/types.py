@@ -175,14 +175,6 @@ class PageText:
     media: tuple[Json, ...] = ()
 
 
-class SaidStep(NamedTuple):
-    """A step by its id, with its time and its speaker."""
-
-    page_id: str
-    at: datetime
-    who: str
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call without a result. A `begun` one may have run; a `waiting` one needs a person's approval."""

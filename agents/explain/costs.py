@@ -59,7 +59,7 @@ def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
 
     with reader.read_snapshot():
         prices = load_prices(reader)
-        found = reader.inspect.requests_from(offset, limit + 1)  # with the one before the oldest, to compare
+        found = reader.inspect.requests(offset, limit + 1)  # with the one before the oldest, to compare
         epochs = {number: reader.inspect.epoch(number) for number in {request.epoch for request in found.rows}}
         rows: list[Cost] = []
         for request, before in zip(found.rows[:limit], [*found.rows[1:], None], strict=False):

@@ -64,9 +64,9 @@ def take(reader: AnyMemory, at: str | None = None, *, facts: int = FACTS, moveme
             most_used, unused = tuple(inspect.most_used_facts(facts)), tuple(inspect.never_used_facts(facts))
             archive = ArchiveTier(counts.total, counts.current, counts.never_used, newest, most_used, unused)
         else:
-            last = reader.history.last_fact(at)
-            newest = tuple(inspect.newest_facts(facts, through=last)) if last else ()
-            archive = ArchiveTier(number_of(last) if last else 0, None, None, newest, (), ())
+            newest = tuple(inspect.newest_facts(facts, at))
+            total = number_of(newest[0].id) if newest else 0
+            archive = ArchiveTier(total, None, None, newest, (), ())
         return Snapshot(at, window, core_tier(reader, at), steps, pages, archive, moved)
 
 

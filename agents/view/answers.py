@@ -163,7 +163,7 @@ def _at(reader: AnyMemory, query: Query) -> str | None:
 
 
 def _newest(reader: AnyMemory) -> str | None:
-    last = reader.inspect.requests(1)
+    last = reader.inspect.requests(0, 1).rows
     return last[0].step if last else None
 
 

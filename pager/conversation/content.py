@@ -15,32 +15,28 @@ NEVER_IN_REPLIES = frozenset({"tool_result", "image"})
 DEEPEST = 100
 _LONGEST_NUMBER_BITS = 1024
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {  # block -> type of its source -> the texts it needs
-    "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
-    "document": {
-        "base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",),
-        "text": ("media_type", "data"), "content": (),
+_ELSEWHERE = {"url": (("url",), ()), "file": (("file_id",), ())}
+# block -> type of its source -> the texts it needs, and the media types that the API takes
+_SOURCES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "image": {
+        "base64": (("media_type", "data"), ("image/jpeg", "image/png", "image/gif", "image/webp")),
+        **_ELSEWHERE,
     },
-}  # fmt: skip
-# block, type of its source -> the media types that the API takes there, and the keys beside type and texts
-_MEDIA_TYPES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("image", "base64"): ("image/jpeg", "image/png", "image/gif", "image/webp"),
-    ("document", "base64"): ("application/pdf",),
-    ("document", "text"): ("text/plain",),
+    "document": {
+        "base64": (("media_type", "data"), ("application/pdf",)),
+        "text": (("media_type", "data"), ("text/plain",)),
+        "content": ((), ()),
+        **_ELSEWHERE,
+    },
 }
-_TEXTS: Mapping[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "search_result": ("source", "title"),
-    "container_upload": ("file_id",),
-    "tool_reference": ("tool_name",),
-}
-_CITED = ("type", "source", "title", "citations")
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "text": ("type", "text", "citations"),
-    "image": ("type", "source"),
-    "document": (*_CITED, "context"),
-    "search_result": (*_CITED, "content"),
-    "container_upload": ("type", "file_id"),
+# block -> the texts it needs, and its other keys
+_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "text": (("text",), ("citations",)),
+    "image": ((), ("source",)),
+    "document": ((), ("source", "title", "citations", "context")),
+    "search_result": (("source", "title"), ("citations", "content")),
+    "container_upload": (("file_id",), ()),
+    "tool_reference": (("tool_name",), ()),
 }
 _ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
 
@@ -61,13 +57,13 @@ def check_tools(tools: Any) -> None:
 
 
 def check_user(content: Any) -> None:
-    """Refuse what the Messages API never accepts as a user message."""
-    _check(content, USER_TYPES, "the message")
+    """Refuse blocks that the Messages API never accepts as a user message."""
+    _check_blocks(content, USER_TYPES, "the message")
 
 
 def check_result(content: Any) -> None:
-    """Refuse what the Messages API never accepts inside a tool_result."""
-    _check(content, RESULT_TYPES, "the result")
+    """Refuse blocks that the Messages API never accepts inside a tool_result."""
+    _check_blocks(content, RESULT_TYPES, "the result")
 
 
 def check_reply(content: Any) -> None:
@@ -115,9 +111,7 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
         raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot represent; {plain}.")
 
 
-def _check(content: Any, types: Collection[str], what: str) -> None:
-    if isinstance(content, str):
-        return
+def _check_blocks(content: Any, types: Collection[str], what: str) -> None:
     for index, block in enumerate(_blocks(content, what)):
         _check_block(block, types, f"block {index} of {what}")
 
@@ -127,8 +121,9 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
     if kind not in types:
         way = " Tool results are given with append_result." if kind == "tool_result" else ""
         raise RejectedError(f"{where} is of the type {kind!r:.100}; it may be {', '.join(types)}.{way}")
-    _refuse_unknown(block, _KEYS.get(kind, block.keys()), where)
-    for name in _TEXTS.get(kind, ()):
+    texts, others = _KEYS[kind]
+    _refuse_unknown(block, ("type", *texts, *others), where)
+    for name in texts:
         _need_text(block, name, kind, where)
     if kind in _SOURCES:
         _check_source(block, kind, where)
@@ -137,7 +132,7 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
             optional_text(block.get(name), f"{name} of {where}")
     _check_citations(block, kind, where)
     if kind == "search_result":
-        _check_inner(block.get("content"), ("text",), where)
+        _check_blocks(block.get("content"), ("text",), where)
     check_json(block, where)
 
 
@@ -147,12 +142,11 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     if not isinstance(form, str) or form not in known:
         types = ", ".join(known)
         raise RejectedError(f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {types}.")
-    given = cast("Mapping[str, Any]", source)
-    for name in known[form]:
+    given, (texts, allowed) = cast("Mapping[str, Any]", source), known[form]
+    for name in texts:
         _need_text(given, name, kind, f"the source of {where}")
     more = ("content",) if form == "content" else ()
-    _refuse_unknown(given, ("type", *more, *known[form]), f"the source of {where}")
-    allowed = _MEDIA_TYPES.get((kind, form))
+    _refuse_unknown(given, ("type", *more, *texts), f"the source of {where}")
     if allowed and given["media_type"] not in allowed:
         raise RejectedError(
             f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
@@ -161,7 +155,7 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     if form == "base64" and not _is_base64(given["data"]):
         raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
     if form == "content" and not isinstance(given.get("content"), str):
-        _check_inner(given.get("content"), ("text", "image"), f"the source of {where}")
+        _check_blocks(given.get("content"), ("text", "image"), f"the source of {where}")
 
 
 def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
@@ -187,11 +181,6 @@ def _is_base64(data: str) -> bool:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
         return False
-
-
-def _check_inner(content: Any, types: Collection[str], where: str) -> None:
-    for index, inner in enumerate(_blocks(content, where)):
-        _check_block(inner, types, f"block {index} in {where}")
 
 
 def _blocks(content: Any, what: str) -> Sequence[Any]:

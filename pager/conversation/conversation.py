@@ -129,7 +129,7 @@ class Conversation:
         if form is not None:
             counts = self._window.count_part(form) if may_spill else count_block(form)
         words = index_text(text, step.name) if text else None
-        number = table.append_part(step.id, kind, slot, block, at, counts=counts, words=words)
+        number = table.append_part(step.id, kind, slot, block, at, words, counts)
         if counts is None:
             limit, counter = self._window.limits.max_part_tokens, self._window.counter
             form = spill(block, f"x{number}", int(limit * PREVIEW_SHARE), counter)

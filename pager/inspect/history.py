@@ -11,9 +11,9 @@ from pager.limits import Limits
 from pager.prompt.prompt import rebuild, stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
-from pager.store.rows import CoreVersion
+from pager.store.rows import CoreVersion, StepRow
 from pager.tokens.counter import Counter
-from pager.types import Block, Fact, Json, Residency, SaidStep, read_page_id, read_step_id
+from pager.types import Block, Fact, Json, Residency, read_page_id, read_step_id
 
 
 @locked_class
@@ -42,11 +42,6 @@ class History:
         """Return all facts of a key, by the time from which they were true."""
         return [fact for fact, _ in self._store.archive.versions(normalized(key))]
 
-    def last_fact(self, at: str) -> str | None:
-        """Return the id of the newest fact that was stored before step `at` was written; None if there was none."""
-        last = self._store.archive.last_before(read_step_id(at))
-        return f"f{last}" if last else None
-
     def blocks_of(self, step: str) -> list[Json]:
         """Return the content blocks of a step exactly as they came."""
         number = read_step_id(step)
@@ -63,11 +58,10 @@ class History:
                 days[day] = days.get(day, 0) + count
         return days
 
-    def steps_on(self, day: Moment) -> list[SaidStep]:
+    def steps_on(self, day: Moment) -> list[StepRow]:
         """Return the steps of a day, in their order."""
-        span = to_micros(span_start(day, self._zone)), to_micros(span_end(day, self._zone))
-        rows = self._store.conversation.said_between(*span)
-        return [SaidStep(f"s{r['id']}", from_micros(r["at"], self._zone), r["name"] or r["role"]) for r in rows]
+        start, end = to_micros(span_start(day, self._zone)), to_micros(span_end(day, self._zone))
+        return self._store.lists.steps_between(start, end)
 
     def resident(self, at: str | None = None) -> list[Residency]:
         """Return what is in the prompt now, or was when step `at` was written."""

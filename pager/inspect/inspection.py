@@ -54,22 +54,18 @@ class Inspection:
         self._archive = archive
         self._zone = zone
 
-    def requests(self, limit: int, through: str | None = None) -> list[AnsweredRequest]:
-        """Return the newest requests, oldest first; with `through` up to the one that this step answered."""
-        return self._store.lists.requests(_span(0, limit)[1], _step_number(through))
-
-    def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
-        """Return requests, newest first."""
-        return self._store.lists.requests_from(*_span(offset, limit))
+    def requests(self, offset: int, limit: int, through: str | None = None) -> Rows[AnsweredRequest]:
+        """Return requests, newest first; with `through` from the one that this step answered."""
+        return self._store.lists.requests(*_span(offset, limit), _step_number(through))
 
     def reply_for(self, step: str) -> str:
         """Return `step` if it answered a request, else the next step that did. Raises NotFoundError if none did."""
-        last = self._store.lists.requests(1, read_step_id(step))
-        if last and last[0].step == step.strip():
-            return last[0].step
-        following = self.neighbouring_requests(step)[1]
+        number = read_step_id(step)
+        if self._store.prompt.request(number):
+            return f"s{number}"
+        last, following = self.neighbouring_requests(step)
         if following is None:
-            state = f"the last one was answered by {last[0].step}" if last else "nothing was sent yet"
+            state = f"the last one was answered by {last}" if last else "nothing was sent yet"
             raise NotFoundError(f"no request was answered after {step}; {state}.")
         return following
 
@@ -124,7 +120,7 @@ class Inspection:
         """Return the sizes of the newest requests, oldest first; with `through` up to the one it answered."""
         columns: list[Column] = []
         with self._store.transaction():
-            requests = self.requests(limit + 1, through)
+            requests = self.requests(0, limit + 1, through).rows[::-1]
             epoch = requests[0].epoch if len(requests) > limit else 0
             for number, group in groupby(requests[-limit:] if limit else (), key=lambda request: request.epoch):
                 with_limits = [(request, stored_limits(self._store, read_step_id(request.step))) for request in group]
@@ -156,11 +152,7 @@ class Inspection:
 
     def said_parts(self, page_id: str) -> list[SaidPart]:
         """Return the said parts of a step, or the one part with this id. Returns [] if there is no such page."""
-        kind, number = read_page_id(page_id)
-        if kind == "s":
-            return self._store.lists.pieces_of(number)
-        part = self._store.lists.piece(number) if kind == "x" else None
-        return [part] if part else []
+        return self._store.lists.pieces_of(read_page_id(page_id))
 
     def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
         """Return facts, newest first: all, or current, ended, used or unused ones; with `text` those that hold it."""
@@ -184,10 +176,9 @@ class Inspection:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
 
-    def newest_facts(self, limit: int = 20, through: str | None = None) -> list[Fact]:
-        """Return the newest facts; with `through` up to this one."""
-        before = None if through is None else read_page_id(through)[1] + 1
-        return self._store.archive.newest(require_int(limit, "limit"), before)
+    def newest_facts(self, limit: int = 20, at: str | None = None) -> list[Fact]:
+        """Return the newest facts, or those that were the newest when step `at` was written."""
+        return self._store.archive.newest(require_int(limit, "limit"), _step_number(at))
 
     def fact_counts(self) -> FactCounts:
         """Return the number of facts, of current ones, and of those that nothing ever returned."""
@@ -211,12 +202,8 @@ class Inspection:
         return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
 
     def facts_by_key(self, prefix: str = "") -> list[FactSize]:
-        """Return the facts that are true now and whose key begins with `prefix`, by key."""
+        """Return the facts that are true now, by key; with `prefix` those whose key begins with it."""
         return self._store.archive.current_by_key(self._now(), prefix)
-
-    def facts_without_key(self) -> list[FactSize]:
-        """Return the facts without a key that are true now, newest first."""
-        return self._store.archive.without_key(self._now())
 
     def _now(self) -> int:
         return to_micros(self._archive.present())

@@ -11,7 +11,7 @@ from itertools import islice
 
 from pager.store import Store
 from pager.store.rows import Row, SaidPart
-from pager.types import Fact, number_of, read_step_id
+from pager.types import Fact, number_of, read_page_id
 
 BATCH = 200
 LONGEST_CHARS = 1_000  # of a text that is looked for; a longer one is looked for by its beginning
@@ -58,7 +58,7 @@ def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
         return False
     if part.slot == "result":
         return True
-    own = [each for each in store.lists.pieces_of(read_step_id(part.step)) if not each.searchable]
+    own = [each for each in store.lists.pieces_of(read_page_id(part.step)) if not each.searchable]
     return part.block.get("id") in {each.block.get("tool_use_id") for each in own if each.slot == "result"}
 
 

@@ -15,7 +15,6 @@ long as a file is in it; a file of the archive is a fact, and one without a key 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pager import tokens
 from pager.blocks import clean
 from pager.errors import RejectedError
 from pager.limits import Limits
@@ -42,6 +41,7 @@ LISTED = f"Here're the files and directories up to {texts.LEVELS} levels deep in
 LISTED_FLAT = "Here're the files and directories in {path}, excluding hidden items. View one to see what is in it:"
 READ_FACT = "read it in pieces as /memories/recall/{page}"
 READ_BLOCK = "its beginning is shown"
+ACTOR = "agent"
 DEFINITION = {"type": "memory_20250818", "name": "memory"}  # for the tools of a request
 COMMANDS: dict[str, dict[str, type | None]] = {  # command -> the types of its arguments
     "view": {"path": str, "view_range": None},
@@ -56,12 +56,10 @@ COMMANDS: dict[str, dict[str, type | None]] = {  # command -> the types of its a
 class MemoryFiles:
     """The tiers of one memory as files. Of a `MemoryReader` they can only be viewed."""
 
-    def __init__(self, memory: Memory | MemoryReader, *, actor: str = "agent", limit_tokens: int | None = None) -> None:
+    def __init__(self, memory: Memory | MemoryReader) -> None:
         self._memory = memory
         self._writer = memory if isinstance(memory, Memory) else None
         self._tree = MemoryTree(memory)
-        self._actor = actor
-        self._limit_tokens = limit_tokens
 
     def run(self, command: Mapping[str, Any]) -> str:
         """Execute a command as the model gave it, in one transaction. Raises RejectedError if it is refused."""
@@ -74,12 +72,10 @@ class MemoryFiles:
                 return self._view(**arguments)
             if self._writer is None:
                 raise RejectedError("this memory is read-only here: nothing in it can be changed.")
-            return getattr(_Edit(self._writer, self._tree, self._actor), name)(**arguments)
+            return getattr(_Edit(self._writer, self._tree), name)(**arguments)
 
     @property
     def _limit(self) -> int:
-        if self._limit_tokens is not None:
-            return self._limit_tokens
         limits = self._writer.limits if self._writer else self._memory.history.limits_at() or Limits.for_window()
         return limits.max_part_tokens // 2
 
@@ -91,10 +87,10 @@ class MemoryFiles:
         lines = file.text.split("\n")
         shown, first = texts.lines_in_range(lines, view_range)
         read_whole = READ_FACT.format(page=file.pages[0][1]) if place.area == ARCHIVE else READ_BLOCK
-        body, last = texts.fitting(shown, first, self._limit, len(lines), read_whole)
+        body, last = texts.body(shown, first, self._limit, len(lines), read_whole)
         if body and self._writer:
             for page in file.pages_in(first, last):
-                self._writer.page_in(page, actor=self._actor)  # so that the ledger shows what was read
+                self._writer.page_in(page, actor=ACTOR)  # so that the ledger shows what was read
         return f"Here's the content of {path} with line numbers:\n" + "\n".join(body)
 
     def _list(self, path: str, place: Place, view_range: Any) -> str:
@@ -116,22 +112,15 @@ class MemoryFiles:
         return "\n".join((LISTED.format(path=path), *fit))
 
     def _fitting(self, lines: Sequence[str]) -> list[str]:
-        left, fit = self._limit - texts.NOTE_TOKENS, list[str]()
-        for line in lines:
-            left -= tokens.total(line) + 1
-            if left < 0 and fit:
-                break
-            fit.append(line)
-        return fit
+        return texts.fitting(lines, self._limit) or list(lines[:1])
 
 
 class _Edit:
     """The commands that change something. Each method is one, with the command's arguments."""
 
-    def __init__(self, memory: Memory, tree: MemoryTree, actor: str) -> None:
+    def __init__(self, memory: Memory, tree: MemoryTree) -> None:
         self._memory = memory
         self._tree = tree
-        self._actor = actor
 
     def create(self, path: str, file_text: str) -> str:
         place = place_of(path)
@@ -158,13 +147,13 @@ class _Edit:
         file = self._tree.file(place)
         self._refuse_recall(place, path)
         if place.area == CORE and file is not None:
-            self._memory.core_write(self._tree.block_name(place), "", actor=self._actor)
+            self._memory.core_write(self._tree.block_name(place), "", actor=ACTOR)
             return f"Successfully deleted {path}"
         facts = [file.fact] if file and file.fact else self._tree.facts_below(place)
         if not facts:
             raise RejectedError(f"The path {path} does not exist")
         for fact in facts:
-            self._memory.forget(fact.id, f"deleted as {path}", actor=self._actor)
+            self._memory.forget(fact.id, f"deleted as {path}", actor=ACTOR)
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
@@ -204,14 +193,14 @@ class _Edit:
     def _write(self, place: Place, text: str, path: str, *, old: Fact | None = None, tags: Sequence[str] = ()) -> None:
         self._refuse_recall(place, path)
         if place.area == CORE:
-            self._memory.core_write(self._tree.block_name(place), text, actor=self._actor)
+            self._memory.core_write(self._tree.block_name(place), text, actor=ACTOR)
             return
         if old is None:
             self._check_new(place, path)
         if not text.strip():
             raise RejectedError(f"{path} would be blank, and a file of the archive needs a text; delete removes it.")
         tags = old.tags if old else tags
-        self._memory.archive(text, key=place.name, tags=tags, actor=self._actor)
+        self._memory.archive(text, key=place.name, tags=tags, actor=ACTOR)
 
     def _check_new(self, place: Place, path: str) -> None:
         if not is_name(place.name):
@@ -235,11 +224,11 @@ class _Edit:
     def _move_fact(self, fact: Fact, new: Place, new_path: str) -> None:
         if new.area == CORE:
             block = self._tree.block_name(new)
-            self._memory.core_write(block, fact.text, actor=self._actor)
-            self._memory.forget(fact.id, f"moved to the core block {block}", actor=self._actor)
+            self._memory.core_write(block, fact.text, actor=ACTOR)
+            self._memory.forget(fact.id, f"moved to the core block {block}", actor=ACTOR)
             return
         self._write(new, fact.text, new_path, tags=fact.tags)
-        self._memory.forget(fact.id, f"renamed to {new_path}", actor=self._actor)
+        self._memory.forget(fact.id, f"renamed to {new_path}", actor=ACTOR)
 
     def _move_block(self, old: Place, new: Place, text: str, new_path: str) -> None:
         block = self._tree.block_name(old)
@@ -247,11 +236,11 @@ class _Edit:
             raise RejectedError(f"The core block {block} is empty: there is nothing to move to {new_path}.")
         if new.area == CORE:
             target = self._tree.block_name(new)
-            self._memory.core_write(block, "", actor=self._actor)
-            self._memory.core_write(target, text, actor=self._actor)
+            self._memory.core_write(block, "", actor=ACTOR)
+            self._memory.core_write(target, text, actor=ACTOR)
             return
         self._check_new(new, new_path)
-        self._memory.move_to_archive(block, text, key=new.name, actor=self._actor)
+        self._memory.move_to_archive(block, text, key=new.name, actor=ACTOR)
 
     def _rename_directory(self, old: Place, new: Place, new_path: str) -> None:
         if new.area != ARCHIVE:

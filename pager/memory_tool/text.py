@@ -39,14 +39,20 @@ def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str]
     return lines[start : len(lines) if ends[1] == -1 else ends[1]], start + 1
 
 
-def fitting(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
-    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown."""
+def fitting(lines: Sequence[str], limit_tokens: int) -> list[str]:
+    """Return the first lines, as many as fit into the limit with a note how to read on."""
     left, shown = limit_tokens - NOTE_TOKENS, list[str]()
-    for line in numbered(lines, first):
+    for line in lines:
         left -= tokens.total(line) + 1
         if left < 0:
             break
         shown.append(line)
+    return shown
+
+
+def body(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
+    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown."""
+    shown = fitting(numbered(lines, first), limit_tokens)
     end = first + max(1, len(shown)) - 1
     if len(shown) == len(lines):
         return shown, end

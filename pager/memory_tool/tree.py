@@ -7,7 +7,7 @@
 
 A page is shown in lines of at most `LINE_CHARS`, so that a range of lines reaches every piece of it.
 
->>> place_of("/memories/todo.md"), path_of_key("/todo.md")
+>>> place_of("/memories/todo.md"), path_of(Place("archive", "/todo.md"))
 (Place(area='archive', name='/todo.md'), '/memories/todo.md')
 """
 
@@ -65,21 +65,11 @@ def path_of(place: Place) -> str:
     return "/".join(filter(None, (ROOT, place.area, place.name)))
 
 
-def path_of_key(key: str) -> str:
-    """Return the path of the fact of a key."""
-    return path_of(Place(ARCHIVE, key))
-
-
 def parents(place: Place) -> list[Place]:
     """Return the directories above a place of the archive, outermost first."""
     names = place.name.split("/")
     ends = range(2 if place.name.startswith("/") else 1, len(names))
     return [Place(place.area, "/".join(names[:end])) for end in ends]
-
-
-def number_of_fact(name: str) -> int | None:
-    """Return the number of the fact if a name in the archive is a fact's id."""
-    return int(name[1:]) if _FACT_ID.fullmatch(name) else None
 
 
 def is_name(key: str) -> bool:
@@ -139,9 +129,7 @@ class MemoryTree:
         if place.area == ARCHIVE:
             rows = self._memory.inspect.facts_by_key()
             named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
-            others = [row for row in rows if not is_name(row.key)]
-            others += self._memory.inspect.facts_without_key()
-            return named | {row.id: row.bytes for row in others}
+            return named | {row.id: row.bytes for row in rows if not is_name(row.key)}
         below = {area: self.files(Place(area, "")) for area in AREAS}
         tiers = {f"{area}/{name}": count for area, files in below.items() for name, count in files.items()}
         return tiers | {key[1:]: count for _, key, count in self._named("/")}
@@ -156,11 +144,10 @@ class MemoryTree:
         return [self._memory.fact(row.id) for row in self._named(f"{place.name}/")]
 
     def _fact(self, name: str) -> Fact | None:
-        number = number_of_fact(name)
-        if number is None:
+        if not _FACT_ID.fullmatch(name):
             return self._memory.inspect.current_fact(name) if is_name(name) else None
         try:
-            fact = self._memory.fact(f"f{number}")
+            fact = self._memory.fact(name)
         except NotFoundError:
             return None
         named = fact.key is not None and is_name(fact.key)
@@ -176,11 +163,10 @@ class MemoryTree:
         """Return the name of the core block at a place. Raises RejectedError with those that there are."""
         block = self._block(place)
         if block is None:
-            existing = ", ".join(f"{ROOT}/{CORE}/{each.name}{MARKDOWN}" for each in self._memory.core())
-            raise RejectedError(
-                f"there is no core block at {ROOT}/{CORE}/{place.name} and none can be made; "
-                + (f"there are: {existing}." if existing else f"there is none. Use {path_of_key(place.name)}.")
-            )
+            existing = ", ".join(path_of(Place(CORE, f"{each.name}{MARKDOWN}")) for each in self._memory.core())
+            path = path_of(Place(ARCHIVE, place.name))
+            way = f"there are: {existing}." if existing else f"there is none. Use {path}."
+            raise RejectedError(f"there is no core block at {path_of(place)} and none can be made; {way}")
         return block.name
 
     def _recall_file(self, name: str) -> File | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pager.clock import from_micros
 from pager.store.database import Database, Row, any_of
 from pager.store.rows import ALWAYS, FactSize, Span
-from pager.types import Fact, FactCounts, FactUse
+from pager.types import FOREVER, Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ class ArchiveTable:
         actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
     ) -> int:  # fmt: skip
         """Insert a fact. Return its number."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
             " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -51,8 +51,7 @@ class ArchiveTable:
 
     def fact(self, fact: int) -> Fact | None:
         """Return a fact, if it exists."""
-        row = self._db.row("SELECT * FROM facts WHERE id = ?", (fact,))
-        return self._fact(row) if row else None
+        return self.facts([fact]).get(fact)
 
     def facts(self, ids: Sequence[int]) -> dict[int, Fact]:
         """Return facts by their numbers."""
@@ -93,38 +92,25 @@ class ArchiveTable:
         sql = f"SELECT * FROM facts WHERE {_NEVER_USED} ORDER BY id LIMIT ?"
         return [self._fact(row) for row in self._db.rows(sql, (limit,))]
 
-    def last_before(self, step: int) -> int:
-        """Return the newest fact that was stored before a step was written."""
-        return self._db.last_before("facts", step)
-
-    def newest(self, limit: int, before: int | None = None) -> list[Fact]:
-        """Return the newest facts, newest first."""
-        sql = "SELECT * FROM facts WHERE id < ? ORDER BY id DESC LIMIT ?"
-        return [self._fact(row) for row in self._db.rows(sql, (before or 1 << 62, limit))]
+    def newest(self, limit: int, before_step: int | None = None) -> list[Fact]:
+        """Return the newest facts, or those that were the newest before a step was written, newest first."""
+        through = FOREVER if before_step is None else self._db.last_before("facts", before_step)
+        sql = "SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?"
+        return [self._fact(row) for row in self._db.rows(sql, (through, limit))]
 
     def last_at(self) -> int | None:
         """Return when the newest fact was stored."""
         return self._db.value("SELECT at FROM facts WHERE id = (SELECT max(id) FROM facts)")
 
     def current_by_key(self, at: int, prefix: str) -> list[FactSize]:
-        """Return the facts true at a moment whose key begins like this, by key."""
+        """Return the facts true at a moment by key: all of them, or those whose key begins with a prefix."""
+        begins = "f.key >= :prefix AND f.key < :prefix || char(0x10FFFF) AND" if prefix else ""
         sql = (
-            "SELECT f.id, f.key, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
-            f" WHERE f.key >= :prefix AND f.key < :prefix || char(0x10FFFF) AND {_TRUE_AT.format(at=':at')}"
-            " ORDER BY f.key"
+            "SELECT f.id, ifnull(f.key, '') AS name, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
+            f" WHERE {begins} {_TRUE_AT.format(at=':at')} ORDER BY f.key, f.id DESC"
         )
-        return [
-            FactSize(f"f{row['id']}", row["key"], row["bytes"])
-            for row in self._db.rows(sql, {"at": at, "prefix": prefix})
-        ]
-
-    def without_key(self, at: int) -> list[FactSize]:
-        """Return the facts without a key that are true at a moment, newest first."""
-        sql = (
-            "SELECT f.id, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
-            f" WHERE f.key IS NULL AND {_TRUE_AT.format(at=':at')} ORDER BY f.id DESC"
-        )
-        return [FactSize(f"f{row['id']}", "", row["bytes"]) for row in self._db.rows(sql, {"at": at})]
+        rows = self._db.rows(sql, {"at": at, "prefix": prefix})
+        return [FactSize(f"f{row['id']}", row["name"], row["bytes"]) for row in rows]
 
     def release_key(self, fact: int) -> None:
         """Give up a fact's key for the moment in which the next fact with that key is not stored yet."""
@@ -233,7 +219,7 @@ class ArchiveTable:
 
     def drop_vectors(self) -> None:
         """Delete all vectors."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors")
 
     def use(self, row: Row) -> FactUse:

@@ -94,21 +94,12 @@ class ConversationTable:
         return {row["turn"] for row in rows}
 
     def append_part(
-        self,
-        step: int,
-        kind: PartKind,
-        slot: Slot,
-        block: Json,
-        at: int,
-        *,
-        searchable: bool = False,
-        counts: Counts | None = None,
-        words: str | None = None,
+        self, step: int, kind: PartKind, slot: Slot, block: Json, at: int, words: str | None, counts: Counts | None
     ) -> int:
-        """Append a part, with the counts of its form in the prompt and the words by which it is found."""
+        """Append a part, with the words by which it is found and the counts of its form in the prompt."""
         part = self._db.run(
             "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)",
-            (step, kind, slot, searchable or words is not None, at, dump(block)),
+            (step, kind, slot, words is not None, at, dump(block)),
         )
         if counts is not None:
             self.size(part, counts)
@@ -223,8 +214,3 @@ class ConversationTable:
             " WHERE p.kind = 'said' AND s.purged = 0 GROUP BY s.id ORDER BY s.at"
         )
         return [(row["id"], row["at"], row["bytes"]) for row in self._db.rows(sql)]
-
-    def said_between(self, start: int, end: int) -> list[Row]:
-        """Return the steps of a half-open span of time, in their order; not purged ones."""
-        sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
-        return self._db.rows(sql, (start, end))

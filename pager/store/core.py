@@ -53,10 +53,6 @@ class CoreTable:
         row = self._db.row("SELECT * FROM blocks WHERE name = ? ORDER BY id DESC LIMIT 1", (name,))
         return (self.block_of(row), row["place"]) if row else None
 
-    def versions(self, name: str) -> list[Block]:
-        """Return all versions of a block, oldest first."""
-        return [self.block_of(row) for row in self._db.rows("SELECT * FROM blocks WHERE name = ? ORDER BY id", (name,))]
-
     def count_versions(self, name: str, through: int) -> int:
         """Count the versions of a block, up to one of them."""
         return self._db.value("SELECT count(*) FROM blocks WHERE name = ? AND id <= ?", (name, through))

@@ -47,7 +47,7 @@ class Database:
         self.read_only = read_only
         self._explained = _Explained(self._explain)
         self._depth = 0
-        self._after: list[Callable[[], None]] = []
+        self._after: list[Callable[[], object]] = []
         self._on_rollback: list[Callable[[], None]] = []
         self.vector_changes = 0  # by this process, of vectors and of what waits for one
         self._made: set[str] = set()  # temporary tables of this connection
@@ -227,10 +227,6 @@ class Database:
         self.run("PRAGMA synchronous = FULL")
         self._rolled_back()
 
-    def count_vector_change(self) -> None:
-        """Count a change of vectors, or of what waits for one."""
-        self.vector_changes += 1
-
     def when_rolled_back(self, action: Callable[[], None]) -> None:
         """Run `action` after every rollback: caches of uncommitted rows are invalid then."""
         self._on_rollback.append(action)
@@ -240,7 +236,7 @@ class Database:
         for action in self._on_rollback:
             action()
 
-    def after_commit(self, action: Callable[[], None]) -> None:
+    def after_commit(self, action: Callable[[], object]) -> None:
         """Run `action` after the outermost commit, at once if no transaction is open, never after a rollback."""
         if self._depth:
             self._after.append(action)

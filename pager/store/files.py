@@ -6,35 +6,18 @@ lock         names the process that writes
 inbox/       commands that other processes have left for that process
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
 class AgentFiles:
     """The paths of one agent's files, whether they exist or not."""
 
-    directory: Path
-
-    @property
-    def database(self) -> Path:
-        """The database, which is the truth."""
-        return self.directory / "pager.db"
-
-    @property
-    def index(self) -> Path:
-        """The directory of the vector index."""
-        return self.directory / "chroma"
-
-    @property
-    def lock(self) -> Path:
-        """The file that names the writing process."""
-        return self.directory / "lock"
-
-    @property
-    def inbox(self) -> Path:
-        """The directory of commands from other processes."""
-        return self.directory / "inbox"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.database = directory / "pager.db"
+        self.index = directory / "chroma"
+        self.lock = directory / "lock"
+        self.inbox = directory / "inbox"
 
     def make_directory(self) -> None:
         """Create the directory and its missing parents, readable by their owner only. Raises OSError."""

@@ -10,11 +10,11 @@ from datetime import tzinfo
 from pager.clock import from_micros
 from pager.store.archive import ArchiveTable
 from pager.store.core import CoreTable
-from pager.store.database import Database, Row, Values
+from pager.store.database import Database, Row
 from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
 from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
-from pager.types import FOREVER, Fact, FactUse, Movement, Usage
+from pager.types import FOREVER, Fact, FactUse, Json, Movement, PageId, Usage
 
 BEGINS_CHARS = 240
 FACTS = {  # what a list of facts may be of
@@ -34,16 +34,12 @@ class ListsTable:
         self._core = core
         self._ledger = ledger
 
-    def requests(self, limit: int, through: int | None = None) -> list[AnsweredRequest]:
-        """Return the newest requests, in order; with `through` up to the one that this step answered."""
-        sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ?"
-        rows = self._db.rows(sql, (FOREVER if through is None else through, limit))
-        return [self._asked(row) for row in reversed(rows)]
-
-    def requests_from(self, offset: int, limit: int) -> Rows[AnsweredRequest]:
-        """Return requests, newest first."""
-        rows = self._db.rows("SELECT * FROM requests ORDER BY step DESC LIMIT ? OFFSET ?", (limit, offset))
-        return Rows(self._db.value("SELECT count(*) FROM requests"), [self._asked(row) for row in rows])
+    def requests(self, offset: int, limit: int, through: int | None = None) -> Rows[AnsweredRequest]:
+        """Return requests, newest first; with `through` from the one that this step answered."""
+        last = FOREVER if through is None else through
+        sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ? OFFSET ?"
+        rows = [self._asked(row) for row in self._db.rows(sql, (last, limit, offset))]
+        return Rows(self._db.value("SELECT count(*) FROM requests WHERE step <= ?", (last,)), rows)
 
     def usage(self) -> Usage:
         """Return the usage of all requests together."""
@@ -60,9 +56,24 @@ class ListsTable:
 
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return all steps, newest first."""
-        total = self._db.value("SELECT max(id) FROM steps", default=0)
-        sql = "SELECT * FROM steps WHERE id <= ? ORDER BY id DESC LIMIT ?"
-        return Rows(total, [self._step(row) for row in self._db.rows(sql, (total - offset, limit))])
+        total, rows = self._section("steps", "", {}, offset, limit)
+        return Rows(total, [self._step(row) for row in rows])
+
+    def _section(self, table: str, where: str, values: Json, offset: int, limit: int) -> tuple[int, list[Row]]:
+        """Return how many rows of a table there are, all or those of a condition, and some of them, newest first."""
+        if not where:
+            total = self._db.value(f"SELECT max(id) FROM {table}", default=0)
+            sql = f"SELECT * FROM {table} WHERE id <= ? ORDER BY id DESC LIMIT ?"
+            return total, self._db.rows(sql, (total - offset, limit))
+        total = self._db.value(f"SELECT count(*) FROM {table} WHERE {where}", values)
+        chosen = f"SELECT id FROM {table} WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
+        sql = f"SELECT * FROM {table} WHERE id IN ({chosen}) ORDER BY id DESC"
+        return total, self._db.rows(sql, {**values, "offset": offset, "limit": limit})
+
+    def steps_between(self, start: int, end: int) -> list[StepRow]:
+        """Return the steps of a half-open span of time, in their order; not purged ones."""
+        sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
+        return [self._step(row) for row in self._db.rows(sql, (start, end))]
 
     def step(self, step: int) -> StepRow | None:
         """Return a step, if it exists."""
@@ -95,33 +106,21 @@ class ListsTable:
 
     def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
         """Return facts of a kind (`FACTS`), newest first; with `text` only those with it in text, key or tags."""
-        if not text and kind == "all":
-            total = self._db.value("SELECT max(id) FROM facts", default=0)
-            rows = self._db.rows("SELECT * FROM facts WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
-            return Rows(total, [self._archive.use(row) for row in rows])
         # SQLite's `lower` knows ASCII letters only.
         forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
         cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
         held = " OR ".join(
             f"instr(lower({column}), lower(:{name}))" for column in ("text", "key", "tags") for name in cased
         )
-        where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else ""))) or "1"
-        values: Values = {**cased, "offset": offset, "limit": limit}
-        chosen = f"SELECT id FROM facts WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
-        rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({chosen}) ORDER BY id DESC", values)
-        total = self._db.value(f"SELECT count(*) FROM facts WHERE {where}", values)
+        where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else "")))
+        total, rows = self._section("facts", where, cased, offset, limit)
         return Rows(total, [self._archive.use(row) for row in rows])
 
     def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:
         """Return rows of the ledger, newest first, all or those of some events."""
-        if not events:
-            total = self._db.value("SELECT max(id) FROM ledger", default=0)
-            rows = self._db.rows("SELECT * FROM ledger WHERE id <= ? ORDER BY id DESC LIMIT ?", (total - offset, limit))
-            return Rows(total, [self._ledger.movement(row) for row in rows])
-        where = f"event IN ({','.join('?' * len(events))})"
-        chosen = f"SELECT id FROM ledger WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"
-        rows = self._db.rows(f"SELECT * FROM ledger WHERE id IN ({chosen}) ORDER BY id DESC", (*events, limit, offset))
-        total = self._db.value(f"SELECT count(*) FROM ledger WHERE {where}", events)
+        names = {f"event{place}": event for place, event in enumerate(events)}
+        where = f"event IN ({', '.join(f':{name}' for name in names)})" if names else ""
+        total, rows = self._section("ledger", where, names, offset, limit)
         return Rows(total, [self._ledger.movement(row) for row in rows])
 
     def events(self) -> dict[str, int]:
@@ -139,15 +138,11 @@ class ListsTable:
         sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
         return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
 
-    def pieces_of(self, step: int) -> list[SaidPart]:
-        """Return the parts of a step that were said."""
-        sql = "SELECT * FROM parts WHERE step = ? AND kind = 'said' ORDER BY id"
-        return [_piece(row) for row in self._db.rows(sql, (step,))]
-
-    def piece(self, part: int) -> SaidPart | None:
-        """Return a part that was said, if it exists."""
-        row = self._db.row("SELECT * FROM parts WHERE id = ? AND kind = 'said'", (part,))
-        return _piece(row) if row else None
+    def pieces_of(self, page: PageId) -> list[SaidPart]:
+        """Return the said parts of a step, or the one part; none of a fact."""
+        column = {"s": "step = ?", "x": "id = ?"}.get(page.kind, "0 = ?")
+        sql = f"SELECT * FROM parts WHERE {column} AND kind = 'said' ORDER BY id"
+        return [_piece(row) for row in self._db.rows(sql, (page.number,))]
 
     def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
         """Return the next facts whose text matches a LIKE pattern."""

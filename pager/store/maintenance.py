@@ -5,44 +5,71 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pager.blocks import dump
 from pager.errors import StorageError
-from pager.store.audits import AUDITS
 from pager.store.database import Database
-from pager.types import Json
+from pager.types import FOREVER, Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
-# Every column in which a text could be, with its key. JSON columns are walked string by string.
-TEXT_COLUMNS: tuple[tuple[str, str, str, bool], ...] = (
-    ("steps", "id", "role", False),
-    ("steps", "id", "name", False),
-    ("steps", "id", "session", False),
-    ("parts", "id", "block", True),
-    ("forms", "part", "block", True),
-    ("epochs", "id", "tools", True),
-    ("epochs", "id", "system", True),
-    ("epochs", "id", "preamble", True),
-    ("epochs", "id", "digest", True),
-    ("blocks", "id", "value", False),
-    ("blocks", "id", "description", False),
-    ("facts", "id", "text", False),
-    ("facts", "id", "key", False),
-    ("facts", "id", "tags", True),
-    ("facts", "id", "forgotten", False),
-    ("ledger", "id", "reason", False),
-    ("ledger", "id", "detail", True),
-    ("commands", "id", "outcome", False),
-    ("residency", "rowid", "reason", False),
-    ("meta", "key", "value", False),
-)
+# Every column in which a text could be: table -> its key, its plain columns, its columns of JSON
+TEXT_COLUMNS = {
+    "steps": ("id", "role name session", ""),
+    "parts": ("id", "", "block"),
+    "forms": ("part, epoch", "", "block"),
+    "epochs": ("id", "", "tools system preamble digest"),
+    "blocks": ("id", "value description", ""),
+    "facts": ("id", "text key forgotten", "tags"),
+    "ledger": ("id", "reason", "detail"),
+    "commands": ("id", "outcome", ""),
+    "residency": ("rowid", "reason", ""),
+    "meta": ("key", "value", ""),
+}
 
-
-def _in_block(name: str, text: str, change: Callable[[str], str]) -> str:
-    element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
-    return re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
+# A law, and what is wrong -> a query whose every row is a case of it
+AUDITS: dict[tuple[str, str], str] = {
+    ("a step stays whole", "a call is open in a step that is not the newest"): """
+        SELECT c.id FROM calls c
+        WHERE c.result IS NULL AND c.step < (SELECT max(id) FROM steps WHERE kind <> 'record')""",
+    ("a step stays whole", "a result is in another step than its call"): """
+        SELECT c.id FROM calls c JOIN parts p ON p.id = c.result
+        WHERE p.step <> c.step OR p.slot <> 'result'""",
+    ("the prompt only grows", "an epoch lives that is not the newest"): (
+        "SELECT id FROM epochs WHERE through_step IS NULL AND id < (SELECT max(id) FROM epochs)"
+    ),
+    ("what matters survives eviction", "a pinned page is not resident"): f"""
+        SELECT p.page FROM pins p WHERE p.unseen = 0 AND NOT EXISTS
+        (SELECT 1 FROM residency r WHERE r.page = p.page AND r.how = 'pinned' AND r.until_step = {FOREVER})""",
+    ("nothing acknowledged is lost", "a step that somebody said has no parts"): """
+        SELECT id FROM steps s WHERE kind <> 'assistant' AND purged = 0
+        AND NOT EXISTS (SELECT 1 FROM parts WHERE step = s.id)""",
+    ("nothing acknowledged is lost", "a reply has no request"): """
+        SELECT id FROM steps s WHERE kind = 'assistant'
+        AND NOT EXISTS (SELECT 1 FROM requests WHERE step = s.id)""",
+    ("nothing acknowledged is lost", "a part of the conversation has no size"): """
+        SELECT p.id FROM parts p JOIN steps s ON s.id = p.step WHERE s.kind <> 'record'
+        AND NOT EXISTS (SELECT 1 FROM sizes WHERE part = p.id)""",
+    ("nothing is overwritten", "a superseded fact has no end"): (
+        "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"
+    ),
+    ("nothing is overwritten", "a fact ends before it begins"): ("SELECT id FROM facts WHERE valid_until < valid_from"),
+    ("nothing is overwritten", "a fact is superseded by one of another key"): """
+        SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by
+        WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0""",
+    ("everything can be explained", "a step left the prompt and the ledger does not say why"): f"""
+        SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < {FOREVER} AND NOT EXISTS
+        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))""",
+    ("everything can be explained", "an interval ends before it begins"): (
+        "SELECT page FROM residency WHERE until_step < from_step"
+    ),
+    ("everything can be explained", "a page is in the prompt twice in the same way"): f"""
+        SELECT page FROM residency WHERE until_step = {FOREVER} AND how IN ('step', 'pinned', 'request')
+        GROUP BY page, how HAVING count(*) > 1""",
+}
 
 
 class MaintenanceTable:
@@ -102,39 +129,40 @@ class MaintenanceTable:
         )
         return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
 
-    def rewrite(self, change: Change) -> list[tuple[str, int]]:
-        """Put every text of the database through `change(text, is_json)`. Return (table, row) of each change."""
-        changed: list[tuple[str, int]] = []
-        for table, key, column, is_json in TEXT_COLUMNS:
-            if table == "forms":
-                changed += self._rewrite_forms(change)
-                continue
-            ours = " AND key LIKE 'note:%'" if table == "meta" else ""  # what a program keeps; the rest says no text
-            sql = f"SELECT {key} AS key, {column} AS text FROM {table} WHERE {column} IS NOT NULL{ours}"
-            for row in self._db.rows(sql):
-                text: str | None = change(row["text"], is_json=is_json)
-                if text != row["text"]:
-                    if (table, column) == ("facts", "key"):
-                        text = None  # two keys that were purged must not become one
-                    self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
-                    changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
+    def rewrite(self, change: Change) -> list[tuple[str, Any]]:
+        """Put every text of the database through `change(text, is_json)`. Return table and number of changed rows."""
+        changed: list[tuple[str, Any]] = []
+        for table, (key, plain, with_json) in TEXT_COLUMNS.items():
+            ours = "key LIKE 'note:%'" if table == "meta" else "1"  # what a program keeps; the rest says no text
+            for columns, is_json in ((plain, False), (with_json, True)):
+                for column in columns.split():
+                    rows = self._rewrite(table, key, column, partial(change, is_json=is_json), ours)
+                    changed += [(table, row) for row in rows]
                     if (table, column) == ("facts", "tags"):
-                        self._index_tags(row["key"], json.loads(text or "[]"))
+                        self._index_tags(rows)
         return changed
 
-    def _index_tags(self, fact: int, tags: list[str]) -> None:
-        """Index the tags of a fact anew. The index holds them in lower case, where no text of another case is found."""
-        self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
-        self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
+    def _index_tags(self, facts: Sequence[int]) -> None:
+        """Index the tags of facts anew. The index holds them in lower case, where no text of another case is found."""
+        for fact in facts:
+            tags = json.loads(self._db.value("SELECT tags FROM facts WHERE id = ?", (fact,)))
+            self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
+            self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
 
-    def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
-        changed: list[tuple[str, int]] = []
-        for row in self._db.rows("SELECT part, epoch, block FROM forms WHERE block IS NOT NULL"):
-            text = change(row["block"], is_json=True)
-            if text != row["block"]:
-                where = (text, row["part"], row["epoch"])
-                self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
-                changed.append(("forms", row["part"]))
+    def _rewrite(
+        self, table: str, key: str, column: str, change: Callable[[str], str], where: str, values: Sequence[Any] = ()
+    ) -> list[Any]:
+        """Put a column of the chosen rows through `change`. Return the numbers of the rows that it changed."""
+        changed: list[Any] = []
+        chosen = f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL AND {where}"
+        for *numbers, old in self._db.rows(chosen, values):
+            text: str | None = change(old)
+            if text != old:
+                if (table, column) == ("facts", "key"):
+                    text = None  # two keys that were purged must not become one
+                one = f"({key}) = ({','.join('?' * len(numbers))})"
+                self._db.run(f"UPDATE {table} SET {column} = ? WHERE {one}", (text, *numbers))
+                changed.append(numbers[0])
         return changed
 
     def parts_in(self, step: int) -> list[tuple[int, str]]:
@@ -150,15 +178,11 @@ class MaintenanceTable:
 
     def overwrite_part(self, part: int, change: Callable[[str], str]) -> None:
         """Put a part, as it came and as it was carried, through `change`; it is no longer searchable."""
-        row = self._db.row("SELECT block FROM parts WHERE id = ?", (part,))
-        if row is None:
-            return
-        self._db.run("UPDATE parts SET block = ?, searchable = 0 WHERE id = ?", (change(row["block"]), part))
+        self._rewrite("parts", "id", "block", change, "id = ?", (part,))
+        self._rewrite("forms", "part, epoch", "block", change, "part = ?", (part,))
+        self._db.run("UPDATE parts SET searchable = 0 WHERE id = ?", (part,))
         for table in ("said_vectors", "said_owed"):
             self._db.run(f"DELETE FROM {table} WHERE part = ?", (part,))
-        for form in self._db.rows("SELECT epoch, block FROM forms WHERE part = ? AND block IS NOT NULL", (part,)):
-            where = (change(form["block"]), part, form["epoch"])
-            self._db.run("UPDATE forms SET block = ? WHERE part = ? AND epoch = ?", where)
 
     def preambles(self) -> list[tuple[int, str, str]]:
         """Return every epoch with its preamble and its digest, as JSON."""
@@ -178,14 +202,16 @@ class MaintenanceTable:
 
     def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
         """Put a core block, as ended epochs and their updates showed it, through `change`."""
-        for row in self._db.rows("SELECT id, system FROM epochs WHERE json_array_length(system) > 1"):
-            system = json.loads(row["system"])
-            system[1]["text"] = _in_block(name, system[1]["text"], change)
-            self._db.run("UPDATE epochs SET system = ? WHERE id = ?", (dump(system), row["id"]))
-        for row in self._db.rows("SELECT id, block FROM parts WHERE kind = 'update'"):
-            block = json.loads(row["block"])
-            block["text"] = _in_block(name, block["text"], change)
-            self._db.run("UPDATE parts SET block = ? WHERE id = ?", (dump(block), row["id"]))
+        element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
+
+        def change_shown(raw: str) -> str:
+            value = json.loads(raw)
+            block = value if "text" in value else value[1]  # of the system texts the second one is core
+            block["text"] = re.sub(element, lambda found: found[1] + change(found[3]) + found[4], block["text"])
+            return dump(value)
+
+        self._rewrite("epochs", "id", "system", change_shown, "json_array_length(system) > 1")
+        self._rewrite("parts", "id", "block", change_shown, "kind = 'update'")
 
     def mark_step_purged(self, step: int) -> None:
         """Mark a step as purged, without its names."""
@@ -200,7 +226,7 @@ class MaintenanceTable:
 
     def drop_vector(self, fact: int) -> None:
         """Delete the vector of a fact."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 
     def erase_freed(self) -> None:

@@ -58,7 +58,7 @@ class SaidTable:
 
     def enqueue(self, steps: Sequence[int]) -> None:
         """Queue the searchable parts of these steps for embedding."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         sql = "INSERT OR IGNORE INTO said_owed SELECT id FROM parts WHERE step = ? AND searchable = 1"
         self._db.run_many(sql, [(step,) for step in steps])
 
@@ -94,13 +94,13 @@ class SaidTable:
 
     def drop_vectors(self) -> None:
         """Drop all vectors and queue their parts."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors")
         self._db.run("DELETE FROM said_vectors")
 
     def renew_vector(self, part: int) -> None:
         """Drop the vector of a part, if it has one, and queue the part."""
-        self._db.count_vector_change()
+        self._db.vector_changes += 1
         self._db.run("INSERT OR IGNORE INTO said_owed SELECT part FROM said_vectors WHERE part = ?", (part,))
         self._db.run("DELETE FROM said_vectors WHERE part = ?", (part,))
 

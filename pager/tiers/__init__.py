@@ -19,7 +19,7 @@ from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
 from pager.tokens.counter import Window
-from pager.vectors.embedder import Embedder, EmbedderUnavailableError
+from pager.vectors.embedder import Embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
 from pager.vectors.index import VectorSource
@@ -63,7 +63,7 @@ class Tiers:
 
 
 def default_embedder() -> Embedder:
-    """Return all-MiniLM-L6-v2. Raises EmbedderUnavailableError if a package is missing."""
+    """Return all-MiniLM-L6-v2."""
     from pager.vectors.minilm import MiniLM
 
     return MiniLM()
@@ -80,13 +80,7 @@ def _meaning_of_facts(
 ) -> FactVectors | None:
     if choice is None:
         return None
-    try:
-        embedder = default_embedder() if choice == "default" else choice
-    except EmbedderUnavailableError as error:
-        logged = store.ledger.movements(events=["embedder"], limit=1)
-        if not logged or logged[-1].reason != str(error):  # once, not at every opening
-            store.ledger.write("embedder", reason=str(error))
-        return None
+    embedder = default_embedder() if choice == "default" else choice
     embedding = Embedding(store, store.ledger, embedder, clock)
     indexing = None
     if index_directory is not None:

@@ -61,7 +61,7 @@ class Recall:
             number = self._store.conversation.append_step("record", role, moment, name=name, session=session)
             block = cast(Json, clean(text_block(text)))
             words = index_text(block["text"], name) if text.strip() else None
-            self._store.conversation.append_part(number, "said", "user", block, moment, words=words)
+            self._store.conversation.append_part(number, "said", "user", block, moment, words, None)
             if words is not None:
                 self._store.said.enqueue([number])
         return number

@@ -120,26 +120,22 @@ class Counter:
             for i, row in enumerate(self._products)
         ]
         right = [target + weight * start for target, weight, start in zip(self._targets, prior, START, strict=True)]
-        solved = zip(_solve(matrix, right), BOUNDS, strict=True)
+        inverse = _inverse(matrix)
+        solved = zip((sum(map(mul, row, right)) for row in inverse), BOUNDS, strict=True)
         self.ratios = tuple(min(most, max(least, ratio)) for ratio, (least, most) in solved)
-        unit = [[START_WEIGHT if i == j else 0.0 for j in range(KINDS)] for i in range(KINDS)]
-        self._doubt = [_solve(matrix, column) for column in unit]
+        self._doubt = [[START_WEIGHT * value for value in row] for row in inverse]
 
 
-def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve a small symmetric positive definite system by elimination; its diagonal is never near zero."""
-    size = len(right)
-    matrix, right = [list(row) for row in matrix], list(right)
+def _inverse(matrix: list[list[float]]) -> list[list[float]]:
+    """Invert a small symmetric positive definite matrix by elimination; its diagonal is never near zero."""
+    size = len(matrix)
+    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
     for pivot in range(size):
-        for row in range(pivot + 1, size):
-            factor = matrix[row][pivot] / matrix[pivot][pivot]
-            for column in range(pivot, size):
-                matrix[row][column] -= factor * matrix[pivot][column]
-            right[row] -= factor * right[pivot]
-    for pivot in reversed(range(size)):
-        done = sum(matrix[pivot][column] * right[column] for column in range(pivot + 1, size))
-        right[pivot] = (right[pivot] - done) / matrix[pivot][pivot]
-    return right
+        rows[pivot] = [value / rows[pivot][pivot] for value in rows[pivot]]
+        for other in set(range(size)) - {pivot}:
+            factor = rows[other][pivot]
+            rows[other] = [x - factor * y for x, y in zip(rows[other], rows[pivot], strict=True)]
+    return [row[size:] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -75,12 +76,8 @@ def exceeds(text: str, limit_tokens: int) -> bool:
         return limit_tokens < 0 or bool(text)
     if upper_bound(text) <= limit_tokens:
         return False
-    used = 0
-    for start, end in _pieces(text):
-        used += len(_encode(text[start:end]))
-        if used > limit_tokens:
-            return True
-    return False
+    sizes = (len(_encode(text[start:end])) for start, end in _pieces(text))
+    return any(used > limit_tokens for used in accumulate(sizes))
 
 
 def head(text: str, limit_tokens: int) -> str:
@@ -102,19 +99,15 @@ def tail(text: str, limit_tokens: int) -> str:
     """Return as many whole tokens from the end as the limit allows; see `head`."""
     if limit_tokens <= 0:
         return ""
-    if not exceeds(text, limit_tokens):
-        return text
-    start = end = len(text)
+    start = len(text)
     left = limit_tokens
-    while end > 0:
-        start = _cut_before(text, end)
-        piece = text[start:end]
+    for begin, end in reversed(list(_pieces(text))):
+        piece = text[begin:end]
         size = len(_encode(piece))
         if size > left:
-            start += _fitting(piece, left, at_end=True)
+            start = begin + _fitting(piece, left, at_end=True)
             break
-        left -= size
-        end = start
+        start, left = begin, left - size
     # A run without spaces is cut at other places when it is counted from here.
     while (excess := total(text[start:]) - limit_tokens) > 0:
         start += excess
@@ -195,14 +188,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _cut_before(text: str, end: int) -> int:
-    start = end - PIECE_CHARACTERS
-    if start <= 0:
-        return 0
-    cut = _CUT.search(text, start, start + NEAR_CHARACTERS)
-    return cut.start() if cut else start
-
-
+_loading = Lock()
 _CUT = re.compile(r"(?<=\S) ")
 
 
@@ -225,14 +211,11 @@ def _encode(text: str) -> list[int]:
 
 
 def _encoding() -> Encoding:
-    global _loaded  # noqa: PLW0603  the one table of the process, 80 MB
-    if _loaded is None:
-        with _loading:
-            if _loaded is None:
-                _loaded = _load()
-    return _loaded
+    with _loading:  # 80 MB: threads that come first share them
+        return _load()
 
 
+@cache
 def _load() -> Encoding:
     import tiktoken
 
@@ -243,7 +226,3 @@ def _load() -> Encoding:
     tokens[tokens.index(b"")] = b"\xff"
     ranks = dict(zip(tokens, range(len(tokens)), strict=True))
     return tiktoken.Encoding("o200k_base", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
-
-
-_loaded: Encoding | None = None
-_loading = Lock()

@@ -42,23 +42,23 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
     folder = AgentFiles(require_path(directory, "the agent's directory")).inbox
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
     name = f"{to_micros(clock.now()):020d}-{os.getpid()}-{next(_numbers):06d}"
+    _write(folder, f"{name}.json", text)
+    return name
+
+
+def _write(folder: Path, name: str, text: str) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        aside = folder / f"{name}.tmp"
-        _write_synced(aside, text)
-        aside.rename(folder / f"{name}.json")
-        return name
+        aside = (folder / name).with_suffix(".tmp")
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(folder / name)
     except OSError as error:
         raise StorageError(
             f"the command cannot be written to {folder}: {error.strerror}. Check the rights on it, and its free space."
         ) from None
-
-
-def _write_synced(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:
@@ -145,14 +145,8 @@ class Inbox:
         packed = self._store.settings.get(PACKED_KEY)
         if packed is None:
             return
-        try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            for name, text in json.loads(packed):
-                _write_synced(self._folder / Path(name).name, text)
-        except OSError as error:
-            raise StorageError(
-                f"{self._folder} cannot be written ({error.strerror}). Check the rights on it, and its free space."
-            ) from None
+        for name, text in json.loads(packed):
+            _write(self._folder, Path(name).name, text)
         with self._store.transaction():
             self._store.settings.put(PACKED_KEY, None)
 

@@ -72,8 +72,6 @@ class AgentLock:
 def current_owner(path: Path) -> dict[str, Any] | None:
     """Return pid, command and start of the process that holds the lock, or None."""
     owner = _last_owner(path)
-    if owner is None or not _is_alive(owner.get("pid")):
-        return None
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -85,16 +83,6 @@ def current_owner(path: Path) -> dict[str, Any] | None:
     finally:
         os.close(file)
     return None
-
-
-def _is_alive(pid: Any) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError, TypeError):
-        return False
-    return True
 
 
 def _last_owner(path: Path) -> dict[str, Any] | None:

@@ -10,11 +10,14 @@ import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 
-from pager import tokens
+from pager import markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
 from pager.errors import StorageError
+from pager.prompt.digest import read, write
 from pager.search.words import index_text
 from pager.store import Store
 from pager.tiers.pages import Pages
@@ -28,11 +31,11 @@ from pager.vectors.facts import FactVectors
 MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
 
-def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, since: float) -> int:
+def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *, inbox: Path, since: float) -> int:
     """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places."""
     page = read_page_id(page_id)
     pages.text(str(page))  # raises if it does not exist or is purged already
-    said = _said(store, page.kind, page.number)
+    said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
     texts = [pages.text(str(page))] if page.kind == "f" else [text for block in said if (text := text_of(block))]
     eraser = Eraser(texts, media)
@@ -46,11 +49,11 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, *, inbox: Path, 
         gone, touched = ([*pages, *equal] for pages in _pages_around(store, page))
         for part in store.maintenance.asides_naming([str(each) for each in touched]):
             store.maintenance.overwrite_part(part, emptied)
-        _scrub_preambles(store, touched)
+        _scrub_preambles(store, touched, zone)
         for each in [page, *equal]:
             if each.kind == "f":
                 _scrub_links(store, str(each), eraser)
-            _remove_page(store, each.kind, each.number)
+            _remove_page(store, each)
         _scrub_errors(store, files)
         changed = store.maintenance.rewrite(eraser.erase_in_column)
         for table, row in changed:
@@ -118,9 +121,9 @@ def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
 
 def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> None:
     """Erase the text from a block's versions before the text was moved out of it, and from where they were shown."""
-    for version in store.core.versions(name):
-        if version.at <= moved.at:
-            store.maintenance.put_block(version.version, eraser.erase_linked(version.value))
+    for version in store.lists.core_versions(name):
+        if version.block.at <= moved.at:
+            store.maintenance.put_block(version.block.version, eraser.erase_linked(version.block.value))
     for row in store.ledger.movements(events=["core"]):
         if row.number < moved.number and row.detail.get("block") == name:
             store.maintenance.put_movement(row.number, eraser.erase_linked(row.reason), row.detail)
@@ -129,31 +132,26 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
 
 def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
     """Return the pages that are purged with this one, and those that may show a piece of it."""
-    if page.kind == "f":
-        return [page], [page]
-    if page.kind == "x":
-        row = store.conversation.original(page.number)
-        return [page], [page, PageId("s", row["step"])] if row else [page]
-    parts = [PageId("x", part) for part, _ in store.maintenance.parts_in(page.number)]
-    return [page, *parts], [page, *parts]
+    row = store.conversation.original(page.number) if page.kind == "x" else None
+    gone = [page, *(PageId("x", part) for part, _ in _parts(store, page) if page.kind == "s")]
+    return gone, [*gone, PageId("s", row["step"])] if row else gone
 
 
-def _said(store: Store, kind: str, number: int) -> list[Json]:
-    if kind == "x":
-        row = store.conversation.original(number)
-        return [json.loads(row["block"])] if row else []
-    return [json.loads(block) for _, block in store.maintenance.parts_in(number)] if kind == "s" else []
+def _parts(store: Store, page: PageId) -> list[tuple[int, str]]:
+    """Return the parts of a step, or a spilled part, with their blocks; none for a fact."""
+    if page.kind == "s":
+        return store.maintenance.parts_in(page.number)
+    row = store.conversation.original(page.number) if page.kind == "x" else None
+    return [(page.number, row["block"])] if row else []
 
 
-def _remove_page(store: Store, kind: str, number: int) -> None:
-    if kind == "f":
-        store.maintenance.mark_fact_purged(number)
-        return
-    parts = [number] if kind == "x" else [part for part, _ in store.maintenance.parts_in(number)]
-    for part in parts:
+def _remove_page(store: Store, page: PageId) -> None:
+    for part, _ in _parts(store, page):
         store.maintenance.overwrite_part(part, emptied)
-    if kind == "s":
-        store.maintenance.mark_step_purged(number)
+    if page.kind == "f":
+        store.maintenance.mark_fact_purged(page.number)
+    elif page.kind == "s":
+        store.maintenance.mark_step_purged(page.number)
 
 
 def emptied(raw: str) -> str:
@@ -178,43 +176,30 @@ def _recount(store: Store, parts: set[int]) -> None:
                 store.conversation.size(part.id, count_block(part.form))
 
 
-def _scrub_preambles(store: Store, pages: Sequence[PageId]) -> None:
+def _scrub_preambles(store: Store, pages: Sequence[PageId], zone: tzinfo) -> None:
     steps = {page.number for page in pages if page.kind == "s"}
-    for epoch, preamble, lines in store.maintenance.preambles():
-        digest: list[Json] = json.loads(lines)
-        for line in digest:
-            if line["words"] and any(line["first"] <= step <= line["last"] for step in steps):
-                line["words"] = PURGED
-        shown = _without(json.loads(preamble), set(map(str, pages)), steps)
-        store.maintenance.put_preamble(epoch, dump(shown), dump(digest))
+    for epoch, preamble, digest in store.maintenance.preambles():
+        shown, lines = _without(json.loads(preamble), set(map(str, pages))), read(json.loads(digest))
+        for place, line in enumerate(lines):
+            if line.words and any(line.first <= step <= line.last for step in steps):
+                lines[place] = replace(line, words=PURGED)
+                shown[0] = text_block(markup.digest([each.text(zone) for each in lines]))
+        store.maintenance.put_preamble(epoch, dump(shown), dump(write(lines)))
 
 
-def _without(preamble: Sequence[Json], pages: set[str], steps: set[int]) -> list[Json]:
+def _without(preamble: Sequence[Json], pages: set[str]) -> list[Json]:
     shown = list(preamble)
     is_request = False
     for index, block in enumerate(preamble):
-        text = str(block.get("text", ""))
-        element = _ELEMENT.match(text)
+        element = _ELEMENT.match(str(block.get("text", "")))
         if element and element["name"] == "request":
             is_request = element["page"] in pages
         elif is_request or (element and element["page"] in pages):
             shown[index] = text_block(PURGED)
-        elif text.startswith("<digest>"):
-            shown[index] = text_block(_DIGEST_LINE.sub(lambda line: _line_without(line, steps), text))
     return shown
 
 
 _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
-_STAMP = r"[\d-]+ [\d:]+"
-_DIGEST_LINE = re.compile(
-    rf"^(?P<head>s(?P<first>\d+)(?:-s(?P<last>\d+))?(?:: \d+ turns, {_STAMP} to)? {_STAMP}: ).*$", re.MULTILINE
-)
-
-
-def _line_without(line: re.Match[str], steps: set[int]) -> str:
-    first = int(line["first"])
-    is_purged = any(first <= step <= int(line["last"] or first) for step in steps)
-    return line["head"] + PURGED if is_purged else line[0]
 
 
 def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> None:

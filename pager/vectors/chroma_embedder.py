@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
-LEAST_AT_ONCE, MOST_AT_ONCE = 8, 64  # texts in a call; every known provider takes 64
-LONG_S = 0.5  # after a call that takes longer the next has half as many texts: other threads wait for it
+AT_ONCE = 16  # texts in a call, for whose end other threads wait: on a slow machine they take a second or two
 _ABOUT_THE_CALL = frozenset({"timeout", "device", "preferred_providers", "batch_size"})  # they change no vector
 
 
@@ -60,14 +58,10 @@ def _suggest(word: str, known: Sequence[str]) -> str:
 class ChromaEmbedder:
     """An Embedder. `config` are the arguments of the function's constructor."""
 
-    def __init__(
-        self, name: str, config: Mapping[str, Any] | None = None, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         self.check(name, config or {})
         self._name = name
-        self._monotonic = monotonic
         self._lock, self._next = Lock(), Lock()
-        self._at_once = MOST_AT_ONCE
         self._dimension = 0
         try:
             with warnings.catch_warnings():
@@ -111,13 +105,10 @@ class ChromaEmbedder:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         # No encoder takes lone surrogates, and some services refuse an empty text.
-        rest = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " " for text in texts]
-        pieces: list[NDArray[np.float32]] = []
+        readable = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " " for text in texts]
         try:
-            while rest:
-                piece, rest = rest[: self._at_once], rest[self._at_once :]
-                pieces.append(np.asarray(self._call(piece), dtype=np.float32))
-            rows = np.concatenate(pieces)
+            calls = [self._call(readable[at : at + AT_ONCE]) for at in range(0, len(readable), AT_ONCE)]
+            rows = np.concatenate([np.asarray(found, dtype=np.float32) for found in calls])
         except Exception as error:
             raise EmbedderUnavailableError(
                 f"the embedder {self._name!r} failed: {type(error).__name__}: {error}"
@@ -138,16 +129,9 @@ class ChromaEmbedder:
         with self._next:
             self._lock.acquire()
         try:
-            began = self._monotonic()
-            found = self._embed(texts)
-            took = self._monotonic() - began
+            return self._embed(texts)
         finally:
             self._lock.release()
-        if len(texts) == self._at_once:  # smaller calls say nothing about the size
-            shrink, grow = took > LONG_S, took < LONG_S / 2
-            size = self._at_once // 2 if shrink else self._at_once * 2 if grow else self._at_once
-            self._at_once = min(MOST_AT_ONCE, max(LEAST_AT_ONCE, size))
-        return found
 
 
 def _identity(function: Any, config: Mapping[str, Any]) -> str:

@@ -178,7 +178,7 @@ class Embedding:
         if stored.fingerprint == self.embedder.fingerprint and self._fits(stored) and is_known:
             return
         self._stored = None
-        self._store.after_commit(self._load_after_commit)
+        self._store.after_commit(self._load_stored)
         if stored.fingerprint == self.embedder.fingerprint and self._fits(stored):
             return  # these are the first vectors
         if stored.fingerprint is not None:
@@ -204,9 +204,6 @@ class Embedding:
         if not self._store.in_transaction:  # or it may be rolled back
             self._stored, self._revision = stored, revision
         return stored
-
-    def _load_after_commit(self) -> None:
-        self._load_stored()
 
     def log_failure(self, error: EmbedderUnavailableError) -> None:
         """Write a failure of the embedder to the ledger, once until it is over."""

@@ -75,8 +75,7 @@ class FactVectors:
             self._store.settings.put(LATE, str(int(self._store.settings.get(LATE) or 0) + 1))
             for fact, vector in zip(facts, rows, strict=True):
                 self._store.archive.store_vector(fact, vector)
-            self._has_new = True
-            self._store.after_commit(lambda: self._add_late(facts, rows))
+            self._store.after_commit(lambda: self._add_late(facts))
 
     def embed_pending(self, limit: int) -> None:
         """Embed up to `limit` facts that have no vector. Raises EmbedderUnavailableError."""
@@ -85,9 +84,8 @@ class FactVectors:
             self.store_batch(batch, self.embedding.embed_batch(batch))
             done += len(batch.texts)
 
-    def _add_late(self, facts: Sequence[int], rows: Vectors) -> None:
-        self._reset_if_dropped()
-        self._tail.add_late(facts, rows)
+    def _add_late(self, facts: Sequence[int]) -> None:
+        self._reset_tail()  # they are not at its end: the next search reads it again
         if self.indexing:
             self.indexing.add_late(facts)
 
@@ -186,30 +184,14 @@ class Tail:
 
     def update(self, begin: int) -> None:
         """Begin behind this fact, and read up to the newest vector. Everything stored must be committed."""
-        if begin < self.begin:
+        if begin != self.begin:
             self.reset()
-        if begin > self.begin:
-            if self._matrix is not None:
-                self._matrix = self._matrix.only(self._matrix.ids > begin)
-            self.begin, self._last = begin, max(begin, self._last)
+            self.begin = self._last = begin
         while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[0]:
-            self._extend(*fresh)
-            self._last = fresh[0][-1]
-
-    def add_late(self, facts: Sequence[int], vectors: Vectors) -> None:
-        """Take over the vectors of facts that are not new."""
-        import numpy as np
-
-        ids = np.asarray(facts)
-        if self._matrix is not None and np.isin(self._matrix.ids, ids).any():
-            self._matrix = self._matrix.only(~np.isin(self._matrix.ids, ids))
-        passed = (ids > self.begin) & (ids <= self._last)
-        if passed.any():
-            self._extend(ids[passed].tolist(), vectors[passed])
-
-    def _extend(self, facts: Sequence[int], vectors: Vectors) -> None:
-        self._matrix = self._matrix or Int8Matrix(vectors.shape[1])
-        self._matrix.extend(facts, *quantize(vectors))
+            facts, vectors = fresh
+            self._matrix = self._matrix or Int8Matrix(vectors.shape[1])
+            self._matrix.extend(facts, *quantize(vectors))
+            self._last = facts[-1]
 
     def nearest(self, vector: Vectors, limit: int, begin: int) -> Cosines:
         """Return the nearest facts behind `begin`: at least `limit` if there are so many, and all equal ones."""

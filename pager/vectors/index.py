@@ -45,21 +45,16 @@ class VectorSource:
         self._reader = reader
         self._embedder = embedder
 
-    def fingerprint(self) -> str:
-        """Return what makes old copies worthless when it changes: the embedder, and the number of purges."""
+    def extent(self, through: int | None = None) -> tuple[str, int, int]:
+        """Return what makes old copies worthless when it changes, the last id, and the number of vectors up to it.
+
+        The first is the embedder and the number of purges. With `through` that is taken as the last id.
+        """
         with closing(self._reader()) as store:
             purges = store.settings.get("purges") or 0
-            return f"{self._embedder.fingerprint} {store.archive.dimension()}#{purges}"
-
-    def count(self, through: int) -> int:
-        """Return the number of vectors with an id <= through."""
-        with closing(self._reader()) as store:
-            return store.archive.count_vectors(through)
-
-    def last_id(self) -> int:
-        """Return the highest id that has a vector; 0 if there is none."""
-        with closing(self._reader()) as store:
-            return store.archive.last_vector()
+            fingerprint = f"{self._embedder.fingerprint} {store.archive.dimension()}#{purges}"
+            last = store.archive.last_vector() if through is None else through
+            return fingerprint, last, store.archive.count_vectors(last)
 
     def batches(self, through: int) -> Generator[tuple[list[int], Vectors]]:
         """Yield every vector with an id <= through, ascending."""

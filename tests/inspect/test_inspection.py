@@ -19,7 +19,7 @@ from tests.inspect.life import Life
         (lambda browse: browse.facts(limit=LONGEST_LIST + 1), "at most 1000 at a time"),
         (lambda browse: browse.movements(limit=-1), "limit is -1"),
         (lambda browse: browse.facts("odd"), "'odd' is no kind of facts; there are all, current"),
-        (lambda browse: browse.requests(1, "f1"), "'f1' is not a step"),
+        (lambda browse: browse.requests(0, 1, "f1"), "'f1' is not a step"),
         (lambda browse: browse.step("s9"), "there is no step 's9'"),
         (lambda browse: browse.searches(["odd"], [], 5), "is not a page id"),
     ],
@@ -58,7 +58,8 @@ def test_what_is_pinned_is_known_before_the_prompt_shows_it(memory: Memory) -> N
 @pytest.mark.slow
 def test_every_column_is_the_window_of_its_request(life: Life, inspect: Inspection) -> None:
     columns = inspect.columns(500)
-    assert [column.step for column in columns] == [request.step for request in inspect.requests(500)] == life.steps
+    requests = inspect.requests(0, 500).rows[::-1]
+    assert [column.step for column in columns] == [request.step for request in requests] == life.steps
     for column in columns:
         window = inspect.window(column.step)
         assert column.tokens == tuple(part.tokens for part in window.parts)

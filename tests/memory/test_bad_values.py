@@ -37,7 +37,7 @@ FIRST_VALUE = [
     *("append_user", "append_assistant", "begin_call", "hold_call", "mark_done", "report_too_long", "record_many"),
     *("archive", "purge", "search_archive", "page_in", "page_out", "load_value", "core", "fact", "page_text"),
     *("embed_pending", "history.core_version_number", "history.core_versions", "history.fact_versions"),
-    *("history.last_fact", "history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
+    *("history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
     *("inspect.newest_facts", "inspect.most_used_facts", "inspect.never_used_facts"),
 ]
 ARGUMENTS: list[tuple[str, list[Any], dict[str, Any]]] = [

@@ -67,7 +67,7 @@ class Both:
     def __init__(self, folder: Path, memory: Memory) -> None:
         self._root = folder / "memories"
         self._local = BetaLocalFilesystemMemoryTool(str(folder))
-        self._files = MemoryFiles(memory, limit_tokens=100_000)
+        self._files = MemoryFiles(memory)
         self._prune()
 
     def run(self, command: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ def _keeps_the_tiers(command: dict[str, Any]) -> bool:
 def test_any_commands_have_the_results_and_errors_of_the_local_tool(commands: list[dict[str, Any]]) -> None:
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        limits = Limits.for_window(400_000, core_tokens=50_000)
+        limits = Limits.for_window(400_000, core_tokens=50_000, max_part_tokens=150_000)
         with Memory.open(place / "memory", embedder=None, clock=HandClock(), core=ROOMY, limits=limits) as memory:
             both = Both(place / "local", memory)
             for path, text in FIRST.items():

@@ -13,8 +13,7 @@ def text(said: str) -> Json:
 def say(store: Store, said: str, at: int = 0, **step: Any) -> tuple[int, int]:
     """Append a user step of one searchable part, and return both ids."""
     number = store.conversation.append_step("user", "user", at, **step)
-    part = store.conversation.append_part(number, "said", "user", text(said), at, searchable=True)
-    store.conversation.index_words(part, said)
+    part = store.conversation.append_part(number, "said", "user", text(said), at, said, None)
     return number, part
 
 

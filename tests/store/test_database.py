@@ -178,7 +178,7 @@ def look_on(memory: Memory) -> None:
     memory.inspect.fact_counts()
     memory.inspect.most_used_facts()
     memory.inspect.never_used_facts()
-    memory.history.last_fact("s3")
+    memory.inspect.newest_facts(9, "s3")
     memory.ledger(at="s3", limit=10)
     memory.history.limits_at("s3")
     for block in memory.core("s3"):

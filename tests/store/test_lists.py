@@ -8,7 +8,7 @@ from pager.clock import from_micros
 from pager.errors import StorageError
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.types import Block, Counts, FactCounts, number_of
+from pager.types import Block, Counts, FactCounts, PageId, number_of
 from tests.store.rows import keep, say, say_until, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
@@ -62,12 +62,12 @@ def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
 
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     user, part = say(store, "  ", name="Dana")
-    store.conversation.append_part(user, "said", "user", text("x" * 1_000), 0)
+    store.conversation.append_part(user, "said", "user", text("x" * 1_000), 0, None, None)
     store.conversation.size(part, Counts(words=3, code=4))
     reply = store.conversation.append_step("assistant", "assistant", 5, turn=user)
-    store.conversation.append_part(reply, "said", "reply", {"type": "thinking", "thinking": "hm"}, 5)
+    store.conversation.append_part(reply, "said", "reply", {"type": "thinking", "thinking": "hm"}, 5, None, None)
     called = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
-    store.conversation.append_part(reply, "said", "reply", called, 5)
+    store.conversation.append_part(reply, "said", "reply", called, 5, None, None)
     store.prompt.enter(f"s{reply}", "step", reply)
     store.maintenance.mark_step_purged(user)
     second, first = store.lists.steps(0, 5).rows
@@ -76,19 +76,21 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     assert (second.who, second.turn, second.resident, second.calls) == ("agent", f"s{user}", True, ("look",))
     assert (second.at, second.begins) == (from_micros(5), "")
     assert [store.lists.step(number) for number in (user, reply, reply + 1)] == [first, second, None]
-    assert [piece.block for piece in store.lists.pieces_of(reply)][1] == called
+    assert [piece.block for piece in store.lists.pieces_of(PageId("s", reply))][1] == called
 
 
 @pytest.mark.parametrize("kind", ["said", "notice"])
 def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     step, part = say(store, "the seat")
-    other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0)  # type: ignore[arg-type]
+    other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0, None, None)  # type: ignore[arg-type]
     said = [f"x{part}", f"x{other}"] if kind == "said" else [f"x{part}"]
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
     assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 1)] == said[:1]
-    assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(step)][:1] == [("user", True)]
-    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.piece(number)] == said
+    assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(PageId("s", step))][:1] == [
+        ("user", True)
+    ]
+    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.pieces_of(PageId("x", number))] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:

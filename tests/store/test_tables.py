@@ -26,9 +26,9 @@ def test_a_question_has_each_word_once_in_its_order_and_leaves_nothing_behind(st
 
 def test_what_was_said_is_known_without_its_text(store: Store) -> None:
     first, one = say(store, "we warm the room", 30, name="Dana", session="home")
-    store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99)
+    store.conversation.append_part(first, "said", "result", text("of a memory tool"), 99, None, None)
     second = store.conversation.append_step("record", "narrator", 20)
-    two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, words="x " * 300)
+    two = store.conversation.append_part(second, "said", "user", text("x " * 300), 20, "x " * 300, None)
     told = store.said.metadata(0)
     assert told == [
         SaidMeta(one, first, 30, "user", "user", "Dana", "home", 4),

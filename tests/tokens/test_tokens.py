@@ -4,6 +4,7 @@ import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     damaged.write_bytes(zlib.compress(b"a\xffb\xff\xffc"))
     monkeypatch.setattr(tokens, "TABLE", damaged)
     with pytest.raises(PagerError, match="install selfpager again"):
-        tokens._load()
+        tokens._load.__wrapped__()
 
 
 def test_nothing_is_loaded_before_the_first_count():
@@ -75,9 +76,8 @@ def test_nothing_is_loaded_before_the_first_count():
 @pytest.mark.slow
 def test_threads_share_one_table(monkeypatch: pytest.MonkeyPatch):
     loaded: list[tiktoken.Encoding] = []
-    load = tokens._load
-    monkeypatch.setattr(tokens, "_loaded", None)
-    monkeypatch.setattr(tokens, "_load", lambda: loaded.append(load()) or loaded[-1])
+    load = tokens._load.__wrapped__
+    monkeypatch.setattr(tokens, "_load", cache(lambda: loaded.append(load()) or loaded[-1]))
     with ThreadPoolExecutor(4) as threads:
         totals = list(threads.map(tokens.total, ["one two three"] * 4))
     assert (len(loaded), totals) == (1, [3, 3, 3, 3])

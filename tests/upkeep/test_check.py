@@ -8,8 +8,8 @@ import pytest
 
 from pager import BlockSpec, Memory
 from pager.store import Store
-from pager.store.audits import AUDITS
 from pager.store.database import PAGE_BYTES
+from pager.store.maintenance import AUDITS
 from pager.upkeep import check
 from tests.standin import call, thinking
 from tests.support import Talk, Words, database_of

@@ -160,24 +160,6 @@ def test_importing_it_loads_no_chroma() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 9.0, 0.4, 9.0, 9.0, 9.0, 9.0, 9.0]), 0.0
-
-    def slowly(texts: Sequence[str]) -> None:
-        nonlocal now
-        sizes.append(len(texts))
-        now += next(seconds)
-
-    monkeypatch.setattr(Shelf, "on_call", staticmethod(slowly))
-    embedder = ChromaEmbedder("shelf", {"shelf": "upper"}, monotonic=lambda: now)
-    embedder.embed([f"text {number}" for number in range(64 + 32 + 16 + 16 + 32 + 64 + 1)])
-    assert sizes == [64, 32, 16, 16, 32, 64, 1]
-    sizes.clear()
-    embedder.embed([f"text {number}" for number in range(64 + 64 + 32 + 16 + 8 + 8)])
-    assert sizes == [64, 64, 32, 16, 8, 8]  # one that took long by itself said nothing of many
-
-
 def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     waiting: list[Thread] = []
@@ -192,6 +174,6 @@ def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Shelf, "on_call", staticmethod(slowly))
     embedder = shelf()
-    embedder.embed(["first", *["text"] * 63, "second"])
+    embedder.embed(["first", *["text"] * 15, "second"])
     waiting[0].join()
     assert calls == ["first", "a question", "second"]

@@ -70,7 +70,7 @@ class Watched(ChromaIndex):
         self.note("build")
         if stop():
             raise BuildCancelledError
-        through = self.through = self._source.last_id()
+        through = self.through = self._source.extent()[1]
         copies = {each: row for ids, rows in self._source.batches(through) for each, row in zip(ids, rows, strict=True)}
         return LiveGeneration(self._directory / "none", PlainCollection(self, copies), through, "nothing is kept")
 

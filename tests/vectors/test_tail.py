@@ -45,7 +45,7 @@ def test_with_the_index_it_finds_the_nearest_of_all(acts: list[tuple[str, int]],
                 case "late" if missing:
                     fact = missing.pop(number % len(missing))
                     store.archive.store_vector(fact, ROWS[fact])
-                    tail.add_late([fact], ROWS[fact : fact + 1])
+                    tail.reset()
                 case "follow":
                     through = min(number, last)
                     tail.update(through)

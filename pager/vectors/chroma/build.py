@@ -32,11 +32,11 @@ FEW = 500  # vectors: they are written here before a child process would have lo
 _RUN = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; main()"
 
 
-def write(directory: Path, source: VectorSource, through: int, stop: Stop) -> None:
-    """Write every vector up to the id `through`. Raises BuildCancelledError as soon as `stop` returns True."""
+def write(directory: Path, source: VectorSource, through: int, count: int, stop: Stop) -> None:
+    """Write the `count` vectors up to the id `through`. Raises BuildCancelledError as soon as `stop` returns True."""
     with closing(source.batches(through)) as vectors:
         batches = _until_stopped(vectors, stop)
-        if source.count(through) <= FEW:
+        if count <= FEW:
             _fill(directory, batches)
         else:
             _fill_in_child(directory, batches, stop)

@@ -115,9 +115,10 @@ class ChromaIndex:
     def _why_useless(self, state: dict[str, Any]) -> str:
         if not state:
             return "no index yet, or no readable state"
-        if state["fingerprint"] != (fingerprint := self._source.fingerprint()):
+        fingerprint, _, count = self._source.extent(state["through"])
+        if state["fingerprint"] != fingerprint:
             return f"the vectors are now {fingerprint}, the index had {state['fingerprint']}"
-        if state["count"] != (count := self._source.count(state["through"])):
+        if state["count"] != count:
             return f"it holds {state['count']} vectors, the source has {count}"
         for name, (size, digest) in state["files"].items():
             path = self._directory / state["live"] / name
@@ -134,9 +135,8 @@ class ChromaIndex:
         collection = None
         try:
             # Read first: if one of them changes during the build, the next opening finds out.
-            fingerprint, through = self._source.fingerprint(), self._source.last_id()
-            count = self._source.count(through)
-            write(directory, self._source, through, stop)
+            fingerprint, through, count = self._source.extent()
+            write(directory, self._source, through, count, stop)
             (directory / DATABASE_FILE).rename(directory / BUILT_DATABASE)
             files = {
                 path.relative_to(directory).as_posix(): (path.stat().st_size, _digest(path))
