@@ -1,6 +1,6 @@
 """An agent whose YAML changes between two runs, or in the middle of a task: a new epoch, and no request refused.
 
-Real agents from files, the strict stand-in in a process of its own, thinking that is bound to what stood before it.
+Real agents from files, the strict stand-in over HTTP, thinking that is bound to what stood before it.
 """
 
 import json
@@ -15,8 +15,8 @@ import pytest
 from agents import Agent
 from agents.agent import Turn
 from agents.events import Event, Replied, Stopped, ToolFinished
-from tests.standin import Reply, call, thinking
-from tests.standin.server import StandinProcess
+from tests.standin import Reply, Standin, call, thinking
+from tests.standin.server import StandinServer
 from tests.support import HandClock
 from tests.support.stage import last, leave_at
 
@@ -40,9 +40,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def standin() -> Iterator[StandinProcess]:
-    with StandinProcess(limit=40_000, seed=7, models={"small": 12_000}) as process:
-        yield process
+def standin() -> Iterator[StandinServer]:
+    with StandinServer(Standin(limit_tokens=40_000, seed=7), windows={"small": 12_000}) as server:
+        yield server
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Place:
     """An agent's folder: its YAML as data, its tools, a file in core, its home. Every `agent()` reads it all anew."""
 
     folder: Path
-    standin: StandinProcess
+    standin: StandinServer
     config: Json = field(default_factory=dict)
     clock: HandClock = field(default_factory=HandClock)
 
@@ -66,7 +66,7 @@ class Place:
             "archival": {"embedder": "none"},
             "tools": [{"use": "skies:look"}],
         }
-        self._seen = len(self.standin.requests())
+        self._seen = len(self.standin.api.requests)
 
     def agent(self, *, task: bool = False) -> Agent:
         file = self.folder / "x.yaml"
@@ -85,17 +85,17 @@ class Place:
 
     @property
     def requests(self) -> list[Json]:
-        return self.standin.requests(self._seen)
+        return self.standin.api.requests[self._seen :]
 
     def assert_fine(self) -> None:
-        log = self.standin.log()
-        assert (log["rejected"], log["unsaid"]) == ([], 0)
+        assert not self.standin.rejected
+        assert not self.standin.unsaid
         with self.agent() as agent:
             assert not agent.memory.check()
 
 
 @pytest.fixture
-def place(tmp_path: Path, standin: StandinProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(tmp_path: Path, standin: StandinServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "skies", raising=False)
     place = Place(tmp_path, standin)

@@ -7,15 +7,17 @@ out.
     with QuickServer() as server: server.base_url
 """
 
+import subprocess
+import sys
 import time
 from itertools import count
+from typing import Self
 
-from agents.testing.messages_server import Sending, model_record
-from agents.testing.wire import ApiError
+from agents.testing.messages_server import MessagesServer, Sending, model_record
 from pager.types import Json
+from tests.bench.figures import ROOT
 from tests.bench.peers.lines import MARK
 from tests.bench.texts import CHARACTERS_PER_TOKEN, characters
-from tests.standin.process import ServerProcess
 
 ANSWER = (
     "That sounds like a good plan. The train at nine gets you there before noon, and the hotel keeps a room until "
@@ -45,11 +47,6 @@ class Quick:
     def model(self, model_id: str) -> Json:
         return model_record(model_id, max_input_tokens=200_000)
 
-    def control(self, command: str, body: Json) -> Json:
-        if command == "spent":
-            return {"seconds": time.process_time()}
-        raise ApiError(404, f"Not found: POST /control/{command}")
-
 
 def _call(params: Json, number: int) -> Json | None:
     """Keep what the last message says, when it asks for that."""
@@ -68,10 +65,32 @@ def _call(params: Json, number: int) -> Json | None:
     return None
 
 
-class QuickServer(ServerProcess):
-    def __init__(self) -> None:
-        super().__init__(f"{__name__}:Quick")
+class QuickServer:
+    """The process runs as long as the `with` block: it ends when its standard input closes."""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", __name__]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.base_url = self._line()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout
+        return self._process.stdout.readline().strip()
 
     def spent(self) -> float:
         """Return the seconds of CPU time that it has taken since it began."""
-        return self.control("spent")["seconds"]
+        assert self._process.stdin
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._line())
+
+
+if __name__ == "__main__":
+    with MessagesServer(Quick()) as server:
+        print(server.base_url, flush=True)
+        for _ in sys.stdin:
+            print(time.process_time(), flush=True)

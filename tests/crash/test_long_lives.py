@@ -17,8 +17,10 @@ from agents.models.anthropic import AnthropicModel
 from pager import Memory
 from pager.memory import INTERRUPTED
 from tests.crash.children import Life, say
-from tests.standin.server import StandinProcess
-from tests.support.chatter import Work, words
+from tests.standin import Standin
+from tests.standin.faults import SOME, Faults
+from tests.standin.server import StandinServer
+from tests.support.chatter import Work, replies, words
 from tests.support.clock import START, HandClock
 from tests.support.stage import build
 
@@ -71,8 +73,8 @@ def live(directory: Path, base_url: str, life: int) -> None:
 def test_killed_at_any_moment_of_a_long_conversation(tmp_path: Path) -> None:
     random = Random(4)
     said: list[str] = []
-    replies = "tests.support.chatter:replies"
-    with StandinProcess(limit=WINDOW, seed=9, faults="some", replies=replies) as standin:
+    provider = Standin(limit_tokens=WINDOW, seed=9)
+    with StandinServer(provider, faults=Faults(9, SOME), replies=replies) as standin:
         for life in range(1, LIVES + 1):
             child = Life(live, tmp_path, standin.base_url, life)
             for _ in range(random.randint(1, MOST_TURNS)):
@@ -88,7 +90,7 @@ def test_killed_at_any_moment_of_a_long_conversation(tmp_path: Path) -> None:
             assert agent.memory.check() == []
             judge(agent.memory, said, work.ticked)
             assert len(agent.memory.ledger(events=["epoch"])) > LIVES / 4
-        assert standin.log()["rejected"] == []
+        assert standin.rejected == []
 
 
 def judge(memory: Memory, said: list[str], ticked: Counter[str]) -> None:

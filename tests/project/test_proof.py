@@ -1,7 +1,6 @@
 """The pure parts of tests/bench/proof: rival policies, what counts as left, and that README says what was measured."""
 
 from copy import deepcopy
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.bench.peers.tool_runner import Runner
 from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide
 from tests.standin import Standin
-from tests.standin.server import StandinProcess
+from tests.standin.server import StandinServer
 
 CORE = cost_talk.initial_core()
 FRAME = Frame([], {"type": "text", "text": "Be brief."}, {"type": "text", "text": CORE}, 100, usable_tokens=1_000)
@@ -39,10 +38,6 @@ def talk(kind: Rival, turns: int) -> list[Json]:
     return requests
 
 
-def words(params: Json) -> list[str]:
-    return [block["text"] for message in params["messages"] for block in message["content"]]
-
-
 def marks(params: Json) -> int:
     blocks = [*params["system"], *(block for message in params["messages"] for block in message["content"])]
     return sum("cache_control" in block for block in blocks)
@@ -56,31 +51,30 @@ def test_rivals_send_what_the_provider_takes(kind: Rival) -> None:
         standin.create({"model": "m", **params})
 
 
-def test_everything_only_grows() -> None:
-    said = [words(params) for params in talk(Everything, 12)]
-    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(said))
+@pytest.mark.parametrize(
+    ("kind", "messages", "shows_the_edit"),  # of which request, and from which one on
+    [
+        (Everything, [1, 3, 5, 7, 9, 11, 13], None),
+        (Slide, [1, 3, 5, 7, 9, 9, 9], 5),  # as little as will do leaves, and edits are only shown then
+        (ReRender, [1, 3, 5, 7, 5, 7, 5], 3),  # as much as with ours leaves, and edits are shown at once
+    ],
+)
+def test_a_rival_makes_room_and_shows_edits_by_its_policy(
+    kind: Rival, messages: list[int], shows_the_edit: int | None
+) -> None:
+    requests = talk(kind, 7)
+    assert [len(params["messages"]) for params in requests] == messages
+    edited = (at for at, params in enumerate(requests) if params["system"][1]["text"] != CORE)
+    assert next(edited, None) == shows_the_edit
 
 
-def test_sliding_drops_as_little_as_will_do_and_learns_of_edits_only_then() -> None:
-    requests = talk(Slide, 12)
-    assert [sized(params) for params in requests] == [100, 300, 500, 700, 900, 900, 900, 900, 900, 900, 900, 900]
-    assert [params["system"][1]["text"] for params in requests][4:6] == [CORE, "core of turn 3"]
-    unmarked = talk(RIVALS["slide by a turn, messages unmarked"], 7)
-    assert [marks(params) for params in unmarked] == [3, 4, 4, 4, 4, 2, 2], "until it slides"
-
-
-def test_re_rendering_evicts_as_ours_does_and_shows_each_edit_at_once() -> None:
-    requests = talk(ReRender, 8)
-    assert [sized(params) for params in requests] == [100, 300, 500, 700, 500, 700, 500, 700]
-    assert [params["system"][1]["text"] for params in requests][2:4] == [CORE, "core of turn 3"]
-
-
-@pytest.mark.parametrize(("every", "name"), cost_talk.REPLIES.items())
-def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it(every: int, name: str) -> None:
-    replies = [getattr(cost_talk, name)({"messages": [{"content": cost_talk.asked(turn)}]}) for turn in range(1, 31)]
-    assert sum(reply.blocks[0]["type"] == "tool_use" for reply in replies) == 30 // every
-    edit = cost_talk.edit(every, every)
-    assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
+def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it() -> None:
+    for every in (cost_talk.EDIT_EVERY, *cost_talk.OFTENER):
+        asked = [{"messages": [{"content": cost_talk.asked(turn)}]} for turn in range(1, 31)]
+        replies = [cost_talk.reply(params, every) for params in asked]
+        assert sum(reply.blocks[0]["type"] == "tool_use" for reply in replies) == 30 // every
+        edit = cost_talk.edit(every, every)
+        assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
 
 
 def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
@@ -133,7 +127,7 @@ def test_a_file_is_torn_at_its_place_and_named_where_that_ended_badly() -> None:
 
 @pytest.mark.parametrize("kind", [Bare, Runner])
 def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: type[Any], tmp_path: Path) -> None:
-    with StandinProcess(limit=20_000, replies=survival.REPLIES) as standin:
+    with StandinServer(Standin(limit_tokens=20_000), replies=survival.reply) as standin:
         side = kind(standin.base_url, tmp_path)
         with pytest.raises(anthropic.BadRequestError):
             side.turn("far too long " * 30_000)

@@ -144,10 +144,14 @@ def _find_out(message: Any, at: str) -> MessageFacts:
     shapes.MESSAGE(at, message)
     to_bytes(message)
     role, content = message["role"], message["content"]
-    if role not in {"user", "assistant", "system"}:
+    if role not in {"user", "assistant"}:
         raise Rejected(f"{at}.role: Input should be 'user' or 'assistant'")
+    if not content and role == "user":
+        raise Rejected(f"{at}: user messages must have non-empty content")
     if not content:
-        _refuse_empty(at, role)
+        raise Rejected(
+            f"{at}: all messages must have non-empty content except for the optional final assistant message"
+        )
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     for place, block in enumerate(content):
@@ -168,14 +172,6 @@ def _find_out(message: Any, at: str) -> MessageFacts:
     )
 
 
-def _refuse_empty(at: str, role: str) -> None:
-    if role == "system":
-        raise Rejected(f"{at}: system content must contain at least one block")
-    if role == "user":
-        raise Rejected(f"{at}: user messages must have non-empty content")
-    raise Rejected(f"{at}: all messages must have non-empty content except for the optional final assistant message")
-
-
 def _server_parts(content: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
     parts: list[tuple[int, str, str]] = []
     for place, block in enumerate(content):
@@ -189,8 +185,6 @@ def _server_parts(content: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
 def _check_block(at: str, role: str, block: Any) -> None:
     shapes.IN_MESSAGE(at, block)
     kind = block["type"]
-    if role == "system" and kind != "text":
-        raise Rejected(f"{at.partition('.content')[0]}: role 'system' supports text blocks only")
     if role != "assistant" and kind in shapes.ONLY_ASSISTANT:
         raise Rejected(f"{at}: `{kind}` blocks can only be in `assistant` messages")
     if role != "user" and kind in shapes.ONLY_USER:

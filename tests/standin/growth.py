@@ -59,9 +59,9 @@ class GrowthWatch:
         self._frame = {name: json.loads(json.dumps(params.get(name))) for name in ("tools", "system")}
         self._messages, self._digests, self._may_go = list(messages), digests, 0
 
-    def forget_tail(self, messages: int | None = None) -> None:
-        """The next request may lack the last `messages` of the previous one, or any number of them."""
-        self._may_go = len(self._digests) if messages is None else messages
+    def forget_tail(self) -> None:
+        """The next request may lack any number of the last messages of the previous one."""
+        self._may_go = len(self._digests)
 
     def _compare(self, messages: list[Any], digests: list[bytes]) -> None:
         same = 0

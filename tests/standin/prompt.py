@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.standin.cache import Position
+from agents.models.simulated import BlockEnd
 from tests.standin.facts import BlockFacts, MessageFacts, digest, system_facts, tool_facts
-from tests.standin.thinking import NOBODY, Signed, Signer
+from tests.standin.thinking import NOBODY, Signer
 from tests.standin.tokenizer import Tokenizer
 
 REQUEST_TOKENS = 3
@@ -23,17 +23,16 @@ CALL_TOKENS = 8
 
 
 class Prompt:
-    """Grows block by block. `positions` is the prompt as the cache sees it, `tokens` its size so far."""
+    """Grows block by block. `blocks` is the prompt as the cache sees it, `tokens` its size so far."""
 
-    def __init__(self, tokenizer: Tokenizer, signer: Signer, *, bound: bool) -> None:
-        self.positions: list[Position] = []
+    def __init__(self, tokenizer: Tokenizer, signer: Signer) -> None:
+        self.blocks: list[BlockEnd] = []
         self.tokens = REQUEST_TOKENS
         self.said = b""  # digest of all but thinking
         self.whole = b""  # digest of all
         self.thought_before = NOBODY
         self._tokenizer = tokenizer
         self._signer = signer
-        self._bound = bound
         self._role = ""
 
     def open(self, params: dict[str, Any]) -> list[tuple[str, BlockFacts]]:
@@ -86,22 +85,15 @@ class Prompt:
         self.said = digest(self.said, block.content)
         self.whole = digest(self.whole, block.content)
         self.tokens += self._tokenizer.tokens(block.counts) + overhead
-        self.positions.append(Position(self.whole, self.tokens, block.mark))
+        self.blocks.append(BlockEnd(self.whole, self.tokens, block.mark))
 
-    def _add_thinking(self, block: BlockFacts, at: str, overhead: int) -> Signed:
-        signed = self._signer.check(
-            at,
-            block.signature or "",
-            prefix=self.said,
-            before=self.thought_before,
-            thought=block.thought,
-            bound=self._bound,
-        )
+    def _add_thinking(self, block: BlockFacts, at: str, overhead: int) -> None:
+        signature, before = block.signature or "", self.thought_before
+        signed = self._signer.check(at, signature, prefix=self.said, before=before, thought=block.thought)
         self.thought_before = signed.name
         self.whole = digest(self.whole, block.content)
         self.tokens += signed.tokens + overhead
-        self.positions.append(Position(self.whole, self.tokens, None))
-        return signed
+        self.blocks.append(BlockEnd(self.whole, self.tokens, None))
 
     def _divide(self, name: bytes) -> None:
         self.said = digest(self.said, b"|", name)

@@ -12,15 +12,15 @@ from tests.standin.facts import BlockFacts, MessageFacts
 from tests.standin.shapes import SERVER_TOOLS
 
 MOST_MARKS = 4
-_ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
 
 
-def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool, system_role: bool) -> set[str]:
+def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool) -> set[str]:
     """Everything but marks and thinking. Answers with the ids of all calls."""
     if not messages:
         raise Rejected("messages: at least one message is required")
-    _check_roles(messages, system_role=system_role)
+    if messages[0].role == "assistant":
+        raise Rejected('messages: first message must use the "user" role')
     ids = _check_calls(messages)
     _check_server_tools(messages)
     if not has_tools and any(message.calls or message.results for message in messages):
@@ -32,30 +32,6 @@ def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool, sys
     if last.role == "assistant" and last.loose_end:
         raise Rejected("messages: final assistant content cannot end with trailing whitespace")
     return ids
-
-
-def _check_roles(messages: Sequence[MessageFacts], *, system_role: bool) -> None:
-    if messages[0].role == "assistant":
-        raise Rejected('messages: first message must use the "user" role')
-    for index, message in enumerate(messages):
-        if message.role != "system":
-            continue
-        if not system_role:
-            raise Rejected(
-                'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not'
-                ' "system" as an input message role.'
-            )
-        if index == 0:
-            raise Rejected("messages.0: use the top-level 'system' parameter for the initial system prompt" + _ANYWHERE)
-        if messages[index - 1].role == "assistant":
-            raise Rejected(
-                f"messages.{index}: role 'system' must follow a 'user' message or an 'assistant' message ending in"
-                " a server tool result" + _ANYWHERE
-            )
-        if index + 1 < len(messages) and messages[index + 1].role == "user":
-            raise Rejected(
-                f"messages.{index}: role 'system' must precede an 'assistant' message or end the array" + _ANYWHERE
-            )
 
 
 def _check_calls(messages: Sequence[MessageFacts]) -> set[str]:
@@ -108,7 +84,7 @@ def _check_server_tools(messages: Sequence[MessageFacts]) -> None:
     pending: dict[str, tuple[int, str]] = {}  # id -> (message, name)
     for index, message in enumerate(messages):
         if message.role != "assistant":
-            if pending and (message.role == "system" or message.leading_results < len(message.blocks)):
+            if pending and message.leading_results < len(message.blocks):
                 call_id, (at, name) = next(iter(pending.items()))
                 raise Rejected(
                     f"messages.{at}: `{name}` tool use with id `{call_id}` was found without a corresponding"

@@ -133,6 +133,8 @@ def shape(kind: Any) -> Shape:
     fields: dict[str, Check] = {}
     hints = get_type_hints(kind, include_extras=True)
     hints.pop("workspace_id", None)  # sent as a header
+    if "messages" in hints:
+        del hints["cache_control"]  # of a whole request: ours marks blocks
     answers = get_args(hints["type"])[0] if "type" in hints and "tool_use_id" in hints else None
     for name, hint in hints.items():
         if answers and get_args(answers)[0] in SERVER_RESULTS and name in ("tool_use_id", "content"):

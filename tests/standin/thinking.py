@@ -62,10 +62,10 @@ class Signer:
         name = blake2b(raw, digest_size=8).digest()
         return Signed(content[:16], content[16:24], content[24:40], int.from_bytes(content[40:], "big"), name)
 
-    def check(self, at: str, signature: str, *, prefix: bytes, before: bytes, thought: bytes, bound: bool) -> Signed:
+    def check(self, at: str, signature: str, *, prefix: bytes, before: bytes, thought: bytes) -> Signed:
         signed = self.read(signature)
         if signed is None or signed.thought != thought:
             raise Rejected(f"{at}: {_INVALID}")
-        if bound and (signed.prefix != prefix or before not in {NOBODY, signed.before}):
+        if signed.prefix != prefix or before not in {NOBODY, signed.before}:
             raise Rejected(f"{at}: {_BOUND}")
         return signed

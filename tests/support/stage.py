@@ -22,14 +22,13 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import Model
 from agents.tasks import PLAN_BLOCK, TaskTools
 from agents.testing.faults import Fault
-from agents.testing.messages_server import MessagesServer
 from agents.tools.functions import Tool
 from agents.tools.memory_tools import MemoryTools
 from pager import BlockSpec, Limits, Memory
 from pager.types import Call, Json
 from tests.standin import Reply, Standin
 from tests.standin.faults import Replies
-from tests.standin.server import StandinService, ok
+from tests.standin.server import StandinServer
 from tests.support.clock import HandClock
 
 Said = Reply | Fault | str | Json
@@ -71,15 +70,15 @@ def build(
 class Stage:
     """The stand-in, and agents that ask it. Whatever a test leaves open is closed in the end."""
 
-    def __init__(self, directory: Path, service: StandinService, base_url: str, opened: ExitStack) -> None:
+    def __init__(self, directory: Path, service: StandinServer, opened: ExitStack) -> None:
         self.directory = directory
         self.service = service
-        self.base_url = base_url
+        self.base_url = service.base_url
         self._opened = opened
 
     @property
     def requests(self) -> list[Json]:
-        return self.service.standin.requests
+        return self.service.api.requests
 
     @property
     def last(self) -> list[Any]:
@@ -107,16 +106,14 @@ class Stage:
 
     def assert_over(self) -> None:
         """All that was scripted was said, and no request was refused."""
-        log = self.service.control("log", {})
-        assert (log["rejected"], log["unsaid"]) == ([], 0)
+        assert not self.service.rejected
+        assert not self.service.unsaid
 
 
 @contextmanager
 def stage_in(directory: Path, standin: Standin | None = None) -> Generator[Stage]:
-    service = StandinService(standin or Standin(limit_tokens=60_000), replies=ok)
-    with ExitStack() as opened:
-        server = opened.enter_context(MessagesServer(service))
-        yield Stage(directory / "agent", service, server.base_url, opened)
+    with StandinServer(standin or Standin(limit_tokens=60_000)) as service, ExitStack() as opened:
+        yield Stage(directory / "agent", service, opened)
 
 
 def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
