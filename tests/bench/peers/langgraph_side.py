@@ -27,12 +27,12 @@ class Graph:
     def __init__(self, base_url: str, directory: Path, more: str = "") -> None:
         from langgraph.checkpoint.sqlite import SqliteSaver
         from langgraph.graph import END, START, MessagesState, StateGraph
-        from langgraph.store.sqlite import Store
+        from langgraph.store.sqlite import SqliteStore
 
         self._client = client_for(base_url)
         self._threads = sqlite3.connect(directory / "threads.db", check_same_thread=False)
         self._facts = sqlite3.connect(directory / "facts.db", check_same_thread=False, isolation_level=None)
-        self._store = Store(self._facts)
+        self._store = SqliteStore(self._facts)
         self._store.setup()
         builder: Any = StateGraph(_delta_state() if more == "delta" else MessagesState)
         builder.add_node("answer", self._answer)
