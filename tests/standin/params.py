@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import anthropic.types as sdk
 from jsonschema import Draft202012Validator, SchemaError
 
 from tests.standin.errors import Rejected
 from tests.standin.facts import Memo
-from tests.standin.shapes import COUNT, CREATE, check_of
+from tests.standin.shapes import COUNT, CREATE, TOOL
 
-TOOL = check_of(sdk.ToolUnionParam)
 PROPERTY = re.compile(r"^[a-zA-Z0-9_.-]{1,64}$")
 _checked_tools: Memo[bool] = Memo()
 
@@ -51,7 +49,7 @@ def _check_tools(tools: Any) -> bool:
     if not isinstance(tools, list):
         raise Rejected("tools: Input should be a valid array")
     for index, tool in enumerate(tools):
-        TOOL(f"tools.{index}", tool)
+        TOOL(f"tools.{index}", {"type": "custom", **tool} if isinstance(tool, dict) else tool)
         if "input_schema" in tool:
             _check_schema(f"tools.{index}.custom.input_schema", tool["input_schema"])
     names = [tool.get("name") for tool in tools]

@@ -55,7 +55,7 @@ BUDGET = {"type": "enabled", "budget_tokens": 1_024}
 REFUSED: list[tuple[Params, str]] = [
     # fields of the request and of messages
     ({"max_tokens": 9, "messages": [user("x")]}, "model: Field required"),
-    (request(user("x"), max_tokens=0), "max_tokens: must be greater than or equal to 1"),
+    (request(user("x"), max_tokens=0), "max_tokens: Input should be greater than or equal to 1"),
     (request(user("x"), temperature=1.0), "temperature: Extra inputs are not permitted"),
     (request(user("x"), cache_control=MARK), "cache_control: Extra inputs are not permitted"),
     (request(user("x"), stop_sequences=[" "]), "stop_sequences.0: each stop sequence"),
@@ -77,9 +77,9 @@ REFUSED: list[tuple[Params, str]] = [
     (called(result(content=[text("")])), "non-empty"),
     (called(result(content="\n")), "non-whitespace"),
     # blocks
-    (request(user("x"), system=[{"type": "image"}]), "system.0: Input tag 'image'"),
+    (request(user("x"), system=[text(type="image")]), "system.0.type: Input should be 'text'"),
     (request(user({"type": "video"})), "messages.0.content.0: Input tag 'video'"),
-    (request(user({"text": "x"})), "messages.0.content.0.type: Field required"),
+    (request(user({"text": "x"})), "messages.0.content.0: Unable to extract tag"),
     (request(user(text(note="n"))), "messages.0.content.0.text.note: Extra inputs"),
     (request(user({"type": "text"})), "messages.0.content.0.text.text: Field required"),
     (called(result("a"), calls=({"type": "tool_use", "id": "a", "name": "look"},)), "tool_use.input: Field required"),
@@ -121,7 +121,10 @@ REFUSED: list[tuple[Params, str]] = [
     (request(user("x"), tool_choice={"type": "tool", "name": "b"}), "'b' not found"),
     (request(user("x"), tool_choice={"type": "any"}, thinking=ADAPTIVE), "Thinking may not be enabled"),
     # thinking
-    (request(user("x"), thinking={**BUDGET, "budget_tokens": 100}), "budget_tokens: must be greater than or equal to"),
+    (
+        request(user("x"), thinking={**BUDGET, "budget_tokens": 100}),
+        "budget_tokens: Input should be greater",
+    ),
     (request(user("x"), thinking=BUDGET), "must be greater than `thinking.budget_tokens`"),
     # marks
     (request(user(text(cache_control={**MARK, "ttl": "2h"}))), "text.cache_control.ttl: Input should be '5m' or '1h'"),
