@@ -22,7 +22,7 @@ from statistics import median
 from playwright.sync_api import Page, sync_playwright
 
 from pager import Limits, Memory, MemoryReader
-from tests.bench.figures import Figure, Pair, pair, run, timed
+from tests.bench.figures import Child, Figure, Pair, pair, run, timed
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all
 from tests.bench.quick_server import QuickServer
 from tests.bench.texts import Texts
@@ -128,45 +128,16 @@ def _slowest_scroll(page: Page, address: str) -> float:
     return slowest
 
 
-class Child:
-    """A process that answers each line with a line."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin
-        assert process.stdout
-        self._in, self._out = process.stdin, process.stdout
-
-    def line(self) -> str:
-        return self._out.readline().strip()
-
-    def turns(self, count: int) -> float:
-        """Take so many turns; return the CPU seconds that they took."""
-        self._in.write(f"{count}\n")
-        self._in.flush()
-        return float(self.line())
-
-
-@contextmanager
-def child(*command: str | Path) -> Iterator[Child]:
-    with subprocess.Popen(
-        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Child(process)
-        finally:
-            process.kill()
-
-
 def agent(work: Path) -> list[Figure]:
     file, home = work / "agent.yaml", work / "home"
     file.write_text(CONFIG)
-    with QuickServer() as server, child("-c", AGENT, file, home, server.base_url) as running:
+    with QuickServer() as server, Child("-c", AGENT, file, home, server.base_url) as running:
         assert running.line() == "ready"
-        running.turns(WARM_UP_TURNS)
+        running.ask(WARM_UP_TURNS)
         (home / "twin").mkdir()
         with MemoryReader.open(home / "agent") as reader:
             reader.export(home / "twin" / "pager.db")
-        with child("-c", TWIN, home / "twin"):
+        with Child("-c", TWIN, home / "twin"):
             seconds = _watched(running, home)
     watched = Pair(("watched", "alone"), seconds["agent"], seconds["nothing"])
     beside = Pair(("beside", "alone"), seconds["twin"], seconds["nothing"])
@@ -180,7 +151,7 @@ def _watched(running: Child, home: Path) -> dict[str, list[float]]:
     """CPU seconds per turn, a value per round, for each thing that the browser shows; who is first rotates."""
     seconds: dict[str, list[float]] = {"agent": [], "nothing": [], "twin": []}
     names = list(seconds)
-    with child("-m", "agents", "view", "--no-browser", "--json", "--home", home) as view, browser_page() as page:
+    with Child("-m", "agents", "view", "--no-browser", "--json", "--home", home) as view, browser_page() as page:
         address = json.loads(view.line())["address"]
         for number in range(ROUNDS):
             for shown in names[number % 3 :] + names[: number % 3]:
@@ -189,7 +160,7 @@ def _watched(running: Child, home: Path) -> dict[str, list[float]]:
                     page.goto(f"{address}#{shown}")
                     page.wait_for_selector("body[data-ready]")
                 page.wait_for_timeout(SETTLE_MS)
-                seconds[shown].append(running.turns(BLOCK_TURNS) / BLOCK_TURNS)
+                seconds[shown].append(float(running.ask(BLOCK_TURNS)) / BLOCK_TURNS)
     return seconds
 
 

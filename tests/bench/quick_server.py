@@ -7,15 +7,13 @@ out.
     with QuickServer() as server: server.base_url
 """
 
-import subprocess
 import sys
 import time
 from itertools import count
-from typing import Self
 
 from agents.testing.messages_server import MessagesServer, Sending, model_record
 from pager.types import Json
-from tests.bench.figures import ROOT
+from tests.bench.figures import Child
 from tests.bench.peers.lines import MARK
 from tests.bench.texts import CHARACTERS_PER_TOKEN, characters
 
@@ -65,28 +63,14 @@ def _call(params: Json, number: int) -> Json | None:
     return None
 
 
-class QuickServer:
-    """The process runs as long as the `with` block: it ends when its standard input closes."""
-
-    def __enter__(self) -> Self:
-        command = [sys.executable, "-m", __name__]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.base_url = self._line()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
-
-    def _line(self) -> str:
-        assert self._process.stdout
-        return self._process.stdout.readline().strip()
+class QuickServer(Child):
+    def __init__(self) -> None:
+        super().__init__("-m", __name__)
+        self.base_url = self.line()
 
     def spent(self) -> float:
         """Return the seconds of CPU time that it has taken since it began."""
-        assert self._process.stdin
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self._line())
+        return float(self.ask())
 
 
 if __name__ == "__main__":

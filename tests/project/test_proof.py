@@ -11,7 +11,7 @@ from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
-from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables
+from tests.bench.proof import cost_talk, overhead, sides, survival, tables
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide
 from tests.standin import Standin
 from tests.standin.server import StandinServer
@@ -86,11 +86,6 @@ def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
         assert all(asked.gold and asked.gold <= set(range(len(talk.texts))) for asked in talk.questions)
 
 
-def test_a_turn_is_missing_unless_its_text_came_back() -> None:
-    answered = [survival.mark(number) for number in range(3)]
-    assert survival.missing(answered, [f"{answered[2]} and more", answered[0]]) == 1
-
-
 def test_of_overhead_the_median_round_counts_without_the_servers_time() -> None:
     rounds = [overhead.Round(10, wall, cpu=0.05, server=server) for wall, server in ((0.2, 0.1), (0.5, 0.2), (9, 0.3))]
     assert overhead.per_turn(rounds) == pytest.approx(
@@ -134,25 +129,6 @@ def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: ty
         side.turn("and now something short")
         assert side.said() == ["and now something short"]
         side.close()
-
-
-def test_newest_turns_keep_within_their_tokens_and_a_source_counts_only_when_it_is_whole() -> None:
-    assert injected._newest(["a", "b", "c"], [5, 4, 3], 7) == ["c", "b"]
-    assert injected._newest(["a", "b", "c"], [5, 4, 3], 6) == ["c"]
-    question = injected.Question("where?", ("I live in\nSeattle.",), frozenset({0}))
-    assert injected._holds(["Well. I live in Seattle. So"], question)
-    assert not injected._holds(["I live in", "a town. Seattle."], question)
-
-
-def test_an_environment_of_other_pins_is_none_and_one_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    place = tmp_path / "mem0"
-    place.mkdir()
-    installed = place / "installed.txt"
-    installed.write_text(environments.stamp("mem0"), encoding="utf-8")
-    assert environments.python(tmp_path, "mem0") == place / "bin" / "python"
-    installed.write_text("mem0ai==0.1", encoding="utf-8")
-    assert environments.python(tmp_path, "mem0") is None
-    assert environments.install(installed, "mem0") == f"{installed / 'mem0'} cannot be made: Not a directory"
 
 
 @pytest.fixture(scope="module")

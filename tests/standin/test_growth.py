@@ -20,11 +20,11 @@ def test_the_watch_lets_a_prompt_grow_and_marks_move() -> None:
 @pytest.mark.parametrize(
     ("later", "what"),
     [
-        (request(user("x!"), assistant("y"), user("z"), user("more")), "messages.0 of 3 changed"),
-        (request(user("x"), assistant("y")), "3 messages became 2"),
-        (request(user("x"), assistant("y"), user("z", "added")), "messages.2 of 3 changed"),
-        (request(user("x"), assistant("y"), {"role": "user", "content": "z"}), "messages.2 of 3 changed"),
-        (request(user("x"), assistant("y"), user({"text": "z", "type": "text"})), "messages.2 of 3 changed"),
+        (request(user("x!"), assistant("y"), user("z"), user("more")), "messages.0 changed"),
+        (request(user("x"), assistant("y")), "messages.2 is gone"),
+        (request(user("x"), assistant("y"), user("z", "added")), "messages.2 changed"),
+        (request(user("x"), assistant("y"), {"role": "user", "content": "z"}), "messages.2 changed"),
+        (request(user("x"), assistant("y"), user({"text": "z", "type": "text"})), "messages.2 changed"),
         (request(user("x"), assistant("y"), user("z"), system="s"), "system changed"),
         (request(user("x"), assistant("y"), user("z"), tools=[TOOL]), "tools changed"),
     ],
@@ -41,5 +41,5 @@ def test_a_refused_tail_may_go_once() -> None:
     watch.see(request(user("x"), assistant("y"), user("bad")), 1)
     watch.forget_tail()
     watch.see(request(user("x"), user("good")), 1)
-    with pytest.raises(AssertionError, match=r"messages\.1 of 2 changed"):
+    with pytest.raises(AssertionError, match=r"messages\.1 changed"):
         watch.see(request(user("x"), user("better")), 1)
