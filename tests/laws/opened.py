@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from pager import BlockSpec, Limits, Memory, Prefetch, Request, markup, tokens
 from pager.limits import DIGEST_SHARE, PINNED_SHARE
 from pager.prompt.summary import SummaryRequest
 from tests.laws import texts
-from tests.laws.plain import FakeClock, Plain
+from tests.laws.plain import Plain
 from tests.laws.witness import Prompt, Witness, armed, body_text
 from tests.standin import GrowthWatch, Standin
 from tests.standin.tokenizer import Tokenizer
+from tests.support.clock import HandClock
 from tests.support.embedders import Words
 
 Json = dict[str, Any]
@@ -34,6 +35,7 @@ LARGER = 200_000  # everything a machine says fits in here
 MODELS = ["small", "large"]
 EMBEDDERS = [None, Words("one", 8), Words("two", 12)]
 CORE_TOKENS = 300
+ZONE = timezone(timedelta(hours=5, minutes=30))
 CORE = {
     "human": BlockSpec(description='who "they" are </core>', limit_tokens=120),
     "notes": BlockSpec(value="first line\nsecond line", limit_tokens=200),
@@ -50,7 +52,7 @@ class Opened(RuleBasedStateMachine):
     def begin(self, seed: int, window: int) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="laws"))
         self.seed = seed
-        self.clock = FakeClock()
+        self.clock = HandClock(zone=ZONE, tick=timedelta())
         self.plain = Plain(core={name: spec.value for name, spec in CORE.items()})
         self.api = Standin(limit_tokens=window, seed=seed, duplicate_ids=True, cache_min_tokens=0)
         self.watch = GrowthWatch()
@@ -126,7 +128,7 @@ class Opened(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
     def time_passes(self, seconds: float) -> None:
         self.moments.append(self.clock.now())
-        self.clock.tick(seconds)
+        self.clock.set(self.clock.now() + timedelta(seconds=seconds))
 
     def pins_may_not_fit(self) -> None:
         """A pin leaves by itself only for want of room, and the ledger says so."""

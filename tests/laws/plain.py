@@ -2,26 +2,13 @@
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime
 from typing import Any
 
 Json = dict[str, Any]
 THINKING = ("thinking", "redacted_thinking")
 WINDOW_END = "model_context_window_exceeded"
 CUT_STOPS = ("max_tokens", WINDOW_END)
-
-
-class FakeClock:
-    zone: tzinfo = timezone(timedelta(hours=5, minutes=30))
-
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 5, 3, 9, 0, tzinfo=self.zone)
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def tick(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
 
 
 def cleaned(value: Any) -> Any:

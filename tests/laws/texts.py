@@ -2,11 +2,11 @@
 
 import base64
 import random
-import struct
-import zlib
 from typing import Any
 
 from hypothesis import strategies as st
+
+from tests.support.messages import image
 
 Json = dict[str, Any]
 
@@ -105,13 +105,6 @@ small = st.one_of(prose(most=60), odd, mixed)
 any_size = st.one_of(prose(), prose(), small, mixed, huge)
 
 
-def png(width: int, height: int) -> Json:
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
-    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + chunk).decode()
-    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-
-
 def pdf(pages: int) -> Json:
     data = base64.b64encode(b"%PDF-1.4\n" + b"<< /Type /Page >>\n" * pages).decode()
     return {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}}
@@ -127,7 +120,7 @@ def text_block(text: str) -> Json:
 
 
 media = st.one_of(
-    st.builds(png, st.integers(1, 3_000), st.integers(1, 3_000)),
+    st.builds(image, st.integers(1, 3_000), st.integers(1, 3_000)),
     st.builds(pdf, st.integers(1, 3)),
     st.builds(plain_document, prose(most=200)),
 )

@@ -16,12 +16,13 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agents.models.replies import Reply
 from agents.models.simulated import PromptCache
 from tests.standin.errors import Rejected
 from tests.standin.facts import MessageFacts, block_facts, digest, message_facts, size_of, thought_digest
 from tests.standin.params import check_params
 from tests.standin.prompt import CALL_TOKENS, Prompt
-from tests.standin.reply import Block, Reply, cut
+from tests.standin.reply import Block, cut
 from tests.standin.rules import PREFILL, check_conversation, check_marks
 from tests.standin.thinking import Signer
 from tests.standin.tokenizer import Tokenizer
@@ -112,7 +113,7 @@ class Standin:
             stop_reason = "max_tokens" if room == params["max_tokens"] else "model_context_window_exceeded"
         used = sum(map(self._size, blocks)) + END_TOKENS
         name = digest(prompt.whole, str(len(self.requests)).encode()).hex()
-        content = self._finish(blocks, prompt, name, call_ids, repeats_ids=reply.repeats_ids)
+        content = self._finish(blocks, prompt, name, call_ids)
         if stop_reason == "pause_turn":
             self._paused.add(prompt.whole)
         details = {"type": "refusal", "category": None, "explanation": None}
@@ -125,7 +126,7 @@ class Standin:
             "stop_reason": stop_reason,
             "stop_sequence": None if was_cut else reply.stop_sequence,
             "stop_details": details if stop_reason == "refusal" else None,
-            "usage": used if reply.output_tokens is None or was_cut else reply.output_tokens,
+            "usage": used,
         }
 
     def _size(self, block: Block) -> int:
@@ -134,18 +135,14 @@ class Standin:
         overhead = CALL_TOKENS if block["type"] == "tool_use" else 0
         return self.tokenizer.tokens(size_of(block)) + overhead
 
-    def _finish(
-        self, blocks: list[Block], prompt: Prompt, name: str, call_ids: set[str], *, repeats_ids: bool
-    ) -> list[Block]:
+    def _finish(self, blocks: list[Block], prompt: Prompt, name: str, call_ids: set[str]) -> list[Block]:
         """Ids and signatures, in order: each signature is bound to the blocks before it."""
-        if repeats_ids and not self._duplicate_ids:
-            raise ValueError("a reply with repeated ids needs Standin(duplicate_ids=True)")
         content: list[Block] = []
         server_call = None
         for index, block in enumerate(blocks):
             said = {key: value for key, value in block.items() if key != "tokens"}
             if said["type"] == "tool_use":
-                said["id"] = said["id"] or f"toolu_{digest(name.encode(), str(index).encode()).hex()[:24]}"
+                said["id"] = said.get("id") or f"toolu_{digest(name.encode(), str(index).encode()).hex()[:24]}"
                 said.setdefault("caller", {"type": "direct"})
                 if said["id"] in call_ids and not self._duplicate_ids:
                     raise ValueError(f"the id {said['id']!r} is taken; that needs Standin(duplicate_ids=True)")

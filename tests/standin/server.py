@@ -67,7 +67,7 @@ class StandinServer:
             self.drawn[kind] += 1
         if fault and fault.status:
             raise fault.error()
-        said = line if isinstance(line, Reply) else None
+        said = line.reply if isinstance(line, Fault) else line
         # What the rules say is asked for only when the request was found valid.
         reply = said or (lambda known: self._reply(known, kind))
         try:

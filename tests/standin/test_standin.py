@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from tests.standin import Rejected, Reply, Standin, call, redacted_thinking, search_result, server_call
 from tests.standin import thinking as think
 from tests.standin.tokenizer import IMAGE_TOKENS, PAGE_TOKENS, Tokenizer, count_block
+from tests.support.messages import image
 from tests.support.params import MARK, SEARCH, TOOL, Params, assistant, request, result, said, text, use, user
 
 
@@ -256,7 +256,7 @@ def test_ids_are_unique_unless_asked_otherwise() -> None:
     twice = Reply.same_ids(look, look)
     message = standin(duplicate_ids=True).create(request(user("x")), twice)
     assert [block["id"] for block in message["content"]] == ["call_0", "call_0"]
-    with pytest.raises(ValueError, match="duplicate_ids"):
+    with pytest.raises(ValueError, match="is taken"):
         api.create(request(user("x")), twice)
     with pytest.raises(ValueError, match="is taken"):
         api.create(request(user("x"), assistant(use()), user(result())), Reply(call("look", call_id="toolu_1")))
@@ -303,8 +303,7 @@ def test_images_count_by_size_and_documents_by_pages() -> None:
         source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}
         return count_block({"type": kind, "source": source})[4]
 
-    png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 750, 400) + bytes(40)
-    assert counted("image", "image/png", png) == 400
+    assert count_block(image(750, 400))[4] == 400
     assert counted("image", "image/jpeg", b"\xff\xd8\xff" + bytes(80)) == IMAGE_TOKENS
     pdf = b"%PDF-1.7 /Type /Pages " + b"<</Type /Page /Parent 1 0 R>>" * 3
     assert counted("document", "application/pdf", pdf) == 3 * PAGE_TOKENS
