@@ -19,7 +19,7 @@ from typing import Any
 from agents.models.replies import Reply
 from agents.models.simulated import PromptCache
 from tests.standin.errors import Rejected
-from tests.standin.facts import MessageFacts, block_facts, digest, message_facts, size_of, thought_digest
+from tests.standin.facts import MessageFacts, block_facts, digest, frozen, message_facts, size_of, thought_digest
 from tests.standin.params import check_params
 from tests.standin.prompt import CALL_TOKENS, Prompt
 from tests.standin.reply import Block, cut
@@ -81,7 +81,7 @@ class Standin:
         check_params(params, creates=creates)
         prompt = Prompt(self.tokenizer, self._signer)
         marks = prompt.open(params)
-        messages = [message_facts(message, index) for index, message in enumerate(params["messages"])]
+        messages = [message_facts(frozen(message), index) for index, message in enumerate(params["messages"])]
         call_ids = check_conversation(messages, has_tools=bool(params.get("tools")))
         for index, message in enumerate(messages):
             for place, block in enumerate(message.blocks):

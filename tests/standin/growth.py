@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import marshal
 from typing import Any
 
-from tests.standin.facts import Memo
+from tests.standin.facts import frozen, remembered
 
 FRAME = ("tools", "system")
 _NO_EPOCH = object()
-_texts: Memo[str] = Memo()
 
 
 def _without_marks(value: Any) -> Any:
@@ -18,9 +18,10 @@ def _without_marks(value: Any) -> Any:
     return [_without_marks(each) for each in value] if isinstance(value, list) else value
 
 
-def _text(value: Any) -> str:
+@remembered
+def _text(raw: bytes) -> str:
     """Byte for byte: the order of keys counts, and a null is not a missing field."""
-    return _texts.get(value, lambda: json.dumps(_without_marks(value), ensure_ascii=False))
+    return json.dumps(_without_marks(marshal.loads(raw)), ensure_ascii=False)
 
 
 class GrowthWatch:
@@ -38,7 +39,7 @@ class GrowthWatch:
         self._fixed = 0  # how many of them may not go
 
     def see(self, params: dict[str, Any], epoch_id: Any) -> None:
-        parts = [*(_text(params.get(name)) for name in FRAME), *map(_text, params["messages"])]
+        parts = [_text(frozen(part)) for part in (*map(params.get, FRAME), *params["messages"])]
         if epoch_id == self._epoch:
             self._compare(parts)
         else:

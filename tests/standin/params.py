@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import marshal
 import re
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
 
 from tests.standin.errors import Rejected
-from tests.standin.facts import Memo
+from tests.standin.facts import frozen, remembered
 from tests.standin.shapes import COUNT, CREATE, TOOL
 
 PROPERTY = re.compile(r"^[a-zA-Z0-9_.-]{1,64}$")
-_checked_tools: Memo[bool] = Memo()
 
 
 def check_params(params: Any, *, creates: bool) -> None:
@@ -26,7 +26,7 @@ def check_params(params: Any, *, creates: bool) -> None:
         if not sequence.strip():
             raise Rejected(f"stop_sequences.{index}: each stop sequence must contain non-whitespace")
     if tools is not None:
-        _checked_tools.get(tools, lambda: _check_tools(tools))
+        _check_tools(frozen(tools))
     _check_choice(params)
 
 
@@ -45,7 +45,9 @@ def _check_choice(params: dict[str, Any]) -> None:
         raise Rejected("Thinking may not be enabled when tool_choice forces tool use.")
 
 
-def _check_tools(tools: Any) -> bool:
+@remembered
+def _check_tools(raw: bytes) -> None:
+    tools = marshal.loads(raw)
     if not isinstance(tools, list):
         raise Rejected("tools: Input should be a valid array")
     for index, tool in enumerate(tools):
@@ -55,7 +57,6 @@ def _check_tools(tools: Any) -> bool:
     names = [tool.get("name") for tool in tools]
     if len(set(names)) < len(names):
         raise Rejected("tools: Tool names must be unique.")
-    return True
 
 
 def _check_schema(at: str, schema: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.models.simulated import BlockEnd
-from tests.standin.facts import BlockFacts, MessageFacts, digest, system_facts, tool_facts
+from tests.standin.facts import BlockFacts, MessageFacts, digest, frozen, system_facts, tool_facts
 from tests.standin.thinking import NOBODY, Signer
 from tests.standin.tokenizer import Tokenizer
 
@@ -38,7 +38,7 @@ class Prompt:
     def open(self, params: dict[str, Any]) -> list[tuple[str, BlockFacts]]:
         """Tools and system, with the places of what may carry a mark."""
         self.whole = digest(params["model"].encode())
-        tools = [tool_facts(tool) for tool in params.get("tools") or ()]
+        tools = [tool_facts(frozen(tool)) for tool in params.get("tools") or ()]
         self.tokens += TOOLS_TOKENS if tools else 0
         for tool in tools:
             self._add(tool, MEMORY_TOOL_TOKENS if tool.kind == "memory tool" else TOOL_TOKENS)
