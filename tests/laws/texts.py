@@ -2,10 +2,11 @@
 
 import base64
 import random
-from typing import Any
+from typing import Any, Self
 
 from hypothesis import strategies as st
 
+from tests.laws.plain import with_texts
 from tests.support.messages import image
 
 Json = dict[str, Any]
@@ -52,37 +53,29 @@ class Made(str):
     """A long text that is reported as what it was made of."""
 
     __slots__ = ("recipe",)
-    recipe: str
+
+    def __new__(cls, text: str, recipe: str) -> Self:
+        made = super().__new__(cls, text)
+        made.recipe = recipe
+        return made
 
     def __repr__(self) -> str:
         return self.recipe
 
 
-def made(text: str, recipe: str) -> Made:
-    result = Made(text)
-    result.recipe = recipe
-    return result
-
-
 def exact(value: Any) -> Any:
     """The same in plain strings, as a program would give it."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): exact(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [exact(each) for each in value]
-    return value
+    return with_texts(value, str)
 
 
 def words(length: int, seed: int) -> Made:
     """Ordinary words in an order of their own: cheap to draw, different each time."""
     chosen = random.Random(seed).choices(VOCABULARY.split(), k=length)
-    return made(" ".join(chosen), f"words({length}, {seed})")
+    return Made(" ".join(chosen), f"words({length}, {seed})")
 
 
 def repeated(piece: str, characters: int) -> Made:
-    return made(piece * (characters // len(piece) + 1), f"repeated({piece!r}, {characters})")
+    return Made(piece * (characters // len(piece) + 1), f"repeated({piece!r}, {characters})")
 
 
 def prose(least: int = 1, most: int = 400) -> st.SearchStrategy[Made]:

@@ -20,11 +20,9 @@ from agents.models.replies import Reply
 from agents.models.simulated import PromptCache
 from tests.standin.errors import Rejected
 from tests.standin.facts import MessageFacts, block_facts, digest, frozen, message_facts, size_of, thought_digest
-from tests.standin.params import check_params
-from tests.standin.prompt import CALL_TOKENS, Prompt
+from tests.standin.prompt import CALL_TOKENS, Prompt, Signer
 from tests.standin.reply import Block, cut
-from tests.standin.rules import PREFILL, check_conversation, check_marks
-from tests.standin.thinking import Signer
+from tests.standin.rules import PREFILL, check_conversation, check_marks, check_params
 from tests.standin.tokenizer import Tokenizer
 
 Script = Reply | Callable[[dict[str, Any]], Reply]

@@ -55,7 +55,6 @@ BUDGET = {"type": "enabled", "budget_tokens": 1_024}
 REFUSED: list[tuple[Params, str]] = [
     # fields of the request and of messages
     ({"max_tokens": 9, "messages": [user("x")]}, "model: Field required"),
-    (request(user("x"), max_tokens=0), "max_tokens: Input should be greater than or equal to 1"),
     (request(user("x"), temperature=1.0), "temperature: Extra inputs are not permitted"),
     (request(user("x"), cache_control=MARK), "cache_control: Extra inputs are not permitted"),
     (request(user("x"), stop_sequences=[" "]), "stop_sequences.0: each stop sequence"),
@@ -78,11 +77,8 @@ REFUSED: list[tuple[Params, str]] = [
     (called(result(content="\n")), "non-whitespace"),
     # blocks
     (request(user("x"), system=[text(type="image")]), "system.0.type: Input should be 'text'"),
-    (request(user({"type": "video"})), "messages.0.content.0: Input tag 'video'"),
-    (request(user({"text": "x"})), "messages.0.content.0: Unable to extract tag"),
     (request(user(text(note="n"))), "messages.0.content.0.text.note: Extra inputs"),
     (request(user({"type": "text"})), "messages.0.content.0.text.text: Field required"),
-    (called(result("a"), calls=({"type": "tool_use", "id": "a", "name": "look"},)), "tool_use.input: Field required"),
     (called(result(content=[use("b")])), "Input tag"),
     (request(user(use())), "`tool_use` blocks can only be in `assistant` messages"),
     (called("y", calls=(result(),)), "only be in `user` messages"),
@@ -107,7 +103,6 @@ REFUSED: list[tuple[Params, str]] = [
     (called("y", calls=(SERVER_CALL,)), "`srvtoolu_1` was found without a corresponding `web_search_tool_result`"),
     (called("y", calls=(search_result("srvtoolu_1"),)), "found in `web_search_tool_result` blocks"),
     # tools
-    (request(user("x"), tools=[{"name": "a"}]), "tools.0.custom.input_schema: Field required"),
     (with_tool(name="a.b"), "tools.0.custom.name: String"),
     (request(user("x"), tools=[TOOL, TOOL]), "Tool names must be unique"),
     (with_tool(input_schema={}), "input_schema.type: Field"),
@@ -115,19 +110,13 @@ REFUSED: list[tuple[Params, str]] = [
     (with_tool(input_schema={"type": "object", "anyOf": [{}]}), "does not support oneOf, allOf, or anyOf"),
     (with_property("a b", "string"), "Property keys should match pattern"),
     (with_property("a", "str"), "JSON schema is invalid"),
-    (request(user("x"), tools=[{"type": "magic_1", "name": "a"}]), "tools.0: Input tag"),
     (request(user("x"), tools=[{**SEARCH, "name": "find"}]), "should be 'web_search'"),
     (request(user("x"), tools=[], tool_choice={"type": "any"}), "while providing tools"),
     (request(user("x"), tool_choice={"type": "tool", "name": "b"}), "'b' not found"),
     (request(user("x"), tool_choice={"type": "any"}, thinking=ADAPTIVE), "Thinking may not be enabled"),
     # thinking
-    (
-        request(user("x"), thinking={**BUDGET, "budget_tokens": 100}),
-        "budget_tokens: Input should be greater",
-    ),
     (request(user("x"), thinking=BUDGET), "must be greater than `thinking.budget_tokens`"),
     # marks
-    (request(user(text(cache_control={**MARK, "ttl": "2h"}))), "text.cache_control.ttl: Input should be '5m' or '1h'"),
     (request(user(text("", cache_control=MARK))), "cannot be set for empty text blocks"),
     (called("z", calls=({**THOUGHT, "cache_control": MARK}, "y")), "content.0.thinking.cache_control: Extra inputs"),
     (called(result(content=[text(cache_control=MARK)])), "a mark belongs on the tool_result itself"),
