@@ -82,7 +82,8 @@ def by_line(data: Path) -> list[QuestionSet]:
     return [QuestionSet([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
 
 
-def talks(_: Path = TALKS) -> list[QuestionSet]:
+def talks(_: Path | None = None) -> list[QuestionSet]:
+    """They lie beside this file, wherever the other data is."""
     return [_talk(list(_lines(file))) for file in sorted(TALKS.glob("*.jsonl"))]
 
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -24,6 +24,7 @@ from tests.support.clock import HandClock
 from tests.support.embedders import Words
 
 Json = dict[str, Any]
+Option = TypeVar("Option")
 
 LOOK: Json = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
 NOTE: Json = {"name": "take_note", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
@@ -41,6 +42,10 @@ CORE = {
     "notes": BlockSpec(value="first line\nsecond line", limit_tokens=200),
     "persona": BlockSpec(value="You are kind.", read_only=True),
 }
+
+
+def the_next(options: list[Option], option: Option) -> Option:
+    return options[(options.index(option) + 1) % len(options)]
 
 
 class Opened(RuleBasedStateMachine):
@@ -110,14 +115,11 @@ class Opened(RuleBasedStateMachine):
         before = self.memory.turn_is_open
         self.memory.close()
         self.model = model if changes & 2 else self.model
-        self.instructions = (
-            INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
-        )
-        self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
+        self.instructions = the_next(INSTRUCTIONS, self.instructions) if changes & 4 else self.instructions
+        self.tools = the_next(TOOLS, self.tools) if changes & 8 else self.tools
         if changes & 16:
             self.cache_ttl = None if self.cache_ttl else "1h"
-        if changes & 32:
-            self.embedder = EMBEDDERS[(EMBEDDERS.index(self.embedder) + 1) % 3]
+        self.embedder = the_next(EMBEDDERS, self.embedder) if changes & 32 else self.embedder
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
         self.stuck = self.report_too_long = False
@@ -160,7 +162,7 @@ class Opened(RuleBasedStateMachine):
         assert set(prompt.requests) == in_preamble
         for page, blocks in prompt.requests.items():
             for original, block in zip(self.plain.steps[page].said, blocks, strict=True):
-                self.witness.carries(original, block, prompt)
+                self.witness.carries(original, block)
         wanted = self.plain.requests_of_turn()
         missing = {*wanted[:1], *wanted[1:][-4:]} - {*resident, *prompt.requests}
         assert not missing, f"{missing}, which the turn is about, is not in the prompt"

@@ -110,16 +110,6 @@ def test_a_side_that_died_says_so_whenever_it_is_asked(tmp_path: Path) -> None:
                 side.ask("said")
 
 
-def test_a_file_is_torn_at_its_place_and_named_where_that_ended_badly() -> None:
-    content = b"x" * 3 * survival.PAGE
-    assert survival.cut(content, 0.5) == content[: len(content) // 2]
-    assert survival.blank(content, 0.5) == b"x" * survival.PAGE + bytes(survival.PAGE) + b"x" * survival.PAGE
-    assert survival.blank(b"xyz", 0.95) == bytes(3)
-    ends = [("lost nothing", "a"), ("lost some without a word", "log"), ("lost nothing", "b"), ("lost all", "log")]
-    summary = "4 tears of 3 files: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
-    assert survival.summed_up(ends) == summary
-
-
 @pytest.mark.parametrize("kind", [Bare, Runner])
 def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: type[Any], tmp_path: Path) -> None:
     with StandinServer(Standin(limit_tokens=20_000), replies=survival.reply) as standin:

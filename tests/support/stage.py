@@ -30,6 +30,7 @@ from tests.standin import Reply, Standin
 from tests.standin.faults import Replies
 from tests.standin.server import StandinServer
 from tests.support.clock import HandClock
+from tests.support.messages import texts
 
 Said = Reply | Fault | str | Json
 PRICES = Prices(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0)
@@ -139,8 +140,7 @@ def last(events: Iterable[Event]) -> Stopped:
 
 
 def said_to(stage: Stage) -> list[str]:
-    messages = [message for message in stage.requests[-1]["messages"] if message["role"] == "user"]
-    return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
+    return texts(stage.requests[-1]["messages"], "user")
 
 
 def results(content: list[Any]) -> list[tuple[str, bool]]:
