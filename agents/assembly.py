@@ -31,10 +31,11 @@ from pager import BlockSpec, Clock, Limits, Memory, Prefetch, RejectedError, Win
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
-MEMORY_TOOL_DEFINITIONS: dict[str, Callable[[], list[Json]]] = {
-    "pager": MemoryTools.definitions,
-    "anthropic": lambda: [DEFINITION],
-    "none": list,
+# The kinds of tools for the memory: their definitions, and what makes them over a memory.
+MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock], list[Tool]]]] = {
+    "pager": (MemoryTools.definitions, lambda memory, clock: MemoryTools(memory, clock).tools()),
+    "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
+    "none": (list, lambda _, __: []),
 }
 ANOTHER_NAME = {
     FunctionTool: "give your function another name.",
@@ -77,8 +78,9 @@ def assemble(
             other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
             summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
         own = own_tools(config, opened)
+        memory_definitions, memory_tools = MEMORY_TOOLS[config.memory.tools]
         definitions = [
-            *MEMORY_TOOL_DEFINITIONS[config.memory.tools](),
+            *memory_definitions(),
             *(tool.definition for tool in own),
             *(TaskTools.definitions() if task else ()),
         ]
@@ -106,12 +108,7 @@ def assemble(
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
-        of_memory: list[Tool] = []
-        if config.memory.tools == "pager":
-            of_memory = MemoryTools(memory, clock).tools()
-        elif config.memory.tools == "anthropic":
-            of_memory = [memory_file_tool(memory)]
-        all_tools = [*of_memory, *own, *(TaskTools(memory).tools() if task else ())]
+        all_tools = [*memory_tools(memory, clock), *own, *(TaskTools(memory).tools() if task else ())]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
@@ -130,7 +127,7 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
     """Return the tools that the configuration names, in its order. MCP servers stay connected until `opened` is closed;
     without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
-    taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOL_DEFINITIONS[config.memory.tools]())}
+    taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     problems: list[ConfigProblem] = []
     for number, item in enumerate(config.tools):
         place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
@@ -138,14 +135,13 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
             options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
             if isinstance(item, FunctionTool):
                 folder = place.file.parent.absolute()
-                tools = [functions.load(item.use, folder, idempotent=item.idempotent, **options)]
+                tools = [Tool.of(functions.find(item.use, folder, "tool"), idempotent=item.idempotent, **options)]
             elif opened is None:
                 continue
             else:
                 from agents.mcp import client as mcp_client
 
-                where = mcp_client.Server(item.mcp.command, item.mcp.env, item.mcp.url, item.mcp.headers)
-                tools = opened.enter_context(mcp_client.connected(where)).tools(item.only, **options)
+                tools = opened.enter_context(mcp_client.connected(item.mcp)).tools(item.only, **options)
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import socketserver
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any, Self
 
 HOST = "127.0.0.1"
@@ -20,13 +20,14 @@ POLL_SECONDS = 0.02  # how soon `close` is noticed
 
 
 class LoopbackServer:
-    """Listens from its construction on, and answers between `start` and `close`. Port 0 lets the system choose one."""
+    """Answers from its construction to `close`. Port 0 lets the system choose one."""
 
     def __init__(self, handler: Callable[..., LoopbackHandler], *, port: int = 0, name: str = "loopback") -> None:
         self._listener = _Listener(handler, port)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(POLL_SECONDS,), name=name, daemon=True
         )
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -38,21 +39,15 @@ class LoopbackServer:
         """Return its address."""
         return f"http://{HOST}:{self.port}"
 
-    def start(self) -> Self:
-        """Begin to answer."""
-        self._thread.start()
-        return self
-
     def close(self) -> None:
         """Stop, and end the connections that clients keep open."""
-        if self._thread.is_alive():
-            self._listener.shutdown()
-            self._thread.join()
+        self._listener.shutdown()
+        self._thread.join()
         self._listener.server_close()
         self._listener.hang_up()
 
     def __enter__(self) -> Self:
-        return self.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -105,18 +100,14 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         """Log nothing: an address may carry a token, and stderr belongs to the program around."""
 
 
-class _Listener(ThreadingHTTPServer):
+class _Listener(ThreadingTCPServer):  # HTTPServer would ask the name service first, which can take seconds
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, handler: Callable[..., LoopbackHandler], port: int) -> None:
         self.connections = set[socket.socket]()
         super().__init__((HOST, port), handler)
-
-    def server_bind(self) -> None:
-        """Bind without HTTPServer's question to the name service, which can take seconds."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, self.server_address[1]
 
     def hang_up(self) -> None:
         for connection in list(self.connections):

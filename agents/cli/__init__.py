@@ -1,5 +1,5 @@
 """The command line: `selfpager COMMAND`. Promises an exit code and one sentence for each error. Called by nothing else.
 
 `main` lists the commands and turns errors into exit codes; `chat`, `run`, `show`, `upkeep`, `configs` and `demo` hold
-them. `common` has their options, `terminal`, `drawing`, `bar` and `visible` print. Each imports what is heavy when it
+them. `common` has their options, `terminal`, `drawing` and `visible` print. Each imports what is heavy when it
 runs."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from agents.agent import Agent
-from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, common, history_option
+from agents.cli.common import DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, history_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.events import Event
 from pager.errors import PagerError
@@ -18,13 +18,11 @@ from pager.errors import PagerError
 END = frozenset({"/quit", "/exit"})
 
 
-@click.command("chat")
+@command("chat")
 @agent_file
 @history_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Print only the answers.")
-@common
-@click.pass_obj
 def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 

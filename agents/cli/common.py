@@ -62,6 +62,7 @@ class AgentName(click.types.StringParamType):
 
 
 PATH = click.Path(path_type=Path)
+PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
 history_option = click.option("--history", type=PATH, help="A file with earlier conversations to remember.")
@@ -72,20 +73,15 @@ def json_option(help_text: str) -> Callable[[Function], Function]:
     return click.option("--json", "as_line", is_flag=True, help=help_text)
 
 
-def common(function: Function) -> Function:
-    """Add the options that every command has, and `selfpager` itself."""
-    home_help = "The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."
-    as_help = "Another instance of the same agent, with a memory of its own."
-    debug_help = "Show the traceback of an error, and the log."
-    options = (
-        click.option("--debug", is_flag=True, expose_value=False, callback=_set, help=debug_help),
-        click.option("--as", "as_name", type=AgentName(), metavar="NAME", expose_value=False, callback=_set,
-                     help=as_help),
-        click.option("--home", "home_path", type=PATH, expose_value=False, callback=_set, help=home_help),
-    )  # fmt: skip
-    for option in options:
-        function = option(function)
-    return function
+def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function, which gets `Shared` first. Its own options come before those of `Shared`."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made = click.command(name)(click.pass_obj(function))
+        made.params += SHARED_OPTIONS
+        return made
+
+    return decorate
 
 
 def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -101,3 +97,11 @@ class _OnStderr(logging.Handler):
 
 
 DEBUG_LOG = _OnStderr()
+SHARED_OPTIONS = [
+    click.Option(["--home", "home_path"], type=PATH, expose_value=False, callback=_set,
+                 help="The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."),
+    click.Option(["--as", "as_name"], type=AgentName(), metavar="NAME", expose_value=False, callback=_set,
+                 help="Another instance of the same agent, with a memory of its own."),
+    click.Option(["--debug"], is_flag=True, expose_value=False, callback=_set,
+                 help="Show the traceback of an error, and the log."),
+]  # fmt: skip

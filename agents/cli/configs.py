@@ -5,15 +5,14 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, agent_file, common, json_option
+from agents.cli.common import DONE, Shared, agent_file, command, json_option
 from agents.cli.terminal import as_json
 
 
-@click.command("validate")
+@command("validate")
 @agent_file
 @json_option("Print the result as JSON.")
-@common
-def validate_command(file: Path, as_line: bool) -> int:
+def validate_command(_: Shared, file: Path, as_line: bool) -> int:
     """Check AGENT.yaml and everything that it names, including tools. Errors give file, line and column."""
     from agents.assembly import own_tools, try_out
     from agents.config.agent_config import load
@@ -38,11 +37,10 @@ def validate_command(file: Path, as_line: bool) -> int:
     return DONE
 
 
-@click.command("render")
+@command("render")
 @agent_file
 @json_option("Print it as JSON.")
-@common
-def render_command(file: Path, as_line: bool) -> int:
+def render_command(_: Shared, file: Path, as_line: bool) -> int:
     """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are masked."""
     from agents.assembly import own_tools
     from agents.config.agent_config import load
@@ -54,9 +52,8 @@ def render_command(file: Path, as_line: bool) -> int:
     return DONE
 
 
-@click.command("schema")
-@common
-def schema_command() -> int:
+@command("schema")
+def schema_command(_: Shared) -> int:
     """Print the JSON schema of an agent's YAML. Editors use it to complete and check the file."""
     from agents.config.schema import rendered
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, Shared, common
+from agents.cli.common import DONE, Shared, command
 from agents.cli.visible import visible
 from agents.demo.stage import DemoError, Process, Stage, Turn, text_of
 from agents.meter import Prices
@@ -37,9 +37,7 @@ TASK = "Find out how we get to Vigo."
 CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  # in uncached input tokens
 
 
-@click.command("demo", short_help="The whole story offline: no key, no network, real machinery.")
-@common
-@click.pass_obj
+@command("demo")
 def demo_command(shared: Shared) -> int:
     """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 
@@ -72,13 +70,13 @@ def facts(stage: Stage) -> list[Turn]:
     """Chapter 1: a fact outlives its process, and is superseded."""
     heading("1  Facts outlive the process")
     with stage.start("chat", "guide") as talk:
-        command("selfpager chat guide.yaml", f"process {talk.pid}")
+        typed("selfpager chat guide.yaml", f"process {talk.pid}")
         turns = [show(talk.say(OPENING))]
     with stage.memory("guide") as memory:
         (fact,) = memory.inspect.newest_facts()
         check(fact.actor == "agent", f"{fact.id} “{fact.text}” is on disk, archived by the agent with its tool")
     with stage.start("chat", "guide") as talk:
-        command("selfpager chat guide.yaml", f"process {talk.pid}, which knows only what is on disk")
+        typed("selfpager chat guide.yaml", f"process {talk.pid}, which knows only what is on disk")
         turns += [show(talk.say(ASKED)), show(talk.say(CORRECTION))]
     with stage.memory("guide") as memory:
         human = next(block for block in memory.core() if block.name == "human").value
@@ -130,10 +128,10 @@ def kill(stage: Stage) -> None:
     heading("3  kill -9 in the middle of a call")
     (stage.home / "slow").touch()
     with stage.start("run", "errand", TASK) as run:
-        command(f'selfpager run errand.yaml "{TASK}"', f"process {run.pid}")
+        typed(f'selfpager run errand.yaml "{TASK}"', f"process {run.pid}")
         wait_for(stage.home / "asked.log")
         prose("The agent has archived a fact and waits for the railway's slow server.")
-        command(f"kill -9 {run.pid}")
+        typed(f"kill -9 {run.pid}")
         check(run.kill() == -signal.SIGKILL, "the process ended by signal 9")
     with stage.memory("errand") as memory:
         before = steps_of(memory)
@@ -141,7 +139,7 @@ def kill(stage: Stage) -> None:
         check(unfinished.name == "timetable" and unfinished.begun, "on disk: timetable has begun and has no result")
     (stage.home / "slow").unlink()
     with stage.start("run", "errand", "--resume") as run:
-        command("selfpager run errand.yaml --resume", f"process {run.pid}")
+        typed("selfpager run errand.yaml --resume", f"process {run.pid}")
         ended = [event["reason"] for event in run.events() if event["event"] == "stopped"]
         check(ended == ["done"], "the task is done")
     with stage.memory("errand") as memory:
@@ -160,7 +158,7 @@ def kill(stage: Stage) -> None:
     checked = subprocess.run(
         stage.command("check", "errand"), env=dict(stage.environ), capture_output=True, check=False
     )
-    command("selfpager check errand")
+    typed("selfpager check errand")
     check(checked.returncode == 0, "all laws hold, and both stores agree")
 
 
@@ -197,15 +195,15 @@ def look_further(stage: Stage) -> None:
     if shutil.which("selfpager") == program:
         program = "selfpager"
     prose("The window and the tiers; where a text has been; the same in a browser:")
-    command(f"{program} show guide --home {home}")
-    command(f'{program} trace guide "cork shop" --home {home}')
-    command(f"{program} view guide --home {home}")
+    typed(f"{program} show guide --home {home}")
+    typed(f'{program} trace guide "cork shop" --home {home}')
+    typed(f"{program} view guide --home {home}")
     prose("Talk to it. Its script looks up whatever ends with a question mark:")
     chat = f"chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}"
-    command(f"{program} {chat}")
+    typed(f"{program} {chat}")
     with stage.start("chat", "guide") as talk:
         check("3,300" in talk.say(ASKED).answer, f"it works: asked “{ASKED}” it found 3,300 euros")
-    command(
+    typed(
         f"ANTHROPIC_API_KEY=... GUIDE_PROVIDER=anthropic GUIDE_MODEL=claude-sonnet-5-5 {program} {chat}", "a real model"
     )
 
@@ -239,7 +237,7 @@ def prose(text: str) -> None:
     click.echo(textwrap.fill(text, WIDTH))
 
 
-def command(line: str, remark: str = "") -> None:
+def typed(line: str, remark: str = "") -> None:
     """Print a command, unbroken, so that it can be copied."""
     click.echo(click.style(f"$ {line}", fg="cyan", bold=True) + (f"   # {remark}" if remark else ""))
 

@@ -6,23 +6,27 @@ change colours or turn the direction of writing are made visible.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate
 
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from agents import palette
-from agents.cli import bar
 from agents.cli.visible import visible
 from agents.explain.snapshot import Snapshot
 from agents.explain.trace import Trace, Verdict
+from agents.explain.trace_events import TraceEvent
 from pager.inspect import ResidentStep, WindowUse
 from pager.types import Block, Fact, FactUse, Movement
 
 MARGIN = 2
 INDENT = 4
 METER_CELLS = 12
+MOST_LINES = 4  # of a core block
+MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
     "core": "core", "archive": "archival", "supersede": "archival", "forget": "archival", "recall": "archival",
@@ -37,7 +41,7 @@ class Drawing:
         self._plain = console.no_color or console.color_system is None
         self._width = max(20, console.width - MARGIN)
         self._brief = brief
-        self._steps, self._lines = (5, 1) if brief else (12, 4)
+        self._steps = 5 if brief else 12
 
     def whole(self, name: str, snapshot: Snapshot) -> RenderableType:
         """Return the drawing of a snapshot."""
@@ -60,22 +64,16 @@ class Drawing:
         reply = f", and {window.max_output_tokens:,} for the reply" if window.max_output_tokens else ""
         yield _title("Window", f"{about}{window.used_tokens:,} of {window.usable_tokens:,} tokens ({share} %){reply}")
         line = Text(" " * MARGIN)
-        for name, cells in bar.cells(window, self._width - MARGIN):
+        for name, cells in bar_cells(window, self._width - MARGIN):
             line.append_text(self._paint(name, "\u2500" if name == "free" else "\u2588", cells))
         yield line
-        for row in bar.marks(window, self._width - MARGIN):
-            yield Text(f"{' ' * MARGIN}{row}", style=palette.QUIET)
-        legend, used = Text(" " * MARGIN), MARGIN
-        parts = [(part.name, part.tokens) for part in window.parts if part.tokens]
-        for name, tokens in [*parts, ("free", window.free_tokens or 0)]:
-            label = f" {name} {tokens:,}  "
-            if used + len(label) > self._width:  # a name stays with its number
-                legend.append(f"\n{' ' * MARGIN}")
-                used = MARGIN
-            legend.append_text(self._paint(name, "\u25a0", 1)).append(label)
-            used += 1 + len(label)
-        legend.rstrip()
-        yield legend
+        if limits := window.thresholds:
+            yield _quiet(bar_marks(window, self._width - MARGIN), MARGIN)
+            names = f"evict at {limits.evict_at:,} \u00b7 down to {limits.evict_to:,}"
+            yield _quiet(f"{MARK} notify at {limits.notify_at:,} \u00b7 {names}", MARGIN)
+        parts = [*((part.name, part.tokens) for part in window.parts if part.tokens), ("free", window.free_tokens or 0)]
+        legend = [Text.assemble(self._paint(name, "\u25a0", 1), f" {name} {tokens:,}") for name, tokens in parts]
+        yield Padding(Columns(legend, padding=(0, 2)), (0, 0, 0, MARGIN))
         if window.epoch is not None:
             state = f"epoch {window.epoch}, opened because: {visible(window.epoch_reason)}"
             if window.ended:
@@ -103,10 +101,10 @@ class Drawing:
         for block in tier.blocks:
             yield _rows([self._block(block)])
             lines = block.value.split("\n") if block.value else ["(empty)"]
-            for line in lines[: self._lines]:
+            for line in lines[:MOST_LINES]:
                 yield Text(f"      {visible(line)}", no_wrap=True, overflow="ellipsis")
-            if len(lines) > self._lines:
-                yield _quiet(f"\u2026 {len(lines) - self._lines} more lines (--json has them)", INDENT + 2)
+            if len(lines) > MOST_LINES:
+                yield _quiet(f"\u2026 {len(lines) - MOST_LINES} more lines (--json has them)", INDENT + 2)
 
     def _block(self, block: Block) -> list[Text]:
         cells = min(METER_CELLS, round(METER_CELLS * block.used_tokens / max(1, block.limit_tokens)))
@@ -153,6 +151,27 @@ class Drawing:
                 yield _rows(map(_fact, facts[:2] if self._brief else facts))
 
 
+def bar_cells(window: WindowUse, width: int) -> list[tuple[str, int]]:
+    """Return the number of cells of each part, in order; the last is what is free. They add up to `width`."""
+    ends = accumulate(part.tokens for part in window.parts)
+    reached = [round(width * end / _whole(window)) for end in ends]
+    names = [*(part.name for part in window.parts), "free"]
+    return [(name, end - start) for name, start, end in zip(names, [0, *reached], [*reached, width], strict=True)]
+
+
+def bar_marks(window: WindowUse, width: int) -> str:
+    """Return the line below the bar, with a mark at each threshold."""
+    limits, line = window.thresholds, [" "] * width
+    for tokens in (limits.evict_to, limits.notify_at, limits.evict_at) if limits else ():
+        line[min(width - 1, round(width * tokens / _whole(window)))] = MARK
+    return "".join(line).rstrip()
+
+
+def _whole(window: WindowUse) -> int:
+    """Return the tokens of the whole bar: the usable ones, or the used ones if the window was made smaller since."""
+    return max(1, window.usable_tokens or 0, window.used_tokens)
+
+
 def _title(title: str, about: str, tier: str = "") -> Text:
     return Text.assemble((title, f"bold {palette.TIERS.get(tier, '')}".strip()), f"  {about}" if about else "")
 
@@ -161,14 +180,14 @@ def _quiet(text: str, indent: int = INDENT) -> RenderableType:
     return Padding(Text(text, style=palette.QUIET), (0, 0, 0, indent), expand=False)
 
 
-def _rows(rows: Iterable[Sequence[Text]]) -> RenderableType:
-    """Columns without lines. What is too wide for the terminal is cut at the end of the row."""
+def _rows(rows: Iterable[Sequence[Text]], *, cut: bool = True) -> RenderableType:
+    """Columns without lines. What is too wide for the terminal is cut at the end of the row, or goes on below."""
     columns = [column for column in zip(*rows, strict=True) if any(column)]
     grid = Table.grid(padding=(0, 1))
     for _ in columns[1:]:
         grid.add_column(no_wrap=True)
     for *cells, last in zip(*columns, strict=True):
-        last.no_wrap, last.overflow = True, "ellipsis"
+        last.no_wrap, last.overflow = cut, "ellipsis" if cut else "fold"
         grid.add_row(*cells, last)
     return Padding(grid, (0, 0, 0, INDENT), expand=False)
 
@@ -236,7 +255,7 @@ def _answer(verdict: Verdict) -> Iterator[RenderableType]:
 
 def _line(part: str, text: str) -> RenderableType:
     mark = Text("\u25a0 ", style=palette.WINDOW[part].colour) if part in palette.WINDOW else Text("")
-    return Padding(Text.assemble(mark, text, overflow="fold"), (0, 0, 0, 4), expand=False)
+    return Padding(Text.assemble(mark, text, overflow="fold"), (0, 0, 0, INDENT), expand=False)
 
 
 def _life(found: Trace) -> Iterator[RenderableType]:
@@ -244,17 +263,15 @@ def _life(found: Trace) -> Iterator[RenderableType]:
         return
     yield Text()
     yield Text("Its life", style="bold")
-    grid = Table.grid(padding=(0, 1))
-    for _ in range(3):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for event in found.events:
-        colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
-        name = {None: event.event, True: "found", False: "missed"}[event.found]
-        grid.add_row(
-            Text(_moment(event.at), style=palette.QUIET), Text(event.step),
-            Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
-        )  # fmt: skip
-    yield Padding(grid, (0, 0, 0, 2), expand=False)
+    yield _rows(map(_event, found.events), cut=False)
     if found.more:
-        yield Text("  It stands in more places; a longer piece of the text finds fewer.", style=palette.QUIET)
+        yield _quiet("It stands in more places; a longer piece of the text finds fewer.")
+
+
+def _event(event: TraceEvent) -> list[Text]:
+    colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
+    name = {None: event.event, True: "found", False: "missed"}[event.found]
+    return [
+        Text(_moment(event.at), style=palette.QUIET), Text(event.step),
+        Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
+    ]  # fmt: skip

@@ -11,7 +11,7 @@ import traceback
 
 import click
 
-from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, USAGE, Shared, common
+from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, SHARED_OPTIONS, USAGE, Shared
 from agents.cli.visible import harmless
 from agents.config.errors import ConfigError
 from agents.logs import log
@@ -60,20 +60,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]):
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], list(COMMANDS), n=1) if args else []
-            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?" if near else error.message) from None
-
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=COMPLETION
+    cls=LazyGroup,
+    commands={name: click.Command(name) for name in COMMANDS},  # their names, for what looks like one of them
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=COMPLETION,
 )
-@common
 @click.version_option(package_name="selfpager")
 def cli() -> None:
     """An agent whose memory works like an operating system's.
@@ -86,6 +79,9 @@ def cli() -> None:
       selfpager view                          see it in a browser, live
       selfpager trace assistant "my seat"     learn why it does or does not know something
     """
+
+
+cli.params += SHARED_OPTIONS
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import click
 
 from agents import tasks
 from agents.agent import Agent
-from agents.cli.common import FAILED, STOPPED, Shared, agent_file, common, history_option
+from agents.cli.common import FAILED, STOPPED, Shared, agent_file, command, history_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
@@ -18,7 +18,7 @@ from pager.types import Call
 OUTAGE_SECONDS = 12 * 3600.0
 
 
-@click.command("run")
+@command("run")
 @agent_file
 @click.argument("task", required=False)
 @click.option("--resume", is_flag=True, help="Continue the open task, however it stopped.")
@@ -26,8 +26,6 @@ OUTAGE_SECONDS = 12 * 3600.0
 @click.option("--approve/--deny", "approval", default=None, help="Answer the tool call that waits for approval.")
 @history_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
-@common
-@click.pass_obj
 def run_command(
     shared: Shared, file: Path, task: str | None, resume: bool, new: bool, approval: bool | None,
     history: Path | None, json_lines: bool,

@@ -6,7 +6,7 @@ from threading import Event
 
 import click
 
-from agents.cli.common import DONE, AgentName, Shared, agent_name, common, json_option
+from agents.cli.common import DONE, PORT, AgentName, Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
@@ -19,13 +19,11 @@ POLL_SECONDS = 0.5
 AT_HELP = "Show the request that this step answered, such as s45, or the next one that was answered after it."
 
 
-@click.command("show", short_help="The tiers of an agent in the terminal.")
+@command("show")
 @agent_name
 @click.option("--at", "step", metavar="STEP", help=AT_HELP)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
 @json_option("Print a line of JSON; with --watch a line for each change.")
-@common
-@click.pass_obj
 def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> int:
     """Show what the agent NAME has in its prompt, and what it remembers. It may be running.
 
@@ -79,13 +77,11 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
             follow(reader, lambda: live.update(draw(), refresh=True))
 
 
-@click.command("trace", short_help="Where a text has been: written, moved, evicted, searched.")
+@command("trace")
 @agent_name
 @click.argument("text")
 @click.option("--at", "step", metavar="STEP", help="Answer for the request that this step answered, such as s45.")
 @json_option("Print it as a line of JSON.")
-@common
-@click.pass_obj
 def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> int:
     """Show if the agent NAME sees TEXT, and if not, why.
 
@@ -108,20 +104,12 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
     return DONE
 
 
-@click.command("view", short_help="The debug view in a browser.")
+@command("view")
 @click.argument("name", type=AgentName(), required=False)
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port to listen on. Default: any free one.",
-)
+@click.option("--port", metavar="PORT", type=PORT, default=0, help="The port to listen on. Default: any free one.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @json_option("Print the address as a line of JSON.")
-@common
-@click.pass_obj
 def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> int:
     """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
@@ -151,18 +139,10 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     return DONE
 
 
-@click.command("mcp")
+@command("mcp")
 @agent_name
 @click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
-@click.option(
-    "--http",
-    "port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    help="Serve http://127.0.0.1:PORT/mcp instead of stdio.",
-)
-@common
-@click.pass_obj
+@click.option("--http", "port", metavar="PORT", type=PORT, help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
 def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
     """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from agents.cli.visible import escaped, harmless
+from agents.cli.visible import harmless
 from agents.events import ApprovalNeeded, Event, Paged, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager.types import Call
 
 if TYPE_CHECKING:
-    from agents.agent import Agent, BackgroundWork, Progress
+    from agents.agent import Agent, BackgroundWork
 
 MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
     "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed",
@@ -30,16 +30,15 @@ MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, 
     "notice": "notified that the window fills", "epoch": "new epoch",
 }  # fmt: skip
 NOTE_CHARS = 100
-BAR_CELLS = 20
-MIN_TEXTS_FOR_BAR = 256  # fewer are embedded at once
+MIN_TEXTS_TO_NOTE = 256  # fewer are embedded at once
 
 
 def as_json(value: Any) -> str:
-    """Return a value as one line of JSON; a movement in the same form as in `show --json`."""
+    """Return a value as one line of JSON in ASCII; a movement in the same form as in `show --json`."""
     data = to_json(value)
     if is_dataclass(value):
         data = {"event": type(value).__name__.lower(), **data}
-    return escaped(json.dumps(data, ensure_ascii=False, default=str))
+    return json.dumps(data, default=str)
 
 
 @contextmanager
@@ -115,8 +114,9 @@ class Printer:
 
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""
-        if background.is_busy and not self.json_lines and (bar := embedding_bar(background.progress)):
-            self.note(bar)
+        done, total = background.progress
+        if background.is_busy and total >= MIN_TEXTS_TO_NOTE and not self.json_lines:
+            self.note(f"embedding: {done:,} of {total:,} texts; the rest is found by words meanwhile")
 
     def error(self, text: str) -> None:
         """Print an error in full."""
@@ -165,12 +165,3 @@ def stopped_gently(agent: Agent) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def embedding_bar(state: Progress) -> str:
-    """Return a progress bar of the embedding, or an empty text if there is little to embed."""
-    if state.total < MIN_TEXTS_FOR_BAR:
-        return ""
-    full = BAR_CELLS * state.done // state.total
-    bar = "█" * full + "░" * (BAR_CELLS - full)
-    return f"embedding {bar} {state.done:,} of {state.total:,} texts; the rest is found by words meanwhile"

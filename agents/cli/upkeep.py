@@ -6,20 +6,18 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, FAILED, INTERRUPTED, PATH, Shared, agent_name, common, json_option
+from agents.cli.common import DONE, FAILED, INTERRUPTED, PATH, Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless
 from agents.importing import are_notes, import_conversations, import_notes
 from pager.errors import RejectedError
 
 
-@click.command("tell")
+@command("tell")
 @agent_name
 @click.argument("text")
 @click.option("--from", "speaker", metavar="WHO", help="The name of the speaker.")
 @json_option("Print the id of the message as JSON.")
-@common
-@click.pass_obj
 def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
     """Send TEXT to the agent NAME. It reads the message at its next step, or when it runs again."""
     if not text.strip():
@@ -31,12 +29,10 @@ def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_l
     return DONE
 
 
-@click.command("check")
+@command("check")
 @agent_name
 @click.option("--fix", is_flag=True, help="Repair what can be rebuilt: word index, vectors, vector index.")
 @json_option("Print the problems as JSON.")
-@common
-@click.pass_obj
 def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     """Check the database and the vector index of the agent NAME. The agent must not be running."""
     from agents.config import embedders
@@ -62,12 +58,10 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     return DONE if all(problem.fixed for problem in problems) else FAILED
 
 
-@click.command("export")
+@command("export")
 @agent_name
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
-@common
-@click.pass_obj
 def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     """Write everything of the agent NAME into FILE. The agent may be running."""
     name, _ = shared.existing(name)
@@ -77,11 +71,9 @@ def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@click.command("import")
+@command("import")
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
-@common
-@click.pass_obj
 def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     """Import FILE into an agent, which is called like FILE up to the first dot; --as gives another name.
 
@@ -120,13 +112,11 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@click.command("purge")
+@command("purge")
 @agent_name
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("Print the result as JSON; needs --yes.")
-@common
-@click.pass_obj
 def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int:
     """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text.
 

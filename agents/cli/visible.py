@@ -12,7 +12,6 @@ import unicodedata
 JOINERS = "\u200c\u200d"  # inside of emoji and of Persian words
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a new line and a tab are as they should be
-ALLOWED_BY_JSON = re.compile("[\x7f-\x9f]")
 
 
 def visible(text: str) -> str:
@@ -23,11 +22,6 @@ def visible(text: str) -> str:
 def harmless(text: str) -> str:
     """Return `text` with the characters that a terminal obeys made visible; line breaks and tabs stay."""
     return CONTROLS.sub(lambda found: _shown(found[0]), text)
-
-
-def escaped(line: str) -> str:
-    """Return an equal line of JSON in which the control characters that JSON allows are escaped, too."""
-    return ALLOWED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def _shown(character: str) -> str:

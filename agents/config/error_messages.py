@@ -75,7 +75,7 @@ def _problem(details: ErrorDetails, document: Document) -> ConfigProblem:
         needs = f"{parent} needs it" if parent else "every agent needs one, such as 'name: assistant'"
         return ConfigProblem(written.key, f"{path[-1]!r} is missing; {needs}.")
     if isinstance(value, UnknownKey):
-        guess = _did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
+        guess = did_you_mean(str(path[-1]), value.known, f"; known are {', '.join(value.known)}.")
         return ConfigProblem(written.key, f"unknown key {path[-1]!r}{f' in {parent}' if parent else ''}{guess}")
     is_about_key = isinstance(value, dict | list) or (location[-1:] == ("[key]",) and path != location)
     place, kind, context = written.key if is_about_key else written.value, details["type"], details.get("ctx", {})
@@ -87,7 +87,7 @@ def _problem(details: ErrorDetails, document: Document) -> ConfigProblem:
         quote = " Put it in quotes." if secret else f' Put it in quotes: "{str(value).lower()}".'
     shown = _describe(value, secret=secret) + (f" (from {value.source})" if isinstance(value, Expanded) else "")
     message = _MESSAGES.get(kind) or _MESSAGES.get(kind.partition("_")[0], "needs another value, not {shown}.")
-    guess = _did_you_mean(str(details["input"]), allowed, ".")
+    guess = did_you_mean(str(details["input"]), allowed, ".")
     return ConfigProblem(place, f"{_dotted(path)} {message.format(**context, shown=shown, quote=quote, guess=guess)}")
 
 
@@ -110,6 +110,7 @@ def _describe(value: Any, *, secret: bool) -> str:
             return "a mapping" if isinstance(value, dict) else "a list"
 
 
-def _did_you_mean(word: str, allowed: Iterable[str], otherwise: str) -> str:
+def did_you_mean(word: str, allowed: Iterable[str], otherwise: str) -> str:
+    """Return the similar name that was probably meant, or else `otherwise`."""
     near = get_close_matches(word.lower(), allowed, n=1)
     return f"; did you mean {near[0]!r}?" if near else otherwise

@@ -263,6 +263,9 @@ class ServerConfig(Section):
             raise ValueError("has headers for a command; headers belong to a url.")
         return self
 
+    def __str__(self) -> str:
+        return self.url or " ".join(self.command)
+
 
 class ServerTools(ToolConfig):
     """The tools of an MCP server."""

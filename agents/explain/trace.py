@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory, trace_events
-from agents.explain.trace_events import TraceEvent, quoted, searches
+from agents.explain.trace_events import RESIDENCIES, TraceEvent, quoted, searches
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
@@ -20,13 +20,6 @@ from pager.types import Hit, read_page_id
 MOST_SIMILAR = 5  # of each tier
 SIMILAR_CHARS = 160
 MOST_SHOWN = 6  # pieces of a request that are named as places
-RESIDENCIES = {  # how a page is in a request -> the part of the window, and in words
-    "step": ("turns", "a step of the conversation"),
-    "request": ("request", "the request under way"),
-    "pinned": ("pinned", "a pinned page"),
-    "recalled": ("recalled", "a recalled fact"),
-    "paged_in": ("turns", "a page that was read"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +44,6 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarPage:
-    """A page that does not hold the text, but is what a search for it would find."""
-
-    page_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
     """The life of a text, oldest event first. `known` is False if no place holds it; `near` is then what is similar.
     `more` is True if it stands in more places than were looked at."""
@@ -70,7 +55,7 @@ class Trace:
     events: tuple[TraceEvent, ...]
     verdict: Verdict
     more: bool
-    near: tuple[SimilarPage, ...]
+    near: tuple[Hit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +129,7 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
             events=tuple(events),
             verdict=Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, at),
             more=subject.places.more,
-            near=tuple(SimilarPage(hit.page_id, " ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits),
+            near=tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits),
         )
 
 

@@ -17,11 +17,12 @@ MOST_WORDS = 8
 WORD = re.compile(r"\w{3,}")
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
-ENDED_RESIDENCIES = {
-    "pinned": "was no longer pinned in the prompt",
-    "request": "was no longer in the prompt as the request under way",
-    "recalled": "was no longer in the prompt as a recalled fact",
-    "paged_in": "was no longer in the prompt as a page that was read",
+RESIDENCIES = {  # how a page is in a request -> the part of the window, and in words
+    "step": ("turns", "a step of the conversation"),
+    "request": ("request", "the request under way"),
+    "pinned": ("pinned", "a pinned page"),
+    "recalled": ("recalled", "a recalled fact"),
+    "paged_in": ("turns", "a page that was read"),
 }
 
 
@@ -72,8 +73,8 @@ def moved(reader: AnyMemory, page_id: str) -> Iterator[TraceEvent]:
 def left(reader: AnyMemory, residency: Residency) -> TraceEvent:
     """Return the end of a residency that was not that of a step: a step that leaves has its row in the ledger."""
     step = residency.until_step or ""
-    how = ENDED_RESIDENCIES.get(residency.how, "left the prompt")
-    text = f"{residency.page_id} {how}{f': {residency.reason}' if residency.reason else ''}"
+    why = f": {residency.reason}" if residency.reason else ""
+    text = f"{residency.page_id} was no longer in the prompt as {RESIDENCIES[residency.how][1]}{why}"
     return TraceEvent(reader.inspect.step(step).at, step, "left", residency.page_id, _sentence(text))
 
 

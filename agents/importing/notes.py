@@ -5,8 +5,7 @@ below it, and the headings: the same file imported again has the same keys, and 
 ones. A section that changed since supersedes the old fact; an unchanged one is left alone; one that was deleted stays a
 fact until it is forgotten.
 
-YAML front matter is a fact of its own. Files that a text imports with `@path` are included if they are below the same
-folder. Hidden files (.git) and installed packages (node_modules) are left out.
+YAML front matter is a fact of its own. Hidden files (.git) and installed packages (node_modules) are left out.
 
     >>> [(note.key, note.text) for note in sections("app/CLAUDE.md", "# Build\\nmake\\n## Tests\\npytest")]
     [('app/CLAUDE.md#Build', '# Build\\nmake'), ('app/CLAUDE.md#Build/Tests', '# Build\\n## Tests\\npytest')]
@@ -14,7 +13,7 @@ folder. Hidden files (.git) and installed packages (node_modules) are left out.
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,11 +23,7 @@ from pager.memory import Memory
 SUFFIXES = frozenset({".md", ".markdown"})
 INSTALLED = frozenset({"node_modules", "site-packages", "venv"})
 FRONT_MATTER = "front matter"
-MAX_IMPORT_DEPTH = 5  # as in Claude Code
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)(?:\s+#+)?\s*")
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
-_IMPORT = re.compile(r"(?:^|(?<=\s))@((?:\.{1,2}/|/)?[\w./-]*\.\w+)")
 
 
 class Note(NamedTuple):
@@ -44,13 +39,13 @@ def are_notes(path: Path) -> bool:
 def import_notes(memory: Memory, path: Path) -> int:
     """Archive the sections of a file or a folder, all or none. Return how many facts are new or changed."""
     base = (path if path.is_dir() else path.parent).resolve()
-    files = _with_imports(_markdown_in(path) if path.is_dir() else [path], base)
+    files = _markdown_in(base) if path.is_dir() else [base / path.name]
     if not files:
         raise RejectedError(f"{path} holds no Markdown files ({', '.join(sorted(SUFFIXES))}).")
-    names = {file: (Path(base.name) / file.relative_to(base)).as_posix() for file in files}
+    texts = {(Path(base.name) / file.relative_to(base)).as_posix(): read_text(file) for file in files}
     imported = 0
     with memory.transaction():
-        for note in (note for file, text in files.items() for note in sections(names[file], text)):
+        for note in (note for name, text in texts.items() for note in sections(name, text)):
             current = memory.inspect.current_fact(note.key)
             if current is None or current.text != note.text:
                 memory.archive(note.text, key=note.key)
@@ -66,8 +61,8 @@ def sections(name: str, text: str) -> list[Note]:
         found.append(([], front[1], f"{name}#{FRONT_MATTER}"))
     for headings, body in _bodies(text[front.end() :] if front else text):
         if body.strip():
-            titles = [match[2] if (match := _HEADING.fullmatch(heading)) else heading for heading in headings]
-            found.append((headings, body, f"{name}#{'/'.join(titles)}" if headings else name))
+            key = f"{name}#{'/'.join(heading.title for heading in headings)}" if headings else name
+            found.append(([heading.line for heading in headings], body, key))
     taken = {key for _, _, key in found}
     notes: dict[str, Note] = {}
     for headings, body, key in found:
@@ -79,33 +74,25 @@ def sections(name: str, text: str) -> list[Note]:
     return list(notes.values())
 
 
-def _bodies(text: str) -> Iterator[tuple[list[str], str]]:
+class _Heading(NamedTuple):
+    level: int
+    title: str
+    line: str
+
+
+def _bodies(text: str) -> Iterator[tuple[list[_Heading], str]]:
     """Yield the text below each heading, with the headings over it."""
-    above: dict[int, str] = {}
-    body: list[str] = []
-    for line, is_code in _lines(text):
-        heading = None if is_code else _HEADING.fullmatch(line)
-        if heading is None:
-            body.append(line)
-            continue
-        yield list(above.values()), "\n".join(body)
-        level, body = len(heading[1]), []
-        above = {depth: title for depth, title in above.items() if depth < level} | {level: line.strip()}
-    yield list(above.values()), "\n".join(body)
+    from markdown_it import MarkdownIt
 
-
-def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and True if it is in a fenced block of code. At least as many marks close it as opened it."""
-    fence = ""
-    for line in text.split("\n"):
-        mark = _FENCE.fullmatch(line)
-        if not fence:
-            fence = mark[1] if mark else ""
-            yield line, bool(fence)
-            continue
-        yield line, True
-        if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
-            fence = ""
+    lines, above, begin = text.split("\n"), list[_Heading](), 0
+    for opening, title in pairwise(MarkdownIt().parse(text)):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            first, end = opening.map
+            yield above, "\n".join(lines[begin:first])
+            level, begin = int(opening.tag.removeprefix("h")), end
+            own = _Heading(level, title.content, "\n".join(lines[first:end]).strip())
+            above = [*(heading for heading in above if heading.level < level), own]
+    yield above, "\n".join(lines[begin:])
 
 
 def _markdown_in(folder: Path) -> list[Path]:
@@ -121,23 +108,6 @@ def _markdown_in(folder: Path) -> list[Path]:
     except OSError as error:
         raise RejectedError(f"{folder} cannot be read: {error.strerror}.") from None
     return files
-
-
-def _with_imports(files: list[Path], base: Path) -> dict[Path, str]:
-    texts: dict[Path, str] = {}
-    wanted = [file.resolve() for file in files]
-    for _ in range(MAX_IMPORT_DEPTH + 1):
-        new = [file for file in dict.fromkeys(wanted) if file not in texts]
-        texts |= {file: read_text(file) for file in new}
-        wanted = list[Path]()
-        for file in new:
-            lines = (re.sub(r"`[^`]*`", "", line) for line, is_code in _lines(texts[file]) if not is_code)
-            for match in (match for line in lines for match in _IMPORT.finditer(line)):
-                with suppress(OSError):  # what only looks like a path may be too long for one
-                    path = file.parent / match[1]
-                    if path.is_file() and path.resolve().is_relative_to(base):
-                        wanted.append(path.resolve())
-    return texts
 
 
 def read_text(file: Path) -> str:

@@ -4,7 +4,10 @@ The connection is opened with the agent. If the server goes away, the next call 
 call that was interrupted is repeated once if the server says that this does no harm; otherwise the model gets an error
 which says that the call may have run.
 
-    >>> with connected(Server(command=("mcp-server-time",))) as server:
+The Messages API takes only an object as an input schema, without oneOf, anyOf, allOf or $ref at its root and with plain
+names of properties. Any other schema is sent unchanged one level down: the tool then has one argument, `arguments`.
+
+    >>> with connected(ServerConfig(command=("mcp-server-time",))) as server:
     ...     server.tools()[0].run({"timezone": "Europe/Lisbon"})
 """
 
@@ -16,8 +19,8 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from agents.mcp import schemas
-from agents.mcp.link import Link, LinkLostError, Server, first_cause
+from agents.config.sections import ServerConfig
+from agents.mcp.link import Link, LinkLostError, first_cause
 from agents.tools import functions
 from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error
 
@@ -26,14 +29,18 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 60.0  # `npx` and `uvx` may have to fetch the server first
 MISSING = "MCP servers need the package mcp: pip install 'selfpager[mcp]'."
+MAX_NAME_CHARS = 64
+WRAPPED = "arguments"
+NOT_AT_ROOT = frozenset({"oneOf", "anyOf", "allOf", "$ref"})
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_PROPERTY_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
 
 
 class Connection:
     """A server and the present link to it."""
 
-    def __init__(self, server: Server, seconds: float) -> None:
+    def __init__(self, server: ServerConfig, seconds: float) -> None:
         self._server = server
         self._seconds = seconds
         self._reconnecting = threading.Lock()  # so that two calls do not both reconnect
@@ -56,15 +63,14 @@ class Connection:
     def _tool(self, tool: types.Tool, options: dict[str, Any]) -> Tool:
         hints = tool.annotations
         repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
-        name = _NOT_IN_NAMES.sub("_", tool.name)[: schemas.MAX_NAME_CHARS] or "_"
-        flat, alternatives = schemas.for_api(tool.input_schema)
-        schema, renamed = schemas.with_plain_names(flat)
-        description = " ".join(filter(None, (tool.description or tool.title or tool.name, alternatives)))
+        name = _NOT_IN_NAMES.sub("_", tool.name)[:MAX_NAME_CHARS] or "_"
+        schema, is_wrapped = api_schema(tool.input_schema)
+        description = tool.description or tool.title or tool.name
         seconds = options.get("timeout_seconds", functions.DEFAULT_TIMEOUT_SECONDS)
 
         def call(arguments: Json) -> Output:
-            own_names = {renamed.get(name, name): value for name, value in arguments.items()}
-            return self._call(tool.name, own_names, repeatable=repeatable, seconds=seconds)
+            given = arguments.get(WRAPPED, arguments) if is_wrapped else arguments
+            return self._call(tool.name, given, repeatable=repeatable, seconds=seconds)
 
         return Tool(name, description, schema, call, idempotent=repeatable, **options)
 
@@ -94,12 +100,12 @@ class Connection:
             raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
 
 
-def connected(server: Server, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
+def connected(server: ServerConfig, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
     """Connect to a server until the `with` block ends. Raises ToolConfigError if it cannot be used."""
     return closing(Connection(server, seconds))
 
 
-def _open(server: Server, seconds: float) -> Link:
+def _open(server: ServerConfig, seconds: float) -> Link:
     link = Link(server)
     try:
         link.open(seconds)
@@ -111,6 +117,17 @@ def _open(server: Server, seconds: float) -> Link:
         output = f"; its last output: {link.last_lines}" if link.last_lines else ""
         raise ToolConfigError(f"the MCP server {server} {what}{output}.") from error
     return link
+
+
+def api_schema(schema: Json) -> tuple[Json, bool]:
+    """Return an input schema as the Messages API takes it, and True if it had to be moved below `WRAPPED`."""
+    plain = {key: value for key, value in schema.items() if key not in ("$schema", "$id", "type")}
+    names: Json = plain.get("properties") or {}
+    if NOT_AT_ROOT.isdisjoint(plain) and all(map(_PROPERTY_NAME.fullmatch, names)):
+        return {"type": "object", **plain}, False
+    references = re.compile(r'"\$ref": "#(?=[/"])')  # to the root, which is one level down now
+    text = references.sub(f'"$ref": "#/properties/{WRAPPED}', json.dumps({"type": "object", **plain}))
+    return {"type": "object", "properties": {WRAPPED: json.loads(text)}, "required": [WRAPPED]}, True
 
 
 def _output(name: str, result: types.CallToolResult) -> Output:

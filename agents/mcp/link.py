@@ -10,12 +10,12 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from agents.config.sections import ServerConfig
 from agents.logs import adopt, log
 from agents.tools.functions import Json, describe_error
 from pager.errors import PagerError
@@ -31,19 +31,6 @@ MAX_LAST_LINES = 5  # of its standard error, quoted when it cannot be used
 GONE_CODES = frozenset({-32000, -32600})  # connection closed; unknown session
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server to connect to: a command to start, or the URL of one that runs."""
-
-    command: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-    def __str__(self) -> str:
-        return self.url or " ".join(self.command)
-
-
 class LinkLostError(PagerError):
     """The server went away during a call, which may have run."""
 
@@ -51,7 +38,7 @@ class LinkLostError(PagerError):
 class Link:
     """A connected server. `tools` are those that it offers."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerConfig) -> None:
         self._server = server
         self._opened: Future[list[types.Tool]] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -27,10 +26,9 @@ from agents.tools.functions import Output, Tool, describe_error
 from agents.tools.memory_tools import MemoryTools, ReadingTools
 from pager.clock import Clock
 from pager.errors import PagerError, RejectedError
-from pager.limits import Limits
 from pager.memory import Memory
 from pager.reader import MemoryReader
-from pager.types import Block, Hit, PageText
+from pager.types import Block
 
 HOST = "127.0.0.1"  # only this machine: there is no password
 PIECE_BYTES = 65_536
@@ -50,7 +48,7 @@ def writing_tools(memory: Memory, clock: Clock) -> list[Tool]:
 
 def reading_tools(reader: MemoryReader, clock: Clock) -> list[Tool]:
     """Return the tools that change nothing, not even the ledger."""
-    return [_core_tool(reader.core), *ReadingTools(_SilentMemory(reader), clock, actor=ACTOR).tools()]
+    return [_core_tool(reader.core), *ReadingTools(reader, clock, actor=ACTOR).tools()]
 
 
 def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
@@ -60,31 +58,6 @@ def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
         return json.dumps(shown, ensure_ascii=False, indent=1)
 
     return Tool.of(core)
-
-
-@dataclass(frozen=True, slots=True)
-class _SilentMemory:
-    """A `ReadableMemory` over a reader: nobody is written down as the actor, and nothing can be pinned."""
-
-    reader: MemoryReader
-
-    @property
-    def limits(self) -> Limits:
-        return self.reader.history.limits_at() or Limits.for_window()
-
-    def search_archive(
-        self, query: str, *, limit: int, as_of: str | None, tags: list[str] | None, after: str | None,
-        before: str | None, actor: str,
-    ) -> list[Hit]:  # fmt: skip
-        return self.reader.search_archive(query, limit=limit, as_of=as_of, tags=tags, after=after, before=before)
-
-    def search_recall(self, query: str, *, limit: int, after: str | None, before: str | None, actor: str) -> list[Hit]:
-        return self.reader.search_recall(query, limit=limit, after=after, before=before)
-
-    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str) -> PageText:
-        if pin:
-            raise RejectedError("this memory is read-only here, so nothing can be pinned. Read the page without pin.")
-        return self.reader.read_page(page_id, offset)
 
 
 def serve_stdio(name: str, tools: list[Tool]) -> None:

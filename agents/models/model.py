@@ -6,12 +6,11 @@ reply is an exception and leaves no trace.
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from agents.events import Text, Thinking
 from pager.errors import PagerError
-
-Json = dict[str, Any]
+from pager.types import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,19 +135,17 @@ class Entries:
         )
 
 
-class FunctionScript:
-    """The script that a function of the user's is. `name` is `module:function`."""
+def function_script(name: str, function: Callable[[Json], Any]) -> Script:
+    """Return the script that a function of the user's is. `name` is `module:function`."""
 
-    def __init__(self, name: str, function: Callable[[Json], Any]) -> None:
-        self._name = name
-        self._function = function
-
-    def __call__(self, params: Json) -> Reply:
+    def reply(params: Json) -> Reply:
         try:
-            return as_reply(self._function(params))
+            return as_reply(function(params))
         except Exception as error:
-            log.exception("the script %s failed", self._name)
-            raise ModelRefusedError(f"the script {self._name} failed: {type(error).__name__}: {error}") from error
+            log.exception("the script %s failed", name)
+            raise ModelRefusedError(f"the script {name} failed: {type(error).__name__}: {error}") from error
+
+    return reply
 
 
 class ScriptedModel:

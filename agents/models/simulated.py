@@ -9,7 +9,7 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -138,9 +138,6 @@ def _block_ends(params: Json) -> list[BlockEnd]:
         running.update(f"{where}{json.dumps(plain)}".encode())
         total += _block_tokens(plain)
         ends.append(BlockEnd(running.digest(), total, control.get("ttl", "5m") if control else None))
-    whole = params.get("cache_control")
-    if whole and ends and not ends[-1].mark:
-        ends[-1] = replace(ends[-1], mark=whole.get("ttl", "5m"))
     return ends
 
 

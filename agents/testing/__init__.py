@@ -33,11 +33,13 @@ __all__ = [
     "truncate",
 ]
 
-_IN_REPLIES = {"Reply", "broken_call", "call", "thinking"}
+_MODULES = ("models.replies", "testing.faults", "testing.scripted_server")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'agents.testing' has no attribute {name!r}")
-    module = "scripted_server" if name == "ScriptedServer" else "faults"
-    return getattr(import_module("agents.models.replies" if name in _IN_REPLIES else f"agents.testing.{module}"), name)
+    """Load the module that has the name, at its first use."""
+    for module in _MODULES if name in __all__ else ():
+        found = getattr(import_module(f"agents.{module}"), name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'agents.testing' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """The HTTP of the Messages API around any `Service`, on a loopback port.
 
-It answers POST /v1/messages (streamed or not), POST /v1/messages/count_tokens and GET /v1/models/{id}. A `Break` is how
-an answer goes wrong on its way.
+It answers POST /v1/messages (streamed or not), POST /v1/messages/count_tokens and GET /v1/models/{id}. A `Fault` breaks
+an answer on its way.
 
     with MessagesServer(service) as server:
         client = Anthropic(base_url=server.base_url, api_key="none")
@@ -11,42 +11,21 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from agents.logs import log
 from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.testing import wire
+from agents.testing.faults import Fault
 from agents.testing.wire import ApiError
 from pager.types import Json
 
 Answer = TypeVar("Answer")
+Sending = tuple[Json, Fault | None]  # a finished message, and what breaks it on its way to the client
 STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
-
-
-@dataclass(frozen=True, slots=True)
-class Break:
-    """An answer that does not arrive whole. `after` is the share that arrives; at 0 not even the headers do. truncate
-    ends the stream as if it were complete, stall sends nothing more until the client leaves."""
-
-    kind: Literal["disconnect", "truncate", "stall", "error"]
-    after: float = 0.5
-    error: ApiError | None = None
-
-    def sent(self, length: int) -> int:
-        """Return how many of `length` events or bytes are sent. The last two are always missing."""
-        return min(int(self.after * length), max(0, length - 2))
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """A finished message on its way to the client."""
-
-    message: Json
-    broken: Break | None = None
 
 
 class Service(Protocol):
@@ -129,32 +108,31 @@ class _Handler(LoopbackHandler):
         self.send_whole(status, "application/json", json.dumps(body).encode(), all_headers)
 
     def _send_message(self, sending: Sending, *, streams: bool) -> None:
-        broken = sending.broken
-        if broken and broken.error and not streams:
-            raise broken.error
-        if broken and broken.after <= 0 and broken.kind in {"disconnect", "stall"}:
-            self._end_early(broken)
+        message, fault = sending
+        if fault and fault.kind == "error" and not streams:
+            raise fault.error()
+        if fault and fault.ends_early and fault.after <= 0:
+            self._end_early(fault)
         elif streams:
             self.send_head(200, {"request-id": self._request_id, **STREAM_HEADERS})
-            events = list(wire.events(sending.message))
-            if broken:
-                events = events[: broken.sent(len(events))] + ([broken.error.body()] if broken.error else [])
-            ends_early = broken and broken.kind in {"disconnect", "stall"}
-            for data in [*map(wire.encode, events), *([] if ends_early else [b""])]:
+            events = list(wire.events(message))
+            if fault:
+                events = events[: fault.sent(len(events))] + ([fault.error().body()] if fault.kind == "error" else [])
+            for data in [*map(wire.encode, events), *([] if fault and fault.ends_early else [b""])]:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-            if broken and ends_early:
-                self._end_early(broken)
-        elif broken:
-            raw = json.dumps(wire.whole(sending.message)).encode()
+            if fault and fault.ends_early:
+                self._end_early(fault)
+        elif fault:
+            raw = json.dumps(wire.whole(message)).encode()
             self.send_head(200, {"content-type": "application/json", "content-length": str(len(raw))})
-            self.wfile.write(raw[: broken.sent(len(raw))])
-            self._end_early(broken)
+            self.wfile.write(raw[: fault.sent(len(raw))])
+            self._end_early(fault)
         else:
-            self._send_json(wire.whole(sending.message))
+            self._send_json(wire.whole(message))
 
-    def _end_early(self, broken: Break) -> None:
+    def _end_early(self, fault: Fault) -> None:
         """Leave the answer incomplete. The connection is closed now, or when a stalled client has left."""
-        if broken.kind == "stall":
+        if fault.kind == "stall":
             with contextlib.suppress(OSError):
                 self.connection.recv(1)
         self.close_connection = True

@@ -11,7 +11,7 @@ for which no line is left is refused, and the fixture lets the test fail.
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Self, cast
+from typing import cast
 
 from agents.models.model import PromptTooLongError
 from agents.models.replies import Reply, as_reply
@@ -26,8 +26,8 @@ ScriptLine = Line | Callable[[Json], Line]
 FINAL = {"x-should-retry": "false"}
 
 
-class ScriptedServer:
-    """Serves from its construction to `close`. `requests` and `replies` are what went over the wire."""
+class ScriptedServer(MessagesServer):
+    """Answers from its construction to `close`. `requests` and `replies` are what went over the wire."""
 
     def __init__(
         self, *, limit_tokens: int = DEFAULT_LIMIT_TOKENS, seconds: Callable[[], float] = time.monotonic
@@ -38,22 +38,7 @@ class ScriptedServer:
         self._lines: deque[ScriptLine] = deque()
         self._otherwise: ScriptLine | None = None
         self._provider = SimulatedProvider(limit_tokens, seconds=seconds)
-        self._server = MessagesServer(self).start()
-
-    @property
-    def base_url(self) -> str:
-        """Return the address for a client or an agent's `model.base_url`."""
-        return self._server.base_url
-
-    def close(self) -> None:
-        """Stop, and end all connections."""
-        self._server.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(self)
 
     def script(self, *lines: ScriptLine) -> None:
         """Answer the next requests with these lines, in order."""
@@ -86,7 +71,7 @@ class ScriptedServer:
         except Exception as error:
             self.errors.append(error)
             raise ApiError(400, f"the script failed: {type(error).__name__}: {error}", headers=FINAL) from error
-        if fault and fault.status:
+        if fault and fault.kind == "refuse":
             raise fault.error()
         try:
             self._provider.check_window(params)
@@ -94,7 +79,7 @@ class ScriptedServer:
             raise ApiError(400, str(error)) from error
         message = self._provider.finish(params, reply or Reply("These words are cut off."))
         self.replies.append(message)
-        return Sending(message, fault.broken if fault else None)
+        return message, fault
 
     def count_tokens(self, params: Json) -> int:
         """Return the tokens of a request."""

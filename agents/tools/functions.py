@@ -32,8 +32,8 @@ from docstring_parser import parse
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
 from pager.errors import PagerError, RejectedError
+from pager.types import Json
 
-Json = dict[str, Any]
 Output = str | list[Json]
 DEFAULT_TIMEOUT_SECONDS = 120.0
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
@@ -135,11 +135,6 @@ def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
     """Return the definitions of methods as tools, without an instance: a memory has to be opened with the definitions
     of the tools that will move it."""
     return [Tool.of(MethodType(getattr(kind, name), kind)).definition for name in names]
-
-
-def load(reference: str, folder: Path, **options: Any) -> Tool:
-    """Return the tool `package.module:function`, also from a module beside the YAML file."""
-    return Tool.of(find(reference, folder, "tool"), **options)
 
 
 def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:

@@ -6,10 +6,10 @@ text) is an error result that names the value, the limit and the way out.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
-from pager import Block, Clock, Hit, Limits, Memory, PageText, RejectedError, count_tokens
+from pager import Block, Clock, Limits, Memory, MemoryReader, RejectedError, count_tokens
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 
 NAMES = (
@@ -19,26 +19,11 @@ MAX_HITS = 20
 ACTOR = "agent"
 
 
-class ReadableMemory(Protocol):
-    """The memory that the reading tools call: a `Memory`, or a reader behind `agents.mcp.server`."""
-
-    @property
-    def limits(self) -> Limits: ...
-    def search_archive(
-        self, query: str, *, limit: int, as_of: str | None, tags: list[str] | None, after: str | None,
-        before: str | None, actor: str,
-    ) -> list[Hit]: ...  # fmt: skip
-    def search_recall(
-        self, query: str, *, limit: int, after: str | None, before: str | None, actor: str
-    ) -> list[Hit]: ...
-    def page_in(self, page_id: str, *, pin: bool, offset: int, actor: str) -> PageText: ...
-
-
-MemoryT = TypeVar("MemoryT", bound=ReadableMemory)
+MemoryT = TypeVar("MemoryT", bound=Memory | MemoryReader)
 
 
 class ReadingTools(Generic[MemoryT]):
-    """The three tools that change no fact and no block, over one memory."""
+    """The three tools that change no fact and no block, over one memory. A reader's tools write nothing at all."""
 
     NAMES: tuple[str, ...] = ("search_archive", "search_recall", "page_in")
 
@@ -46,6 +31,7 @@ class ReadingTools(Generic[MemoryT]):
         self._memory = memory
         self._clock = clock
         self._actor = actor
+        self._noted: dict[str, str] = {"actor": actor} if isinstance(memory, Memory) else {}  # in the ledger
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -62,7 +48,7 @@ class ReadingTools(Generic[MemoryT]):
             after: A date: only what was stored since. `before` likewise.
         """
         hits = self._memory.search_archive(
-            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), actor=self._actor
+            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), **self._noted
         )
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
@@ -78,7 +64,7 @@ class ReadingTools(Generic[MemoryT]):
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
         """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
-        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), actor=self._actor)
+        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), **self._noted)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."
         return self._bounded([f"{hit.page_id} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}" for hit in hits])
@@ -89,7 +75,12 @@ class ReadingTools(Generic[MemoryT]):
         Args:
             pin: Keep it in view across evictions until page_out.
         """
-        page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
+        if isinstance(self._memory, Memory):
+            page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
+        elif pin:
+            raise RejectedError("this memory is read-only here, so nothing can be pinned. Read the page without pin.")
+        else:
+            page = self._memory.read_page(page_id, offset)
         if page.where and self._actor == ACTOR:  # only the agent sees what is in its view
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
@@ -99,7 +90,9 @@ class ReadingTools(Generic[MemoryT]):
 
     def _bounded(self, lines: Sequence[str]) -> str:
         """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
-        left = self._memory.limits.max_part_tokens // 2
+        memory = self._memory
+        limits = memory.limits if isinstance(memory, Memory) else memory.history.limits_at() or Limits.for_window()
+        left = limits.max_part_tokens // 2
         for number, line in enumerate(lines):
             left -= count_tokens(line) + 1
             if left < 0:

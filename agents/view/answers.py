@@ -94,20 +94,16 @@ def _raw(reader: AnyMemory, query: Query) -> Json:
 def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
     """Return lines with '-' (only before), '+' (only after), ' ' (both) or '~' (the number of lines left out)."""
     old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
-    lines: list[tuple[str, str]] = []
-    for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            head = 0 if i == 0 else CONTEXT_LINES
-            tail = 0 if j == len(old) and m == len(new) else CONTEXT_LINES
-            hidden = j - i - head - tail
-            if hidden <= 1:
+    lines, shown = list[tuple[str, str]](), 0
+    for group in SequenceMatcher(a=old, b=new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
+        lines += [("~", str(group[0][1] - shown))] if group[0][1] > shown else []
+        for kind, i, j, k, m in group:
+            if kind == "equal":
                 lines += [(" ", line) for line in old[i:j]]
             else:
-                lines += [(" ", line) for line in old[i : i + head]]
-                lines += [("~", str(hidden)), *((" ", line) for line in old[j - tail : j])]
-        else:
-            lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
-    return lines
+                lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
+        shown = group[-1][2]
+    return [*lines, ("~", str(len(old) - shown))] if shown < len(old) else lines
 
 
 def _core(reader: AnyMemory, query: Query) -> Json:

@@ -49,14 +49,13 @@ class ForbiddenError(PagerError):
 
 
 class ViewServer(LoopbackServer):
-    """Listens from the moment it is made. The page is at `address`."""
+    """Answers from the moment it is made. The page is at `address`."""
 
     def __init__(self, readers: Readers, *, port: int = 0, read_only: bool = False) -> None:
-        super().__init__(partial(_Handler, self), port=port, name="debug view")
         self.readers = readers
         self.read_only = read_only
-        self.closed = False
         self.token = secrets.token_urlsafe(18)
+        super().__init__(partial(_Handler, self), port=port, name="debug view")
 
     @property
     def address(self) -> str:
@@ -65,7 +64,6 @@ class ViewServer(LoopbackServer):
 
     def close(self) -> None:
         """Stop, and close the readers."""
-        self.closed = True  # connections that are kept open hear nothing any more
         super().close()
         self.readers.close()
 
@@ -122,8 +120,6 @@ class _Handler(LoopbackHandler):
         super().__init__(*arguments)
 
     def answer(self, method: str) -> None:
-        if self._view.closed:
-            raise ConnectionResetError
         try:
             self._send(HTTPStatus.OK, *self._found(method))
         except PagerError as error:

@@ -40,6 +40,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "image": ("type", "source"),
     "document": (*_CITED, "context"),
     "search_result": (*_CITED, "content"),
+    "container_upload": ("type", "file_id"),
 }
 _ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
 

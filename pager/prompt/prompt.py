@@ -91,12 +91,10 @@ class Prompt:
         self._state = self._logged_limits = None
 
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
-        """Append a user message, where `refuse_if_open` allows one. In an open turn it belongs to that turn."""
+        """Append a user message, in a transaction of the caller. In an open turn it belongs to that turn."""
         state, last = self.state, self.last_step()
-        turn = last.turn if last and not last.ends_turn else None
-        with self._store.transaction():
-            epoch = state.epoch_id
-            step = self._conversation.append_user(content, name=name, at=at, turn=turn, epoch=epoch, recalled=recalled)
+        turn, epoch = last.turn if last and not last.ends_turn else None, state.epoch_id
+        step = self._conversation.append_user(content, name=name, at=at, turn=turn, epoch=epoch, recalled=recalled)
         state.steps.append(step)
         return step
 

@@ -13,7 +13,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
-from statistics import pstdev
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
@@ -138,8 +137,11 @@ def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list
     without = max(1 - len(by_words) / max(len(found), 1), NEGLIGIBLE)
     farthest = min(by_meaning.values(), default=0.0)
     for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
+        if not scores:
+            continue
         values = [scores.get(each, least) for each in found]
-        spread = pstdev(values) if len(values) > 1 else 0.0
+        mean = math.fsum(values) / len(values)
+        spread = math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
         spread = spread if spread > SMALLEST_SPREAD else 0.0
         weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
         for each, value in zip(found, values, strict=True):

@@ -118,11 +118,14 @@ class MaintenanceTable:
                         text = None  # two keys that were purged must not become one
                     self._db.run(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row["key"]))
                     changed.append((table, row["key"] if isinstance(row["key"], int) else 0))
-        for row in self._db.rows("SELECT DISTINCT tag FROM fact_tags"):
-            tag = change(row["tag"], is_json=False)
-            if tag != row["tag"]:
-                self._db.run("UPDATE OR REPLACE fact_tags SET tag = ? WHERE tag = ?", (tag, row["tag"]))
+                    if (table, column) == ("facts", "tags"):
+                        self._index_tags(row["key"], json.loads(text or "[]"))
         return changed
+
+    def _index_tags(self, fact: int, tags: list[str]) -> None:
+        """Index the tags of a fact anew. The index holds them in lower case, where no text of another case is found."""
+        self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
+        self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
 
     def _rewrite_forms(self, change: Change) -> list[tuple[str, int]]:
         changed: list[tuple[str, int]] = []

@@ -234,14 +234,14 @@ class Archive:
         return hits
 
     def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
-        most = max(CANDIDATES, limit)
-        matched = self._store.archive.match(terms, max(WORD_CANDIDATES, most), *wanted) if terms else []
-        by_words, first = dict(matched), [number for number, _ in matched[:most]]
-        vector = None
+        most, vector = max(CANDIDATES, limit), None
         if self.meaning is not None and query.strip() and self.meaning.embedding.prepare_search():
             vector = self.meaning.embedding.embed(query)
+        count = most if vector is None else max(WORD_CANDIDATES, most)
+        matched = self._store.archive.match(terms, count, *wanted) if terms else []
+        by_words, first = dict(matched), [number for number, _ in matched[:most]]
         if self.meaning is None or vector is None:
-            return {number: by_words[number] for number in first}, {}
+            return by_words, {}
         near = [number for number, _ in self._by_meaning(self.meaning, vector, wanted, limit)]
         by_meaning = dict(self.meaning.cosines_of([*near, *first], vector))  # all of them to the last digit
         scored = {*first, *by_meaning}

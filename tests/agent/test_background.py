@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from agents.agent import BackgroundWork, Progress
-from agents.cli.terminal import MIN_TEXTS_FOR_BAR, Printer, embedding_bar
+from agents.cli.terminal import MIN_TEXTS_TO_NOTE, Printer
 from pager import Memory, StorageError
 from pager.vectors.indexing import BATCH
 from tests.support import HandClock, Words
@@ -137,15 +137,13 @@ def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: St
 def test_the_terminal_shows_it_while_it_works(
     slow_memory: Memory, embedder: Slow, capsys: pytest.CaptureFixture[str], json_lines: bool, shown: bool
 ) -> None:
-    assert embedding_bar(Progress(0, MIN_TEXTS_FOR_BAR - 1)) == ""
-    assert "█████░" in embedding_bar(Progress(5_000, 20_000))
-    slow_memory.record_many(turns(MIN_TEXTS_FOR_BAR), embed=False)
+    slow_memory.record_many(turns(MIN_TEXTS_TO_NOTE), embed=False)
     background, printer = BackgroundWork(slow_memory), Printer(json_lines=json_lines)
     printer.embedding(background)
     assert capsys.readouterr().err == ""
     background.wake()
     assert embedder.at_work.wait(30)
     printer.embedding(background)
-    assert ("of 256 texts" in capsys.readouterr().err) == shown
+    assert ("0 of 256 texts" in capsys.readouterr().err) == shown
     embedder.go_on.set()
     background.finish()

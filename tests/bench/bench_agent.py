@@ -40,7 +40,7 @@ from tests.standin import Reply, Standin, call
 from tests.standin.server import StandinServer
 
 ASSISTANT = ROOT / "configs" / "assistant.yaml"
-OLD, FACTS, TURN_ROUNDS, WARM_UP = 5_000, 100, 300, 20
+OLD, FACTS, TURN_ROUNDS, WARM_UP = 10_000, 100, 300, 20
 PROMPT_TURNS, EDIT_EVERY, WINDOW = 1_000, 5, 32_000
 AGENTS, STARTS = 50, 9
 # Fifty agents that have talked, archived and searched; the size of the process after each.
@@ -88,10 +88,18 @@ def turn(work: Path) -> list[Figure]:
     return [
         young.medians("a turn against the bare SDK call, at 10 turns", 1.5),
         young.means("... the mean of all"),
-        old.medians("a turn against the bare SDK call, at 5,000 turns", 1.5),
+        old.medians("a turn against the bare SDK call, at 10,000 turns", 1.5),
         old.means("... the mean of all, evictions among them"),
+        _growth(young, old),
         recalling.medians("a turn with recalled facts (100), at 10 turns"),
     ]
+
+
+def _growth(young: Pair, old: Pair) -> Figure:
+    """Compare what a turn adds to the call, in a long conversation and in a short one."""
+    added = [median(each.ours) - median(each.bare) for each in (old, young)]
+    measured = f"{1000 * added[0]:.2f} ms at 10,000, {1000 * added[1]:.2f} ms at 10"
+    return Figure("what a turn adds to the bare SDK call, 10,000 turns against 10", measured, added[0] / added[1], 1.5)
 
 
 def _against_the_sdk(work: Path, base_url: str, *, turns: int = YOUNG, facts: int = 0) -> Pair:

@@ -34,9 +34,8 @@ class Quick:
         usage = {"input_tokens": self.count_tokens(params), "output_tokens": 40}
         stop_reason = "tool_use" if call else "end_turn"
         content = [call or {"type": "text", "text": ANSWER}]
-        return Sending(
-            {**message, "content": content, "stop_reason": stop_reason, "stop_sequence": None, "usage": usage}
-        )
+        ending = {"stop_reason": stop_reason, "stop_sequence": None, "usage": usage}
+        return {**message, "content": content, **ending}, None
 
     def count_tokens(self, params: Json) -> int:
         parts = [params.get("tools"), params.get("system"), params["messages"]]

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pager import NotFoundError, RejectedError
-from pager.conversation import replies
-from pager.types import Json
+from pager import RejectedError
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import Talk
 from tests.support.messages import WEATHER, goes_on, kinds, said_by, texts
@@ -148,28 +146,3 @@ def test_ids_that_the_api_refuses_are_made_valid(talk: Talk, call_id: Any) -> No
         talk.answer()
         talk.reply("ok")
     goes_on(talk)
-
-
-def test_a_result_for_no_call_is_refused(talk: Talk) -> None:
-    talk.ask("hello", WEATHER)
-    with pytest.raises(NotFoundError, match="never made; open are toolu_"):
-        talk.memory.append_result("call_9", "sunny")
-
-
-def carried(*content: Json, stop: str = "end_turn", taken: tuple[str, ...] = ()) -> replies.Carried:
-    reply = replies.read({"content": list(content), "stop_reason": stop})
-    return replies.carry(reply, is_used=lambda each: each in taken, next_step=9, cuts_before=0)
-
-
-def test_a_reply_without_oddities_is_carried_as_it_came() -> None:
-    blocks = [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "hi"}]
-    assert (carried(*blocks).forms, carried(*blocks).ends_turn) == (blocks, True)
-    assert replies.read("hi").blocks == [{"type": "text", "text": "hi"}]
-    assert replies.read("").blocks == []
-
-
-def test_a_taken_id_is_replaced_by_a_free_one() -> None:
-    block: Json = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
-    reply = carried(block, block, stop="tool_use", taken=("c1",))
-    assert len({*reply.call_ids.values(), "c1"}) == 3
-    assert [form and form["id"] for form in reply.forms] == list(reply.call_ids.values())

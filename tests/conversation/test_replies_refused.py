@@ -140,17 +140,6 @@ def test_pauses_that_could_never_be_sent_back_are_not_asked_for_for_ever(talk: T
     talk.ask("and now?", "No news.")
 
 
-def test_room_is_made_for_a_cut_reply_in_the_next_process_too(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=6_000)
-    talk.fill(2_000)
-    talk.ask("go on", Reply.window_exceeded("I was about"))
-    before = talk.last and talk.last.epoch
-    talk.reopen()
-    talk.reply("It is said.")
-    assert talk.last
-    assert talk.last.epoch != before
-
-
 def test_a_pause_outlives_a_window_in_which_nothing_fits(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=8_000)
     paused = talk.ask("news?", Reply.pause("news"))
@@ -181,12 +170,17 @@ def _plain(content: list[Json]) -> list[Json]:
     return [{name: value for name, value in block.items() if name != "cache_control"} for block in content]
 
 
-def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_next_process", [False, True])
+def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(
+    tmp_path: Path, in_next_process: bool
+) -> None:
     talk = Talk(tmp_path, window=6_000)
     talk.fill(1_000)
     before = talk.last and talk.last.epoch
     cut = talk.ask("go on", Reply.window_exceeded("I was about"))
     assert talk.memory.turn_is_open
+    if in_next_process:
+        talk.reopen()
     talk.reply("It is said.")
     assert not talk.memory.turn_is_open
     assert talk.last

@@ -85,6 +85,7 @@ def test_a_folder_is_imported_once_and_changes_supersede(memory: Memory, tmp_pat
         ("```inline``` words\n# C\nx", ["m.md", "m.md#C"]),
         ("---\nname: x\n# no heading\n---\n# C\nx", ["m.md#front matter", "m.md#C"]),
         ("---\n\n# C\nx", ["m.md", "m.md#C"]),
+        ("A `b`\n=====\nx\n    # code\n> # said\n- # listed", ["m.md#A `b`"]),
     ],
 )
 def test_what_only_looks_like_a_heading_is_none_and_keys_differ(text: str, keys: list[str]) -> None:
@@ -101,18 +102,6 @@ def test_projects_have_keys_of_their_own_and_hidden_or_installed_files_are_left_
     assert {fact.key: fact.text for fact in memory.inspect.newest_facts()} == {
         f"{place}/CLAUDE.md#Build": f"# Build\nthat of {place}" for place in ("one", "two")
     }
-
-
-def test_files_that_a_note_imports_are_included(memory: Memory, tmp_path: Path) -> None:
-    files = {
-        "app/CLAUDE.md": "See @docs/style.txt and @../secret.md, write to me@example.md.\n"
-        "`@docs/no.md`\n```\n@docs/no.md\n```\n",
-        "app/docs/style.txt": "Short words. @more.md",
-        "app/docs/more.md": f"And few. @../CLAUDE.md @{'long' * 100}.md",
-    }
-    write(tmp_path, {**files, "app/docs/no.md": "not imported", "secret.md": "not below it"})
-    assert import_notes(memory, tmp_path / "app" / "CLAUDE.md") == 3
-    assert {fact.key for fact in memory.inspect.newest_facts()} == files.keys()
 
 
 def test_a_folder_without_notes_and_a_file_that_is_no_text_are_refused(memory: Memory, tmp_path: Path) -> None:

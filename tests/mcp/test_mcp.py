@@ -16,9 +16,10 @@ from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 
 from agents.config.errors import ConfigError
+from agents.config.sections import ServerConfig
 from agents.mcp import client as mcp_client
 from agents.mcp import server
-from agents.mcp.client import Server, connected
+from agents.mcp.client import connected
 from agents.tools.functions import ToolCallError, ToolConfigError
 from pager import BlockSpec, Memory, MemoryReader
 from pager.clock import SystemClock
@@ -175,7 +176,7 @@ def test_an_agent_uses_the_tools_of_a_server(stage: Stage, tmp_path: Path) -> No
 
 
 def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
-    with served(home) as address, connected(Server(url=address)) as server:
+    with served(home) as address, connected(ServerConfig(url=address)) as server:
         (tool,) = server.tools(("search_archive",))
         assert "prefers aisle seats" in str(tool.run({"query": "aisle"}))
         with pytest.raises(ToolCallError, match="limit is 0"):
@@ -202,7 +203,7 @@ def test_what_cannot_be_used_is_reported_at_its_place(tmp_path: Path, entry: str
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
-    silent = Server((sys.executable, "-c", "import sys; sys.stdin.read()"))
+    silent = ServerConfig(command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
     with pytest.raises(ToolConfigError, match=r"did not answer within 0\.5 s"), connected(silent, seconds=0.5):
         raise AssertionError("it never answered")
 
@@ -212,9 +213,10 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path) -> N
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from agents.mcp.client import Server, connected
+from agents.config.sections import ServerConfig
+from agents.mcp.client import connected
 try:
-    connected(Server(("x",))).__enter__()
+    connected(ServerConfig(command=("x",))).__enter__()
 except Exception as error:
     print(error)
 """

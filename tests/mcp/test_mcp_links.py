@@ -13,15 +13,16 @@ from threading import Thread
 import pytest
 
 from agents.config.errors import ConfigError
-from agents.mcp.client import Server, connected
+from agents.config.sections import ServerConfig
+from agents.mcp.client import connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from tests.mcp.conftest import agent_with
 from tests.standin import call
 from tests.support.stage import Stage, results
 
 ROOT = Path(__file__).parents[2]
-ODD = Server((sys.executable, "-m", "tests.support.mcp_servers"), {"PYTHONPATH": str(ROOT)})
-STRUCTURED = Server((*ODD.command, "structured"), ODD.env)
+ODD = ServerConfig(command=(sys.executable, "-m", "tests.support.mcp_servers"), env={"PYTHONPATH": str(ROOT)})
+STRUCTURED = ServerConfig(command=(*ODD.command, "structured"), env=ODD.env)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_a_server_that_stays_away_is_an_error_result(tmp_path: Path) -> None:
     text = f"import runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.argv = ['x']\n"
     text += "runpy.run_module('tests.support.mcp_servers', run_name='__main__')\n"
     program.write_text(text)
-    with connected(Server((sys.executable, str(program)))) as connection:
+    with connected(ServerConfig(command=(sys.executable, str(program)))) as connection:
         tools = {tool.name: tool for tool in connection.tools()}
         with pytest.raises(ToolCallError):
             tools["go"].run({"reason": "x"})
@@ -68,7 +69,7 @@ def test_standard_error_goes_to_the_log(
     odd: dict[str, Tool], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "selfpager")
-    failing = Server((sys.executable, "-c", "raise SystemExit('no key is set')"))
+    failing = ServerConfig(command=(sys.executable, "-c", "raise SystemExit('no key is set')"))
     with pytest.raises(ToolConfigError, match="its last output: no key is set"), connected(failing):
         raise AssertionError("it cannot be connected")
     with pytest.raises(ToolCallError):
@@ -91,17 +92,15 @@ def test_a_call_without_an_answer_is_given_up_and_the_next_one_uses_another_proc
 
 
 def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage, tmp_path: Path) -> None:
-    odata = call("odata_list", {"_top_2": 5, "_top": "x", "_odata.id": 1})
-    stage.says(call("either", {"name": "Dana"}), odata, "Done.")
+    odata = call("odata_list", {"arguments": {"$top": 5, "_top": "x", "@odata.id": 1}})
+    stage.says(call("either", {"arguments": {"name": "Dana"}}), odata, "Done.")
     entry = {"mcp": {"command": STRUCTURED.command, "env": dict(STRUCTURED.env)}}
     with agent_with(tmp_path, json.dumps(entry), stage.base_url) as agent:
         assert agent.turn("Where is Dana?").text == "Done."
     sent = {tool["name"]: tool for tool in stage.requests[0]["tools"]}
-    either, listed = sent["either"], sent["odata_list"]["input_schema"]
-    types = {"number": "integer", "name": "string"}
-    assert either["input_schema"]["properties"] == {name: {"anyOf": [{"type": types[name]}, {}]} for name in types}
-    assert either["description"] == "Find it. Give one of: number; name."
-    assert (listed["properties"].keys(), listed["required"]) == ({"_top_2", "_top", "_odata.id"}, ["_top_2"])
+    either, listed = (sent[name]["input_schema"]["properties"]["arguments"] for name in ("either", "odata_list"))
+    assert either["oneOf"][1] == {"$ref": "#/properties/arguments/$defs/named"}
+    assert (listed["properties"].keys(), listed["required"]) == ({"$top", "_top", "@odata.id"}, ["$top"])
     assert sent["_"]["input_schema"] == {"type": "object"}
     assert results(stage.requests[1]["messages"][-1]["content"]) == [('{"asked": {"name": "Dana"}}', False)]
     assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
@@ -126,4 +125,4 @@ def test_headers_are_sent_from_the_environment(tmp_path: Path) -> None:
             agent_with(tmp_path, entry, KEY="very-secret")
         guarded.shutdown()
     assert set(seen) == {"Bearer very-secret"}
-    assert "very-secret" not in repr(Server(url=url, headers={"Authorization": "Bearer very-secret"}))
+    assert "very-secret" not in repr(ServerConfig(url=url, headers={"Authorization": "Bearer very-secret"}))

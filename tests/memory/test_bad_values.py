@@ -35,19 +35,8 @@ ODD: list[Any] = [
 # Methods that take a value first, and methods with arguments among which "?" is that value.
 FIRST_VALUE = [
     *("append_user", "append_assistant", "begin_call", "hold_call", "mark_done", "report_too_long", "record_many"),
-    *(
-        "archive",
-        "purge",
-        "search_archive",
-        "page_in",
-        "page_out",
-        "load_value",
-        "core",
-        "fact",
-        "page_text",
-        "embed_pending",
-    ),
-    *("history.core_version_number", "history.core_versions", "history.fact_versions"),
+    *("archive", "purge", "search_archive", "page_in", "page_out", "load_value", "core", "fact", "page_text"),
+    *("embed_pending", "history.core_version_number", "history.core_versions", "history.fact_versions"),
     *("history.last_fact", "history.blocks_of", "history.residencies", "history.counter", "history.rebuild"),
     *("inspect.newest_facts", "inspect.most_used_facts", "inspect.never_used_facts"),
 ]
@@ -204,25 +193,6 @@ def test_a_memory_whose_database_is_gone_is_not_begun_anew_without_a_word(tmp_pa
     (tmp_path / "pager.db").unlink()
     with pytest.raises(StorageError, match="Restore a backup"):
         Memory.open(tmp_path, embedder=Words())
-
-
-@pytest.mark.parametrize("way", ["file", "link", "state"])
-def test_what_stands_in_the_index_s_place_is_cleared_away(tmp_path: Path, way: str) -> None:
-    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
-        place = tmp_path / "chroma"
-        if way == "file":
-            place.write_text("no directory")
-        elif way == "link":
-            place.symlink_to(place)
-        else:
-            (place / "state.json" / "inner").mkdir(parents=True)
-        with memory.transaction():
-            for number in range(300):
-                memory.archive(f"topic{number}")
-        memory.embed_pending()
-        assert memory.search_archive("topic3", limit=1)[0].page_id == "f4"
-        assert (place / "state.json").is_file()
-        assert not memory.check()
 
 
 def test_a_lock_is_let_go_when_its_holder_cannot_be_named(tmp_path: Path) -> None:

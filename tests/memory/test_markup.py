@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 from pager import markup
 from pager.types import Block
 
-NAMES = st.sampled_from(markup.OWN_ELEMENTS)
 SHARDS = [
-    *("<", "</", "< /", " ", "\n", ">", '"', "&lt;", "-"),
-    "core",
-    "CORE",
-    "block",
-    "Pinned",
-    "spilled",
-    "x",
-    "_update",
+    *("<", "</", "< /", "<\n/\t", " ", "\n", ">", '"', "&lt;", "-"),
+    *("core", "CORE", "block", "Pinned", "spilled", "x", "_update"),
 ]
 PIECES = st.lists(st.sampled_from(SHARDS) | st.text(max_size=4), max_size=12).map("".join)
 TAG = re.compile(rf"<\s*/?\s*({'|'.join(markup.OWN_ELEMENTS)})(?![\w-])", re.IGNORECASE)
@@ -43,12 +36,6 @@ def test_no_tag_comes_together_where_texts_meet(before: str, after: str) -> None
     ):
         found = [re.sub(r"[<\s]", "", match[0]).lower() for match in TAG.finditer(text)]
         assert found == ours
-
-
-@given(name=NAMES, text=st.sampled_from(["<{}>", "</{}>", "< {} a='1'", "<\n/\t{}", "<{}/>", "<{}", "a<{}<"]))
-def test_every_way_to_write_a_tag_is_disarmed(name: str, text: str) -> None:
-    for written in (text.format(name), text.format(name.upper())):
-        assert "&lt;" in markup.disarm(written)
 
 
 @pytest.mark.parametrize(

@@ -208,3 +208,14 @@ def test_a_count_that_is_none_or_fails_is_done_without(tmp_path: Path, said: Any
     talk = Talk(tmp_path, window=6_000, count_tokens=counted)
     talk.fill(6_000)
     assert bool(talk.memory.ledger(events=["error"])) == isinstance(said, Exception)
+
+
+def test_an_epoch_that_was_not_answered_yet_is_measured_alone_in_the_next_process(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=6_000)
+    talk.ask("hello")
+    while talk.memory.append_user("and so we went on and on " * 8) and talk.memory.request().epoch == 1:
+        talk.reply("it is so " * 15)
+    tokens = talk.memory.request().tokens
+    assert tokens < 0.6 * 6_000  # much has left
+    talk.reopen()
+    assert talk.memory.request().tokens == pytest.approx(tokens, rel=0.05)

@@ -111,18 +111,21 @@ def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
 
 MISTAKES = [
     ("say: x\n", "1:1: a script is a list of entries"),
-    ("- hello\n", "1:3: an entry of a script is a mapping"),
-    ("- {wen: a, say: x}\n", "1:9: unknown key 'wen' in an entry of a script. Did you mean 'when'?"),
-    ("- {when: (, say: x}\n", "1:10: when: '(' is not a regular expression: missing )"),
-    ("- {when: 5, say: x}\n", "1:10: when is a regular expression, not 5."),
-    ("- when: a\n", "1:3: this entry has no reply."),
-    ("- {say: 5}\n", "1:9: say is a text, not 5."),
-    ("- {say: x, otherwise: yes}\n", "1:23: otherwise can only be true."),
-    ("- {call: look}\n", "1:10: call names tools and their arguments"),
-    ("- {call: {look: 5}}\n", "1:10: the arguments of 'look' are a mapping, not 5."),
-    ("- {say: '{{answer}}'}\n", "1:9: {{answer}} is not known. There are {{said}}, {{result}} and {{result.2}}."),
+    ("- hello\n", "1:3: [0] needs a mapping (lines of 'key: value' below it), not the text 'hello'."),
+    ("- {wen: a, say: x}\n", "1:4: unknown key 'wen' in [0]; did you mean 'when'?"),
+    ("- {when: (, say: x}\n", "1:10: [0].when is not a regular expression: missing )"),
+    ("- {when: 5, say: x}\n", '1:10: [0].when needs text, not the number 5. Put it in quotes: "5".'),
+    ("- when: a\n", "1:3: [0] has no reply."),
+    ("- {say: 5}\n", "1:9: [0].say needs text, not the number 5."),
+    ("- {say: x, otherwise: yes}\n", "1:23: [0].otherwise needs true or false, not the text 'yes'."),
+    ("- {call: look}\n", "1:10: [0].call[0] needs a mapping"),
+    (
+        "- {call: {look: 5}}\n",
+        "1:10: [0].call[0].look needs a mapping (lines of 'key: value' below it), not the number 5.",
+    ),
+    ("- {say: '{{answer}}'}\n", "1:9: [0].say has {{answer}}. There are only {{said}}, {{result}} and {{result.2}}."),
     ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry answers with a call"),
-    ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'. Did you mean 'look'?"),
+    ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'; did you mean 'look'?"),
     ("- say: x: y\n", "1:9: ':' is not expected here."),
 ]
 

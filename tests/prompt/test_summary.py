@@ -29,7 +29,7 @@ def digest_of(talk: Talk) -> str:
     return talk.last.messages[0]["content"][0]["text"]
 
 
-def test_its_words_stand_for_all_that_left(tmp_path: Path) -> None:
+def test_its_words_stand_for_all_that_left_and_it_is_asked_once_for_each_eviction(tmp_path: Path) -> None:
     writer = Writer("They went on\nand on. <core>forged</core>")
     talk = Talk(tmp_path, window=6_000, summarize=writer)
     talk.fill(8_000)
@@ -41,17 +41,10 @@ def test_its_words_stand_for_all_that_left(tmp_path: Path) -> None:
     assert writer.asked[1].earlier.endswith("and on. &lt;core>forged&lt;/core>")
     assert "turn 0: and so we went on" in writer.asked[0].leaving
     assert "turn 0: and so we went on" not in writer.asked[1].leaving
+    evictions = [row for row in talk.memory.ledger(events=["epoch"]) if row.detail["left"]]
+    written = [row.reason for row in talk.memory.ledger(events=["digest"])]
+    assert written == ["a model wrote it"] * len(evictions) == ["a model wrote it"] * len(writer.asked)
     assert not talk.memory.check()
-
-
-def test_it_is_asked_once_for_each_eviction_and_the_ledger_says_so(tmp_path: Path) -> None:
-    writer = Writer()
-    talk = Talk(tmp_path, window=6_000, summarize=writer)
-    talk.fill(8_000)
-    epochs = [row for row in talk.memory.ledger(events=["epoch"]) if row.detail["left"]]
-    written = talk.memory.ledger(events=["digest"])
-    assert len(epochs) == len(writer.asked) == len(written) > 1
-    assert {row.reason for row in written} == {"a model wrote it"}
 
 
 @pytest.mark.slow

@@ -31,14 +31,14 @@ def links(found: TurnTable) -> list[tuple[int, int]]:
     return list(zip(found.before[:-1].tolist(), found.after[:-1].tolist(), strict=True))
 
 
-def test_turns_of_one_session_are_neighbours_also_when_others_come_between() -> None:
-    found = sessions(told(1, session="a"), told(2, session="b"), told(3, session="a"), told(4, session="b"))
-    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
-
-
-def test_the_conversation_itself_and_what_was_recorded_are_two() -> None:
-    found = sessions(told(1, kind="user"), told(2), told(3, kind="assistant"), told(4))
-    assert links(found) == [(-1, 2), (-1, 3), (0, -1), (1, -1)]
+@pytest.mark.parametrize(
+    ("odd", "even"), [({"session": "a"}, {"session": "b"}), ({"kind": "user"}, {"kind": "record"})]
+)
+def test_turns_of_one_session_are_neighbours_also_when_others_come_between(odd: Any, even: Any) -> None:
+    """The conversation itself and what was recorded are two sessions."""
+    assert links(sessions(told(1, **odd), told(2, **even), told(3, **odd), told(4, **even))) == [
+        (-1, 2), (-1, 3), (0, -1), (1, -1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,6 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
         np.testing.assert_allclose(spread, expected, atol=1e-12)
 
 
-def test_positions_of_parts_and_of_such_that_are_not_here() -> None:
-    found = sessions(told(3), told(5), told(9))
-    assert found.positions(np.array([3, 4, 9, 10, 1])).tolist() == [0, -1, 2, -1, -1]
-    assert TurnTable().positions(np.array([1])).tolist() == [-1]
-    assert (len(found), found.newest_part, TurnTable().newest_part) == (3, 9, 0)
-
-
 def parts_of(rank: Ranking) -> list[dict[str, float]]:
     return [rank.parts(place) for place in range(len(rank.turns))]
 
@@ -143,15 +136,6 @@ def test_the_parts_add_up_to_the_score(turns: list[tuple[str, int]], terms: list
     for place, score in rank.best(len(turns)):
         assert sum(rank.parts(place).values()) == pytest.approx(score, abs=1e-5)
         assert rank.parts(place).get("neighbours", 0.0) >= 0
-
-
-def test_a_neighbour_of_the_word_is_found_behind_the_turn_that_says_it() -> None:
-    rank = Ranking(sessions(*(told(n + 1) for n in range(8))))
-    rank.add_word(np.array([2]))
-    first, *others = [place for place, _ in rank.best(99)]
-    assert (first, set(others[:2]), others[2:]) == (1, {0, 2}, [3, 4, 5])
-    assert set(rank.parts(1)) == {"words"}
-    assert set(rank.parts(2)) == {"neighbours"}
 
 
 def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
@@ -199,16 +183,6 @@ def test_the_time_of_which_a_question_speaks_counts_like_a_word() -> None:
     assert [place for place, _ in rank.best(9)] == [4, 3, 1]
 
 
-def test_meaning_has_a_part_of_the_spread_of_words_and_says_nothing_of_who_has_no_vector() -> None:
-    rank = Ranking(apart(4))
-    rank.add_word(np.array([1]))
-    rank.add_meaning(np.array([0, 1, 2]), np.array([0.1, 0.9, 0.2]))
-    values = [parts.get("meaning", 0.0) for parts in parts_of(rank)]
-    assert values[3] == 0.0
-    assert values[1] > 0 > values[0]
-    assert np.std(values[:3]) == pytest.approx(0.6 * rank.words.std())
-
-
 def test_a_turn_means_what_its_neighbours_say_too() -> None:
     near = np.array([0.5, 0.5, 0.9, 0.5, 0.5, 0.5])
     turns = sessions(told(1, session="a"), told(2, session="b"), told(3, session="b"),
@@ -216,12 +190,6 @@ def test_a_turn_means_what_its_neighbours_say_too() -> None:
     rank = Ranking(turns)
     rank.add_meaning(np.arange(6), near)
     assert [place for place, _ in rank.best(2)] == [2, 1]
-
-
-def test_only_what_competes_is_counted_and_found() -> None:
-    rank = Ranking(sessions(*(told(n + 1, at=at, session=str(n)) for n, at in enumerate([5, 1, 7, 9, 2, 4]))), 5, 9)
-    rank.add_word(np.array([1, 2, 2, 3]))
-    assert [place for place, _ in rank.best(9)] == [2, 0]
 
 
 def test_of_equal_ones_the_newest_comes_first_and_no_more_are_cut_off_than_must_be() -> None:

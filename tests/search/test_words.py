@@ -79,15 +79,6 @@ def test_common_words_are_left_out_unless_there_are_no_others() -> None:
     assert len(words(" ".join(map(str, range(1_000))))) == MOST_WORDS
 
 
-@pytest.mark.parametrize("text", ["hello", "Hi there!", "Thanks a lot…", "ok", "", "how are you doing today?", "??"])
-def test_small_talk_tells_nothing(text: str) -> None:
-    assert telling_words(text) in ([], ["lot"])
-
-
-def test_a_message_tells_by_its_other_words() -> None:
-    assert telling_words("Good morning! Please book the flight to Porto, thanks") == ["book", "flight", "porto"]
-
-
 def scores(least: float, most: float) -> st.SearchStrategy[dict[int, float]]:
     return st.dictionaries(st.integers(1, 9), st.floats(least, most, allow_subnormal=True))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 from agents.testing.faults import Fault
 from agents.testing.messages_server import MessagesServer, Sending, model_record
@@ -24,7 +24,7 @@ from tests.standin.faults import Faults, Replies, odd_reply, waiting_server_call
 from tests.standin.reply import Reply, search_result
 
 
-class StandinServer:
+class StandinServer(MessagesServer):
     """`windows` are of models that have one of their own. `rejected` are the answers that no client should ever get."""
 
     def __init__(
@@ -43,20 +43,12 @@ class StandinServer:
         self.rejected: list[str] = []
         self.drawn: Counter[str] = Counter()
         self.unsaid: deque[Reply | Fault] = deque()
-        self._http = MessagesServer(self)
-        self.base_url = self._http.base_url
-
-    def __enter__(self) -> Self:
-        self._http.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        super().__init__(self)
 
     def script(self, *lines: Reply | Fault | str) -> None:
         self.unsaid.extend(Reply(line) if isinstance(line, str) else line for line in lines)
 
-    # what MessagesServer asks
+    # The service behind the server.
 
     def create(self, params: Json) -> Sending:
         self.asked += 1
@@ -65,7 +57,7 @@ class StandinServer:
         fault = line if isinstance(line, Fault) else self.faults.on_the_wire(kind)
         if kind:
             self.drawn[kind] += 1
-        if fault and fault.status:
+        if fault and fault.kind == "refuse":
             raise fault.error()
         said = line.reply if isinstance(line, Fault) else line
         # What the rules say is asked for only when the request was found valid.
@@ -76,7 +68,7 @@ class StandinServer:
             if line:
                 self.unsaid.appendleft(line)
             raise
-        return Sending(message, fault.broken if fault else None)
+        return message, fault
 
     def count_tokens(self, params: Json) -> int:
         return self._checked(params, self.api.count_tokens)

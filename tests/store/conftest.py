@@ -1,19 +1,17 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pager.store import Store
-from tests.store.rows import Place
+from tests.support import HandClock
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path)
-    yield place
-    place.close()
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "pager.db", HandClock())
 
 
 @pytest.fixture
-def store(place: Place) -> Store:
-    return place.open()
+def reader(store: Store, tmp_path: Path) -> Store:
+    """Return a second connection to the same file, which only reads."""
+    return Store(tmp_path / "pager.db", HandClock(), read_only=True)

@@ -1,37 +1,9 @@
 """The shortest ways to put rows into a store."""
 
-from pathlib import Path
 from typing import Any
 
 from pager.store import Store
-from pager.store.rows import Epoch
-from pager.types import Counts, Json
-from tests.support import HandClock
-
-
-class Place:
-    """A directory with one store, which a test may open any number of times. Closes all of them at the end."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.file = directory / "pager.db"
-        self._opened: list[Store] = []
-
-    def open(self, *, read_only: bool = False) -> Store:
-        self._opened.append(Store(self.file, HandClock(), read_only=read_only))
-        return self._opened[-1]
-
-    def reopen(self) -> Store:
-        self.close()
-        return self.open()
-
-    def bytes(self) -> bytes:
-        """Return all that its files hold."""
-        return b"".join(file.read_bytes() for file in sorted(self.directory.iterdir()) if file.is_file())
-
-    def close(self) -> None:
-        while self._opened:
-            self._opened.pop().close()
+from pager.types import Json
 
 
 def text(said: str) -> Json:
@@ -52,27 +24,8 @@ def say_until(store: Store, step: int) -> None:
         say(store, "and then")
 
 
-def found(store: Store, question: str) -> set[int]:
-    """Return the steps that hold a word of the question."""
-    parts = {int(part) for term in store.conversation.terms([question])[0] for part in store.said.places(term)}
-    return {said.step for said in store.said.said(sorted(parts)).values()}
-
-
-def keep(
-    store: Store, said: str, *, key: str | None = None, tags: tuple[str, ...] = (), start: int = 0,
-    until: int | None = None, supersedes: int | None = None,
-) -> int:  # fmt: skip
+def keep(store: Store, said: str) -> int:
     """Append a fact with its words, and return its id."""
-    fact = store.archive.append(
-        said, key, tags, start, until, start, "agent", 0, stated=False, supersedes=supersedes
-    )  # fmt: skip
+    fact = store.archive.append(said, None, (), 0, None, 0, "agent", 0, stated=False)
     store.archive.index_words(fact, said)
     return fact
-
-
-def epoch(number: int, **changes: Any) -> Epoch:
-    known: dict[str, Any] = {
-        "first_step": 0, "tools": [], "system": [], "preamble": [], "digest": [], "settings": {},
-        "sizes": {"core": Counts(1, 2, 3, 4, 5)}, "reason": "", **changes,
-    }  # fmt: skip
-    return Epoch(number, **known)

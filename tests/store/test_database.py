@@ -16,8 +16,7 @@ from pager import BlockSpec, Memory, NotFoundError, StorageError
 from pager.store import Store
 from pager.store.schema import BASE
 from tests.standin import call
-from tests.store.rows import Place
-from tests.support import HandClock, Talk, Words, undone
+from tests.support import Talk, Words, undone
 
 
 class Undone(Exception):
@@ -83,11 +82,11 @@ def test_whatever_is_raised_undoes(store: Store, error: type[BaseException]) -> 
     assert store.settings.get("a") is None
 
 
-def test_an_action_after_the_commit_sees_it_committed_and_may_write(store: Store, place: Place) -> None:
-    other, seen = place.open(read_only=True), list[str | None]()
+def test_an_action_after_the_commit_sees_it_committed_and_may_write(store: Store, reader: Store) -> None:
+    seen = list[str | None]()
 
     def act() -> None:
-        seen.append(other.settings.get("a"))
+        seen.append(reader.settings.get("a"))
         with store.transaction():
             store.settings.put("b", "2")
 
@@ -95,10 +94,10 @@ def test_an_action_after_the_commit_sees_it_committed_and_may_write(store: Store
         with store.transaction():
             store.settings.put("a", "1")
             store.after_commit(act)
-        assert other.settings.get("a") is None
+        assert reader.settings.get("a") is None
         assert not seen
     assert seen == ["1"]
-    assert other.settings.get("b") == "2"
+    assert reader.settings.get("b") == "2"
 
 
 def test_an_action_outside_of_transactions_is_due_at_once(store: Store) -> None:
@@ -210,14 +209,12 @@ def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:
     talk.memory.close()
 
 
-def test_no_row_of_the_ledger_is_deleted_not_even_by_a_purge(tmp_path: Path) -> None:
-    store = Store(tmp_path / "pager.db", HandClock())
+def test_no_row_of_the_ledger_is_deleted_not_even_by_a_purge(store: Store) -> None:
     store.ledger.write("archive", "f1", step=3, actor="agent")
     store.settings.put("purging", "f1")
     with pytest.raises(StorageError, match="append-only"):
         store.run("DELETE FROM ledger")
     assert len(store.ledger.movements()) == 1
-    store.close()
 
 
 def test_every_table_and_every_column_says_what_it_is() -> None:

@@ -83,11 +83,7 @@ def test_every_version_is_kept_and_named_by_actor(memory: Memory) -> None:
     memory.core_replace("human", "b", "b")  # no change, no version
     versions = memory.history.core_versions("human")
     blocks = [version.block for version in versions]
-    assert [(block.value, block.actor) for block in blocks] == [
-        ("", "person"),
-        ("a", "agent"),
-        ("b", "person"),
-    ]
+    assert [(block.value, block.actor) for block in blocks] == [("", "person"), ("a", "agent"), ("b", "person")]
     assert len({version.block.version for version in versions}) == 3
     rows = [(row.actor, row.detail["block"], row.tokens) for row in memory.ledger(events=["core"])[-2:]]
     assert rows == [("agent", "human", 1), ("person", "human", 1)]

@@ -11,7 +11,7 @@ from pager import Memory, Prefetch, tokens
 from pager.tiers.prefetch import choose_facts
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import unrelated_sentences
-from tests.support import Broken, HandClock, Words
+from tests.support import Broken, HandClock, Talk, Words
 
 FACTS = [
     "prefers window seats on long flights", "is allergic to peanuts", "works as a nurse in Porto",
@@ -88,18 +88,26 @@ def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memor
     assert "ate a bone" in piece.hit.text
 
 
-def test_what_was_superseded_is_not_recalled(memory: Memory) -> None:
-    memory.archive("prefers window seats", key="seat")
-    memory.archive("prefers aisle seats", key="seat")
-    assert chosen(memory, "which seats?") == ["prefers aisle seats"]
-
-
 def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
     embedder = Words()
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         memory.archive("prefers window seats")
         assert chosen(memory, "window seats") == chosen(memory, "prefers window seats") == ["prefers window seats"]
         assert [text for text in embedder.asked if text in unrelated_sentences("")] == [*unrelated_sentences("")]
+
+
+def test_what_was_recalled_for_a_message_stays_until_an_epoch_opens_behind_it(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, prefetch=Prefetch(k=1))
+    for fact in FACTS:
+        talk.memory.archive(fact)
+    talk.ask("hello", "hello")
+    talk.memory.append_user("How are my cats, Ada and Bob?")
+    for instructions, recalled in (("Be long.", ["f5"]), ("Be brief.", [])):
+        talk.reopen(instructions=instructions)
+        assert ("Ada and Bob</" in talk.text or "Ada and Bob\n</" in talk.text) == bool(recalled)
+        assert [stay.page_id for stay in talk.memory.history.resident() if stay.how == "recalled"] == recalled
+        talk.reply("They are well.")
+        talk.memory.append_user("good")
 
 
 SCRIPTS = {

@@ -83,13 +83,6 @@ def test_the_margin_comes_down_when_estimates_hold() -> None:
     assert late.margin >= 0.02 * late.tokens
 
 
-def test_a_change_of_the_tokenizer_is_followed() -> None:
-    counter = taught([1.0] * 5)
-    for _ in range(150):
-        counter.learn(Counts(words=500), 750)
-    assert counter.tokens(Counts(words=1_000)) == pytest.approx(1_500, rel=0.06)
-
-
 @pytest.mark.parametrize(
     ("counts", "true"), [(500, 0), (500, 99), (500, 3_001), (500, -7), (47, 60), (0, 0), (0, 1_000)]
 )

@@ -100,14 +100,6 @@ def test_kinds(text: str, counts: Counts):
     assert tokens.count(text) == counts
 
 
-def test_counts_add_up():
-    one, two = Counts(1, 2, 3, 4, 5), Counts(10, 20, 30, 40, 50)
-    assert one + two == Counts(11, 22, 33, 44, 55)
-    assert Counts.sum(iter([one, two])) == one + two
-    assert (Counts.sum([]), Counts.sum([one, two]).total) == (Counts(), 165)
-    assert isinstance(one + two, Counts)
-
-
 @given(texts)
 def test_every_token_has_one_kind(text: str):
     counts = tokens.count(text)

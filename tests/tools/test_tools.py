@@ -22,7 +22,7 @@ from agents.config.agent_config import load as load_config
 from agents.config.errors import ConfigError
 from agents.tasks import TaskTools
 from agents.tools import memory_tools
-from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, describe_error, load
+from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, describe_error, find
 from agents.tools.memory_tools import MemoryTools
 from pager import RejectedError, tokens
 
@@ -279,7 +279,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_function_beside_the_yaml_file_is_found(folder: Path) -> None:
-    tool = load("my_tools:look", folder, idempotent=True, approve="always", timeout_seconds=5.0)
+    tool = Tool.of(find("my_tools:look", folder, "tool"), idempotent=True, approve="always", timeout_seconds=5.0)
     assert (tool.name, tool.idempotent, tool.approve, tool.timeout_seconds) == ("look", True, "always", 5.0)
     assert tool.run({"city": "Porto"}) == "Porto"
 
@@ -297,7 +297,7 @@ def test_a_function_beside_the_yaml_file_is_found(folder: Path) -> None:
 )
 def test_what_cannot_be_loaded_says_why(folder: Path, reference: str, message: str) -> None:
     with pytest.raises(ToolConfigError, match=message):
-        load(reference, folder)
+        find(reference, folder, "tool")
 
 
 @pytest.mark.parametrize(
@@ -333,6 +333,6 @@ def test_of_two_modules_of_one_name_the_second_is_refused(tmp_path: Path) -> Non
         (tmp_path / name / "same_name.py").write_text(
             f"def f() -> str:\n    'Says where it is from.'\n    return 'from {name}'\n"
         )
-    assert load("same_name:f", tmp_path / "a").run({}) == "from a"
+    assert find("same_name:f", tmp_path / "a", "tool")() == "from a"
     with pytest.raises(ToolConfigError, match="has that name already"):
-        load("same_name:f", tmp_path / "b")
+        find("same_name:f", tmp_path / "b", "tool")

@@ -1,11 +1,11 @@
-"""The export of an agent. (Its way back: tests/cli/test_cli_upkeep.py.)"""
+"""The export of an agent. (Its checksum and its way back: tests/cli/test_cli_upkeep.py.)"""
 
 from pathlib import Path
 
 import pytest
 
 from pager import StorageError
-from pager.upkeep.export import is_export, remove_checksum
+from pager.upkeep.export import is_export
 from tests.support import Talk
 
 
@@ -21,17 +21,3 @@ def test_an_export_replaces_nothing_and_leaves_nothing_when_it_fails(talk: Talk,
     with pytest.raises(StorageError):
         talk.memory.export(tmp_path / "closed")
     assert not (tmp_path / "closed").exists()
-
-
-def test_the_checksum_is_taken_off_once_and_a_changed_file_is_damaged(talk: Talk, tmp_path: Path) -> None:
-    file = tmp_path / "export"
-    talk.memory.export(file)
-    raw = file.read_bytes()
-    remove_checksum(file)
-    short = file.read_bytes()
-    remove_checksum(file)  # a plain copy of a database
-    assert raw.startswith(short)
-    assert file.read_bytes() == short
-    file.write_bytes(b"X" + raw[1:])
-    with pytest.raises(StorageError, match="not what was exported"):
-        remove_checksum(file)

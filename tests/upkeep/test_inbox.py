@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from pager import BlockSpec, RejectedError, StorageError, pending_commands, send_command
 from tests.support import HandClock, Talk, undone
-from tests.upkeep.conftest import OpenTalk
 
 
 @pytest.fixture
-def talk(open_talk: OpenTalk) -> Talk:
-    return open_talk(core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path, core={"human": BlockSpec(), "rules": BlockSpec(value="be kind", read_only=True)})
 
 
 def files(talk: Talk) -> list[Path]:
@@ -76,18 +75,6 @@ def test_a_refused_command_is_done_and_its_outcome_says_why(talk: Talk) -> None:
     assert not talk.memory.check()
 
 
-def test_a_command_whose_file_came_back_has_no_second_effect(talk: Talk) -> None:
-    command = send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
-    path = talk.directory / "inbox" / f"{command}.json"
-    text = path.read_text(encoding="utf-8")
-    talk.memory.process_inbox()
-    path.write_text(text, encoding="utf-8")
-    talk.reopen()
-    assert talk.memory.process_inbox() == 0
-    assert not path.exists()
-    assert len(talk.memory.inspect.newest_facts()) == 1
-
-
 def test_an_effect_that_is_rolled_back_leaves_its_file(talk: Talk) -> None:
     send_command(talk.directory, "archive", {"text": "has two cats"}, talk.clock)
     with undone(talk.memory):
@@ -141,12 +128,6 @@ def test_whatever_is_left_the_agent_goes_on(tmp_path_factory: pytest.TempPathFac
         assert (inbox / "half.json.tmp").exists()
         assert len(list(inbox.glob("rejected/*"))) == len(talk.memory.ledger(events=["error"]))
         assert not talk.memory.check()
-
-
-def test_a_folder_in_the_way_is_set_aside(talk: Talk) -> None:
-    (talk.directory / "inbox" / "a.json").mkdir(parents=True)
-    talk.ask("hello", "hello")
-    assert (talk.directory / "inbox" / "rejected" / "a.json").is_dir()
 
 
 def test_there_is_no_inbox_where_there_is_no_agent(tmp_path: Path) -> None:

@@ -68,16 +68,12 @@ def next_number(path: Path) -> int:
     return number
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', "{}", '{"pid": 0}', '{"pid": -1}'])
-def test_a_file_without_an_owner_locks_nothing(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"pid": "x"}', '{"pid": null}', "{}", '{"pid": 0}', '{"pid": -1}', None]
+)
+def test_a_file_without_an_owner_that_lives_locks_nothing(tmp_path: Path, text: str | None) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
     path = tmp_path / "lock"
-    path.write_text(text)
-    assert current_owner(path) is None
-
-
-def test_a_process_that_has_ended_is_no_owner(tmp_path: Path) -> None:
-    child = subprocess.Popen(["true"])
-    child.wait()
-    path = tmp_path / "lock"
-    path.write_text(json.dumps({"pid": child.pid}))
+    path.write_text(json.dumps({"pid": ended.pid}) if text is None else text)
     assert current_owner(path) is None

@@ -30,7 +30,12 @@ class Shelf(embedding_functions.EmbeddingFunction):
         self.fails = fails
         self.asked: list[str] = []
 
+    @staticmethod
+    def on_call(texts: Sequence[str]) -> None:
+        """A test may put something else here."""
+
     def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
+        self.on_call(input)
         if self.fails:
             raise ConnectionError("no route to the shelf")
         if len(input) > LARGEST_CALL:
@@ -159,14 +164,12 @@ def test_calls_that_take_long_get_shorter_and_grow_again(monkeypatch: pytest.Mon
     sizes: list[int] = []
     seconds, now = iter([1.0, 1.0, 0.3, 0.1, 0.1, 0.1, 9.0, 0.4, 9.0, 9.0, 9.0, 9.0, 9.0]), 0.0
 
-    class Slow(Shelf):
-        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
-            nonlocal now
-            sizes.append(len(input))
-            now += next(seconds)
-            return super().__call__(input)
+    def slowly(texts: Sequence[str]) -> None:
+        nonlocal now
+        sizes.append(len(texts))
+        now += next(seconds)
 
-    monkeypatch.setitem(NAMES, "shelf", Slow)
+    monkeypatch.setattr(Shelf, "on_call", staticmethod(slowly))
     embedder = ChromaEmbedder("shelf", {"shelf": "upper"}, monotonic=lambda: now)
     embedder.embed([f"text {number}" for number in range(64 + 32 + 16 + 16 + 32 + 64 + 1)])
     assert sizes == [64, 32, 16, 16, 32, 64, 1]
@@ -179,17 +182,15 @@ def test_whoever_waits_comes_before_the_rest_of_a_batch(monkeypatch: pytest.Monk
     calls: list[str] = []
     waiting: list[Thread] = []
 
-    class Slow(Shelf):
-        def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's own name
-            calls.append(input[0])
-            if len(calls) == 1:
-                waiting.append(Thread(target=embedder.embed, args=(["a question"],)))
-                waiting[0].start()
-                while not embedder._next.locked():  # until it has come as far as that
-                    pass
-            return super().__call__(input)
+    def slowly(texts: Sequence[str]) -> None:
+        calls.append(texts[0])
+        if len(calls) == 1:
+            waiting.append(Thread(target=embedder.embed, args=(["a question"],)))
+            waiting[0].start()
+            while not embedder._next.locked():  # until it has come as far as that
+                pass
 
-    monkeypatch.setitem(NAMES, "shelf", Slow)
+    monkeypatch.setattr(Shelf, "on_call", staticmethod(slowly))
     embedder = shelf()
     embedder.embed(["first", *["text"] * 63, "second"])
     waiting[0].join()

