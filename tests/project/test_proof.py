@@ -102,14 +102,6 @@ def test_a_side_that_does_not_begin_is_named_and_the_others_are_measured(
     assert list(found["points"]["10"]) == [sides.BARE]
 
 
-def test_a_side_that_died_says_so_whenever_it_is_asked(tmp_path: Path) -> None:
-    with sides.Side.start(sides.BARE, "http://127.0.0.1:9", tmp_path / "side", tmp_path) as side:
-        side.process.kill()
-        for _ in range(2):
-            with pytest.raises(sides.Ended, match="ended with -9"):
-                side.ask("said")
-
-
 @pytest.mark.parametrize("kind", [Bare, Runner])
 def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: type[Any], tmp_path: Path) -> None:
     with StandinServer(Standin(limit_tokens=20_000), replies=survival.reply) as standin:
