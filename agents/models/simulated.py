@@ -38,53 +38,19 @@ class BlockEnd:
     mark: str | None
 
 
-class SimulatedProvider:
-    """One account at a provider: a window, a tokenizer (tiktoken) and a prompt cache."""
+class PromptCache:
+    """The prefixes that a provider has stored for one account, as its published rules say."""
 
-    def __init__(
-        self, limit_tokens: int = DEFAULT_LIMIT_TOKENS, *, seconds: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.limit_tokens = limit_tokens
+    def __init__(self, *, minimum_tokens: int = CACHE_MINIMUM_TOKENS, seconds: Callable[[], float]) -> None:
+        self._minimum_tokens = minimum_tokens
         self._seconds = seconds
         self._cached: dict[bytes, tuple[float, str]] = {}  # prefix -> when it expires, and its lifetime
 
-    def check_window(self, params: Json) -> None:
-        """Raise PromptTooLongError, in the provider's words, if a request does not fit."""
-        size, max_tokens, limit = count_tokens(params), params["max_tokens"], self.limit_tokens
-        if size > limit:
-            raise PromptTooLongError(f"prompt is too long: {size} tokens > {limit} maximum")
-        if size + max_tokens > limit:
-            raise PromptTooLongError(
-                f"input length and `max_tokens` exceed context limit: {size} + {max_tokens} > {limit}, decrease input "
-                "length or `max_tokens` and try again"
-            )
-
-    def finish(self, params: Json, reply: Reply) -> Json:
-        """Return the finished message for a reply, cut at `max_tokens`. Store the request's marked prefixes."""
-        prompt = _block_ends(params)
-        content, output_tokens, is_cut = _cut(reply, params["max_tokens"])
-        name = blake2b(prompt[-1].prefix + str(params["max_tokens"]).encode(), digest_size=12).hexdigest()
-        for index, block in enumerate(content):
-            if block["type"] == "tool_use":
-                content[index] = {"id": f"toolu_{name}{index:02}", "caller": {"type": "direct"}, **block}
-        usage = {**self._bill(prompt), "output_tokens": output_tokens, "service_tier": "standard"}
-        return {
-            "id": f"msg_{name}",
-            "type": "message",
-            "role": "assistant",
-            "model": params["model"],
-            "content": content,
-            "stop_reason": "max_tokens" if is_cut else reply.stop_reason,
-            "stop_sequence": None if is_cut else reply.stop_sequence,
-            "stop_details": {"type": "refusal"} if reply.stop_reason == "refusal" and not is_cut else None,
-            "usage": {**usage, **(reply.usage or {})},
-        }
-
-    def _bill(self, prompt: list[BlockEnd]) -> Json:
+    def bill(self, prompt: list[BlockEnd]) -> Json:
         """Return the input's share of a message's usage, and store the prefixes at this request's marks."""
         now = self._seconds()
         self._cached = {prefix: entry for prefix, entry in self._cached.items() if entry[0] > now}
-        marks = [at for at, end in enumerate(prompt) if end.mark and end.tokens >= CACHE_MINIMUM_TOKENS]
+        marks = [at for at, end in enumerate(prompt) if end.mark and end.tokens >= self._minimum_tokens]
         hits = [
             end
             for mark in marks
@@ -113,6 +79,48 @@ class SimulatedProvider:
     def _store(self, prefix: bytes, lifetime: str, now: float) -> None:
         entry = (now + TTL_SECONDS[lifetime], lifetime)
         self._cached[prefix] = max(entry, self._cached.get(prefix, entry))
+
+
+class SimulatedProvider:
+    """One account at a provider: a window, a tokenizer (tiktoken) and a prompt cache."""
+
+    def __init__(
+        self, limit_tokens: int = DEFAULT_LIMIT_TOKENS, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit_tokens = limit_tokens
+        self._cache = PromptCache(seconds=seconds)
+
+    def check_window(self, params: Json) -> None:
+        """Raise PromptTooLongError, in the provider's words, if a request does not fit."""
+        size, max_tokens, limit = count_tokens(params), params["max_tokens"], self.limit_tokens
+        if size > limit:
+            raise PromptTooLongError(f"prompt is too long: {size} tokens > {limit} maximum")
+        if size + max_tokens > limit:
+            raise PromptTooLongError(
+                f"input length and `max_tokens` exceed context limit: {size} + {max_tokens} > {limit}, decrease input "
+                "length or `max_tokens` and try again"
+            )
+
+    def finish(self, params: Json, reply: Reply) -> Json:
+        """Return the finished message for a reply, cut at `max_tokens`. Store the request's marked prefixes."""
+        prompt = _block_ends(params)
+        content, output_tokens, is_cut = _cut(reply, params["max_tokens"])
+        name = blake2b(prompt[-1].prefix + str(params["max_tokens"]).encode(), digest_size=12).hexdigest()
+        for index, block in enumerate(content):
+            if block["type"] == "tool_use":
+                content[index] = {"id": f"toolu_{name}{index:02}", "caller": {"type": "direct"}, **block}
+        usage = {**self._cache.bill(prompt), "output_tokens": output_tokens, "service_tier": "standard"}
+        return {
+            "id": f"msg_{name}",
+            "type": "message",
+            "role": "assistant",
+            "model": params["model"],
+            "content": content,
+            "stop_reason": "max_tokens" if is_cut else reply.stop_reason,
+            "stop_sequence": None if is_cut else reply.stop_sequence,
+            "stop_details": {"type": "refusal"} if reply.stop_reason == "refusal" and not is_cut else None,
+            "usage": {**usage, **(reply.usage or {})},
+        }
 
 
 def count_tokens(params: Json) -> int:

@@ -1,7 +1,7 @@
 """The HTTP of the Messages API around any `Service`, on a loopback port.
 
-It answers POST /v1/messages (streamed or not), POST /v1/messages/count_tokens, GET /v1/models/{id}, and whatever the
-service takes under POST /control/. A `Fault` breaks an answer on its way.
+It answers POST /v1/messages (streamed or not), POST /v1/messages/count_tokens and GET /v1/models/{id}. A `Fault` breaks
+an answer on its way.
 
     with MessagesServer(service) as server:
         client = Anthropic(base_url=server.base_url, api_key="none")
@@ -34,7 +34,6 @@ class Service(Protocol):
     def create(self, params: Json) -> Sending: ...  # POST /v1/messages
     def count_tokens(self, params: Json) -> int: ...  # POST /v1/messages/count_tokens
     def model(self, model_id: str) -> Json: ...  # GET /v1/models/{id}
-    def control(self, command: str, body: Json) -> Json: ...  # a test's POST /control/{command}
 
 
 def model_record(model_id: str, *, max_input_tokens: int, max_tokens: int = 32_000) -> Json:
@@ -72,8 +71,6 @@ class _Handler(LoopbackHandler):
                     self._send_json({"input_tokens": self._ask(service.count_tokens, self._read_body())})
                 case "GET", ["v1", "models", *name] if any(name):
                     self._send_json(self._ask(service.model, "/".join(name)))
-                case "POST", ["control", command]:
-                    self._send_json(self._ask(service.control, command, self._read_body()))
                 case _:
                     self._read_body()
                     raise ApiError(404, f"Not found: {method} {self.path}")

@@ -90,10 +90,6 @@ class ScriptedServer(MessagesServer):
         """Return a model's record."""
         return model_record(model_id, max_input_tokens=self._provider.limit_tokens)
 
-    def control(self, command: str, body: Json) -> Json:
-        """Refuse: it is scripted in this process."""
-        raise ApiError(404, f"Not found: POST /control/{command}")
-
 
 def check_request(params: Json) -> None:
     """Raise ApiError for what every server of this API refuses. Only the provider itself is stricter."""

@@ -89,8 +89,7 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "skies", raising=False)
-    with stage_in(tmp_path, Standin(limit_tokens=40_000)) as stage:
-        stage.service.control("limit", {"model": "small", "tokens": 12_000})
+    with stage_in(tmp_path, Standin(limit_tokens=40_000), windows={"small": 12_000}) as stage:
         place = Place(tmp_path, stage)
         yield place
         place.assert_fine()

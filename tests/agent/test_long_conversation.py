@@ -12,9 +12,10 @@ from agents.agent import Agent
 from agents.loop import Patience
 from agents.models.anthropic import AnthropicModel
 from pager.types import Json
-from tests.standin.faults import PROFILES
-from tests.standin.server import StandinProcess
-from tests.support.chatter import Work, words
+from tests.standin import Standin
+from tests.standin.faults import SOME, Faults
+from tests.standin.server import StandinServer
+from tests.support.chatter import Work, replies, words
 from tests.support.clock import HandClock
 from tests.support.stage import build
 
@@ -37,9 +38,9 @@ def test_two_thousand_turns(tmp_path: Path) -> None:
     options: dict[str, Any] = {"patience": Patience(10**6, wait=lambda _: None), "clock": HandClock()}
     texts: list[str] = []
     ends: Counter[str] = Counter()
-    with StandinProcess(
-        limit=WINDOW, seed=5, faults="some", replies="tests.support.chatter:replies", models={"small": SMALL_WINDOW}
-    ) as standin:
+    provider = Standin(limit_tokens=WINDOW, seed=5)
+    windows = {"small": SMALL_WINDOW}
+    with StandinServer(provider, faults=Faults(5, SOME), replies=replies, windows=windows) as standin:
         for name, window, share in STAYS:
             model = AnthropicModel(name, base_url=standin.base_url)
             with ExitStack() as opened:
@@ -49,9 +50,8 @@ def test_two_thousand_turns(tmp_path: Path) -> None:
                     texts.append(said_in(len(texts), random))
                     ends[agent.turn(texts[-1]).stopped.reason] += 1
                 assert agent.memory.check() == []
-        log = standin.log()
-    assert log["rejected"] == []  # none over the window either
-    assert set(log["faults"]) == set(PROFILES["some"])
+    assert standin.rejected == []  # none over the window either
+    assert set(standin.drawn) == set(SOME)
     assert len(texts) == TURNS == ends.total()
     assert set(ends) == {"answered", "cut", "refused"}
     unheard = AnthropicModel("m", base_url=standin.base_url)

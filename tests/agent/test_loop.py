@@ -36,7 +36,7 @@ def test_a_turn_is_its_text_its_steps_and_their_usage(stage: Stage, hands: Hands
     stage.says(Reply("Let me look.", call("fetch", {"order": "one"})), "All there.")
     turn = stage.agent(hands.fetch).turn("where?")
     assert (turn.text, turn.steps, turn.stopped.reason) == ("All there.", ("s2", "s3"), "answered")
-    usages = [message["usage"] for message in stage.service.standin.replies]
+    usages = [message["usage"] for message in stage.service.api.replies]
     inputs = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     assert turn.usage.output_tokens == sum(usage["output_tokens"] for usage in usages)
     assert turn.usage.whole_input == sum(usage[key] for usage in usages for key in inputs)

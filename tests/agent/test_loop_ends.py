@@ -159,7 +159,7 @@ def test_a_window_smaller_than_thought_is_learned(tmp_path: Path) -> None:
             words = f"turn {number}: " + "and so we went on and on " * 30
             assert agent.turn(words).stopped.reason == "answered"
             assert said_to(stage)[-1] == words
-        refused = [each["message"] for each in stage.service.rejected]
+        refused = stage.service.rejected
         assert refused
         assert all("prompt is too long" in each or "exceed context limit" in each for each in refused)
         assert len(refused) < 5
@@ -193,7 +193,7 @@ def test_a_request_that_is_refused_is_not_sent_again_and_says_where_to_look(
     with pytest.raises(ModelRefusedError, match=hint) as error:
         agent.turn("go")
     assert "{" not in str(error.value)
-    assert stage.service.control("log", {})["asked"] == 1
+    assert stage.service.asked == 1
     assert agent.memory.turn_is_open
 
 

@@ -1,8 +1,10 @@
 """Long tasks go on until they are done or a limit holds, are resumed after any end, and read messages in between."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +22,27 @@ from pager.types import Json
 from pager.upkeep import inbox
 from tests.standin import Reply, call, thinking
 from tests.support import HandClock
-from tests.support.hats import DONE, TASK, look, open_agent, resume, run
 from tests.support.stage import Said, Stage, last, leave_at, said_to, stage_in, until
+
+TASK = "Count the hats in the box."
+DONE = call("task_done", {"summary": "two hats"})
+
+
+def look() -> str:
+    """Look into the box."""
+    return "a red one, a blue one"
+
+
+def open_agent(stage: Stage, *functions: Callable[..., Any] | Tool, **options: Any) -> Agent:
+    return stage.agent(look, *functions, task=True, **options)
+
+
+def run(agent: Agent, text: str = TASK) -> Stopped:
+    return last(agent.tasks().start(text))
+
+
+def resume(agent: Agent) -> Stopped:
+    return last(agent.tasks().resume())
 
 
 def task_of(agent: Agent) -> tasks.Task:

@@ -36,8 +36,8 @@ from tests.bench.figures import ROOT, Figure, Pair, pair, printed_by, run, timed
 from tests.bench.grown import YOUNG, Talk, Young, archive_all
 from tests.bench.quick_server import Quick, QuickServer
 from tests.bench.texts import Texts
-from tests.standin import Reply, call
-from tests.standin.server import StandinProcess
+from tests.standin import Reply, Standin, call
+from tests.standin.server import StandinServer
 
 ASSISTANT = ROOT / "configs" / "assistant.yaml"
 OLD, FACTS, TURN_ROUNDS, WARM_UP = 10_000, 100, 300, 20
@@ -133,7 +133,7 @@ def prompt(work: Path) -> list[Figure]:
 
 def _not_cached(work: Path) -> Figure:
     file, texts = work / "x.yaml", Texts(5)
-    with StandinProcess(limit=WINDOW, replies="tests.bench.bench_agent:reply") as standin:
+    with StandinServer(Standin(limit_tokens=WINDOW), replies=reply) as standin:
         config = {
             "name": "x",
             "model": {"id": "m", "base_url": standin.base_url},
@@ -145,7 +145,7 @@ def _not_cached(work: Path) -> Figure:
         with Agent.load(file, home=work / "home", environ={}) as agent:
             turns = [agent.turn(f"turn {number}: {texts.said(3)}") for number in range(1, PROMPT_TURNS + 1)]
             epochs = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000))
-        assert standin.log()["rejected"] == []
+        assert standin.rejected == []
     usages: list[Usage] = [each.usage for each in turns]
     total = sum(usage.whole_input for usage in usages)
     missed = 100 * (1 - sum(usage.cache_read_input_tokens for usage in usages) / total)

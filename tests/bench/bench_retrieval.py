@@ -45,23 +45,15 @@ class Bench:
     beats: Sequence[str] = ()  # by R@10
 
 
-def _together(data: Path) -> list[QuestionSet]:
-    return question_sets.together(question_sets.by_turn(data))
-
-
-def _talks(_: Path) -> list[QuestionSet]:
-    return question_sets.talks()
-
-
 PEOPLE, SAME = "bfcl_memory", "the same questions"
 JUDGES = "judges the weights of turns: nothing was chosen here"
 OF_PEOPLE = {"any@5": 0.96, "any@10": 0.98}
 BENCHES = (
     Bench(f"{PEOPLE}, each sentence a turn", "weights of turns were chosen here", "recall", question_sets.by_sentence),
     Bench(PEOPLE, SAME, "recall", question_sets.by_turn, OF_PEOPLE),
-    Bench(f"{PEOPLE}, five people in one memory", SAME, "recall", _together),
+    Bench(f"{PEOPLE}, five people in one memory", SAME, "recall", question_sets.in_one_memory),
     Bench("tau2_banking, each line a turn", JUDGES, "recall", question_sets.by_line),
-    Bench("talks of two people, asked in other words", JUDGES, "recall", _talks),
+    Bench("talks of two people, asked in other words", JUDGES, "recall", question_sets.talks),
     Bench(f"{PEOPLE}, each sentence a fact", "chosen here", "archive", question_sets.by_sentence),
     Bench("tau2_banking, documents as facts", "judged", "archive", question_sets.documents,
           beats=("words alone", "meaning alone")),

@@ -14,24 +14,23 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize
 
 from pager import Limits, Memory, MemoryReader
-from tests.bench.figures import Figure, Pair, pair, run, timed
+from tests.bench.figures import Child, Figure, Pair, pair, run, timed
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all
 from tests.bench.quick_server import QuickServer
 from tests.bench.texts import Texts
 from tests.browser.looking import serving
-from tests.browser.programs import FLAGS, browser_program
+from tests.browser.programs import started
 
 OLD, YOUNG = 100_000, 100
 PIECE = 1_000  # facts and turns are grown in turns, as they come in life
 PAINTS, SHOWS, SCROLLS = 25, 15, 40
+SIZE: ViewportSize = {"width": 1280, "height": 900}
 JUMP = "part => { const box = document.querySelector('.long'); box.scrollTop = part * box.scrollHeight; }"
 ALL_THERE = "() => document.querySelectorAll('.row .fact').length > 5 && !document.querySelector('.row .waits')"
 BLOCK_TURNS = 300  # more than a second: the view looks once or twice
@@ -68,15 +67,6 @@ archival: {embedder: none}
 """
 
 
-@contextmanager
-def browser_page() -> Iterator[Page]:
-    with (
-        sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
-    ):
-        yield browser.new_page(viewport={"width": 1280, "height": 900})
-
-
 def paint(work: Path) -> list[Figure]:
     for name, size in (("old", OLD), ("young", YOUNG)):
         texts, limits = Texts(), Limits.for_window(100_000)
@@ -86,7 +76,8 @@ def paint(work: Path) -> list[Figure]:
                 archive_all(memory, facts[start : start + PIECE])
                 Talk(memory, texts).turns_in_batches(min(PIECE, size - start))
     names = ("old", "young")
-    with serving(work) as server, browser_page() as page:
+    with serving(work) as server, started() as browser:
+        page = browser.new_page(viewport=SIZE)
         old, young = (lambda: _paint(page, f"{server.address}#old")), (lambda: _paint(page, f"{server.address}#young"))
         paints = pair(old, young, names, rounds=PAINTS, warm_up=2)
         slowest = _slowest_scroll(page, f"{server.address}#old/archive")
@@ -128,45 +119,16 @@ def _slowest_scroll(page: Page, address: str) -> float:
     return slowest
 
 
-class Child:
-    """A process that answers each line with a line."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin
-        assert process.stdout
-        self._in, self._out = process.stdin, process.stdout
-
-    def line(self) -> str:
-        return self._out.readline().strip()
-
-    def turns(self, count: int) -> float:
-        """Take so many turns; return the CPU seconds that they took."""
-        self._in.write(f"{count}\n")
-        self._in.flush()
-        return float(self.line())
-
-
-@contextmanager
-def child(*command: str | Path) -> Iterator[Child]:
-    with subprocess.Popen(
-        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Child(process)
-        finally:
-            process.kill()
-
-
 def agent(work: Path) -> list[Figure]:
     file, home = work / "agent.yaml", work / "home"
     file.write_text(CONFIG)
-    with QuickServer() as server, child("-c", AGENT, file, home, server.base_url) as running:
+    with QuickServer() as server, Child("-c", AGENT, file, home, server.base_url) as running:
         assert running.line() == "ready"
-        running.turns(WARM_UP_TURNS)
+        running.ask(WARM_UP_TURNS)
         (home / "twin").mkdir()
         with MemoryReader.open(home / "agent") as reader:
             reader.export(home / "twin" / "pager.db")
-        with child("-c", TWIN, home / "twin"):
+        with Child("-c", TWIN, home / "twin"):
             seconds = _watched(running, home)
     watched = Pair(("watched", "alone"), seconds["agent"], seconds["nothing"])
     beside = Pair(("beside", "alone"), seconds["twin"], seconds["nothing"])
@@ -180,7 +142,8 @@ def _watched(running: Child, home: Path) -> dict[str, list[float]]:
     """CPU seconds per turn, a value per round, for each thing that the browser shows; who is first rotates."""
     seconds: dict[str, list[float]] = {"agent": [], "nothing": [], "twin": []}
     names = list(seconds)
-    with child("-m", "agents", "view", "--no-browser", "--json", "--home", home) as view, browser_page() as page:
+    with Child("-m", "agents", "view", "--no-browser", "--json", "--home", home) as view, started() as browser:
+        page = browser.new_page(viewport=SIZE)
         address = json.loads(view.line())["address"]
         for number in range(ROUNDS):
             for shown in names[number % 3 :] + names[: number % 3]:
@@ -189,7 +152,7 @@ def _watched(running: Child, home: Path) -> dict[str, list[float]]:
                     page.goto(f"{address}#{shown}")
                     page.wait_for_selector("body[data-ready]")
                 page.wait_for_timeout(SETTLE_MS)
-                seconds[shown].append(running.turns(BLOCK_TURNS) / BLOCK_TURNS)
+                seconds[shown].append(float(running.ask(BLOCK_TURNS)) / BLOCK_TURNS)
     return seconds
 
 

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 ROOT = Path(__file__).parents[2]
 OF_MEDIAN = 1.2533  # how much less exact a median is than a mean, where nothing disturbs
@@ -111,6 +111,31 @@ def printed_by(program: str, *arguments: object) -> Any:
     """Run a Python program in a process of its own; return the JSON that it prints."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
+
+
+class Child:
+    """A Python process that prints a line for each line that it reads. It ends with the `with` block."""
+
+    def __init__(self, *arguments: object) -> None:
+        command, pipe = [sys.executable, *map(str, arguments)], subprocess.PIPE
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def line(self) -> str:
+        assert self._process.stdout
+        return self._process.stdout.readline().strip()
+
+    def ask(self, line: object = "") -> str:
+        assert self._process.stdin
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self.line()
 
 
 def size_mb(directory: Path) -> float:

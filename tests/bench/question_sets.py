@@ -54,7 +54,11 @@ def by_sentence(data: Path) -> list[QuestionSet]:
     return [_person(data / "bfcl_memory", person, split=True) for person in PEOPLE]
 
 
-def together(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+def in_one_memory(data: Path) -> list[QuestionSet]:
+    return [together(by_turn(data))]
+
+
+def together(sets: Sequence[QuestionSet]) -> QuestionSet:
     """Put all people into one memory."""
     whole = QuestionSet([], [], [])
     for each in sets:
@@ -62,7 +66,7 @@ def together(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
         whole.texts.extend(each.texts)
         whole.sessions.extend(each.sessions)
         whole.questions.extend(Question(q.text, frozenset(first + place for place in q.gold)) for q in each.questions)
-    return [whole]
+    return whole
 
 
 def documents(data: Path) -> list[QuestionSet]:
@@ -78,7 +82,8 @@ def by_line(data: Path) -> list[QuestionSet]:
     return [QuestionSet([line for line, _ in lines], [names[place] for place in wholes], questions, wholes)]
 
 
-def talks() -> list[QuestionSet]:
+def talks(_: Path | None = None) -> list[QuestionSet]:
+    """They lie beside this file, wherever the other data is."""
     return [_talk(list(_lines(file))) for file in sorted(TALKS.glob("*.jsonl"))]
 
 

@@ -7,15 +7,15 @@ out.
     with QuickServer() as server: server.base_url
 """
 
+import sys
 import time
 from itertools import count
 
-from agents.testing.messages_server import Sending, model_record
-from agents.testing.wire import ApiError
+from agents.testing.messages_server import MessagesServer, Sending, model_record
 from pager.types import Json
+from tests.bench.figures import Child
 from tests.bench.peers.lines import MARK
 from tests.bench.texts import CHARACTERS_PER_TOKEN, characters
-from tests.standin.process import ServerProcess
 
 ANSWER = (
     "That sounds like a good plan. The train at nine gets you there before noon, and the hotel keeps a room until "
@@ -44,11 +44,6 @@ class Quick:
     def model(self, model_id: str) -> Json:
         return model_record(model_id, max_input_tokens=200_000)
 
-    def control(self, command: str, body: Json) -> Json:
-        if command == "spent":
-            return {"seconds": time.process_time()}
-        raise ApiError(404, f"Not found: POST /control/{command}")
-
 
 def _call(params: Json, number: int) -> Json | None:
     """Keep what the last message says, when it asks for that."""
@@ -67,10 +62,18 @@ def _call(params: Json, number: int) -> Json | None:
     return None
 
 
-class QuickServer(ServerProcess):
+class QuickServer(Child):
     def __init__(self) -> None:
-        super().__init__(f"{__name__}:Quick")
+        super().__init__("-m", __name__)
+        self.base_url = self.line()
 
     def spent(self) -> float:
         """Return the seconds of CPU time that it has taken since it began."""
-        return self.control("spent")["seconds"]
+        return float(self.ask())
+
+
+if __name__ == "__main__":
+    with MessagesServer(Quick()) as server:
+        print(server.base_url, flush=True)
+        for _ in sys.stdin:
+            print(time.process_time(), flush=True)

@@ -8,19 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from tests.browser.guide import make_home
 from tests.browser.looking import Viewer, viewing
-from tests.browser.programs import FLAGS, browser_program
+from tests.browser.programs import started
 
 
 @pytest.fixture(scope="package")  # not longer: as long as Playwright is there, an event loop runs in this thread
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_program(), args=FLAGS)
+    with started() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")

@@ -3,6 +3,10 @@
 import os
 import shutil
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # As root there is no sandbox; the rest keeps it from asking the network for things of its own.
@@ -22,6 +26,15 @@ def browser_program() -> str:
             "a browser is needed, and none is on the path. On Debian and Ubuntu: apt-get install chromium fonts-inter"
         )
     return program
+
+
+@contextmanager
+def started() -> Generator[Browser]:
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
+    ):
+        yield browser
 
 
 if __name__ == "__main__":  # which one it is, or, with exit code 1, what to install

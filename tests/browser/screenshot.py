@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import sync_playwright
-
 from pager.reader import MemoryReader
 from pager.types import read_step_id
 from tests.browser.looking import serving
-from tests.browser.programs import FLAGS, browser_program
+from tests.browser.programs import started
 from tests.support.cli import selfpager
 
 FOLDER = Path(__file__).parents[2] / "docs"
@@ -38,11 +36,7 @@ def main() -> None:
             sys.exit(done.out + done.err)
         with MemoryReader.open(home / "guide") as reading:
             step = forgotten(reading)
-        with (
-            serving(home) as server,
-            sync_playwright() as playwright,
-            playwright.chromium.launch(executable_path=browser_program(), args=FLAGS) as browser,
-        ):
+        with serving(home) as server, started() as browser:
             for look in ("dark", "light"):
                 page = browser.new_page(
                     viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=2, color_scheme=look

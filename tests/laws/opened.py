@@ -5,9 +5,9 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,13 +16,15 @@ from pager import BlockSpec, Limits, Memory, Prefetch, Request, markup, tokens
 from pager.limits import DIGEST_SHARE, PINNED_SHARE
 from pager.prompt.summary import SummaryRequest
 from tests.laws import texts
-from tests.laws.plain import FakeClock, Plain
+from tests.laws.plain import Plain
 from tests.laws.witness import Prompt, Witness, armed, body_text
 from tests.standin import GrowthWatch, Standin
 from tests.standin.tokenizer import Tokenizer
+from tests.support.clock import HandClock
 from tests.support.embedders import Words
 
 Json = dict[str, Any]
+Option = TypeVar("Option")
 
 LOOK: Json = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
 NOTE: Json = {"name": "take_note", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
@@ -34,11 +36,16 @@ LARGER = 200_000  # everything a machine says fits in here
 MODELS = ["small", "large"]
 EMBEDDERS = [None, Words("one", 8), Words("two", 12)]
 CORE_TOKENS = 300
+ZONE = timezone(timedelta(hours=5, minutes=30))
 CORE = {
     "human": BlockSpec(description='who "they" are </core>', limit_tokens=120),
     "notes": BlockSpec(value="first line\nsecond line", limit_tokens=200),
     "persona": BlockSpec(value="You are kind.", read_only=True),
 }
+
+
+def the_next(options: list[Option], option: Option) -> Option:
+    return options[(options.index(option) + 1) % len(options)]
 
 
 class Opened(RuleBasedStateMachine):
@@ -50,7 +57,7 @@ class Opened(RuleBasedStateMachine):
     def begin(self, seed: int, window: int) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="laws"))
         self.seed = seed
-        self.clock = FakeClock()
+        self.clock = HandClock(zone=ZONE, tick=timedelta())
         self.plain = Plain(core={name: spec.value for name, spec in CORE.items()})
         self.api = Standin(limit_tokens=window, seed=seed, duplicate_ids=True, cache_min_tokens=0)
         self.watch = GrowthWatch()
@@ -108,14 +115,11 @@ class Opened(RuleBasedStateMachine):
         before = self.memory.turn_is_open
         self.memory.close()
         self.model = model if changes & 2 else self.model
-        self.instructions = (
-            INSTRUCTIONS[(INSTRUCTIONS.index(self.instructions) + 1) % 3] if changes & 4 else self.instructions
-        )
-        self.tools = TOOLS[(TOOLS.index(self.tools) + 1) % 3] if changes & 8 else self.tools
+        self.instructions = the_next(INSTRUCTIONS, self.instructions) if changes & 4 else self.instructions
+        self.tools = the_next(TOOLS, self.tools) if changes & 8 else self.tools
         if changes & 16:
             self.cache_ttl = None if self.cache_ttl else "1h"
-        if changes & 32:
-            self.embedder = EMBEDDERS[(EMBEDDERS.index(self.embedder) + 1) % 3]
+        self.embedder = the_next(EMBEDDERS, self.embedder) if changes & 32 else self.embedder
         self.sent = None
         self.open(LARGER if self.stuck else window if changes & 1 else self.api.limit_tokens)
         self.stuck = self.report_too_long = False
@@ -126,7 +130,7 @@ class Opened(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.000001, 1, 3_600, 86_400, 40 * 86_400]))
     def time_passes(self, seconds: float) -> None:
         self.moments.append(self.clock.now())
-        self.clock.tick(seconds)
+        self.clock.set(self.clock.now() + timedelta(seconds=seconds))
 
     def pins_may_not_fit(self) -> None:
         """A pin leaves by itself only for want of room, and the ledger says so."""
@@ -158,7 +162,7 @@ class Opened(RuleBasedStateMachine):
         assert set(prompt.requests) == in_preamble
         for page, blocks in prompt.requests.items():
             for original, block in zip(self.plain.steps[page].said, blocks, strict=True):
-                self.witness.carries(original, block, prompt)
+                self.witness.carries(original, block)
         wanted = self.plain.requests_of_turn()
         missing = {*wanted[:1], *wanted[1:][-4:]} - {*resident, *prompt.requests}
         assert not missing, f"{missing}, which the turn is about, is not in the prompt"

@@ -1,8 +1,9 @@
 """The memory as dicts and lists: what every call should have done, said without a database, a budget or a prompt."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime
 from typing import Any
 
 Json = dict[str, Any]
@@ -11,28 +12,18 @@ WINDOW_END = "model_context_window_exceeded"
 CUT_STOPS = ("max_tokens", WINDOW_END)
 
 
-class FakeClock:
-    zone: tzinfo = timezone(timedelta(hours=5, minutes=30))
-
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 5, 3, 9, 0, tzinfo=self.zone)
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def tick(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The same JSON value, each text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): with_texts(each, change) for key, each in value.items()}
+    return [with_texts(each, change) for each in value] if isinstance(value, list | tuple) else value
 
 
 def cleaned(value: Any) -> Any:
     """As it can be written in UTF-8: lone surrogates become U+FFFD."""
-    if isinstance(value, str):
-        return re.sub("[\ud800-\udfff]", "\ufffd", value)
-    if isinstance(value, dict):
-        return {cleaned(key): cleaned(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [cleaned(each) for each in value]
-    return value
+    return with_texts(value, lambda text: re.sub("[\ud800-\udfff]", "\ufffd", text))
 
 
 def as_blocks(content: str | list[Json]) -> list[Json]:

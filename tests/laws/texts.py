@@ -2,11 +2,12 @@
 
 import base64
 import random
-import struct
-import zlib
-from typing import Any
+from typing import Any, Self
 
 from hypothesis import strategies as st
+
+from tests.laws.plain import with_texts
+from tests.support.messages import image
 
 Json = dict[str, Any]
 
@@ -52,37 +53,29 @@ class Made(str):
     """A long text that is reported as what it was made of."""
 
     __slots__ = ("recipe",)
-    recipe: str
+
+    def __new__(cls, text: str, recipe: str) -> Self:
+        made = super().__new__(cls, text)
+        made.recipe = recipe
+        return made
 
     def __repr__(self) -> str:
         return self.recipe
 
 
-def made(text: str, recipe: str) -> Made:
-    result = Made(text)
-    result.recipe = recipe
-    return result
-
-
 def exact(value: Any) -> Any:
     """The same in plain strings, as a program would give it."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): exact(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [exact(each) for each in value]
-    return value
+    return with_texts(value, str)
 
 
 def words(length: int, seed: int) -> Made:
     """Ordinary words in an order of their own: cheap to draw, different each time."""
     chosen = random.Random(seed).choices(VOCABULARY.split(), k=length)
-    return made(" ".join(chosen), f"words({length}, {seed})")
+    return Made(" ".join(chosen), f"words({length}, {seed})")
 
 
 def repeated(piece: str, characters: int) -> Made:
-    return made(piece * (characters // len(piece) + 1), f"repeated({piece!r}, {characters})")
+    return Made(piece * (characters // len(piece) + 1), f"repeated({piece!r}, {characters})")
 
 
 def prose(least: int = 1, most: int = 400) -> st.SearchStrategy[Made]:
@@ -105,13 +98,6 @@ small = st.one_of(prose(most=60), odd, mixed)
 any_size = st.one_of(prose(), prose(), small, mixed, huge)
 
 
-def png(width: int, height: int) -> Json:
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
-    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + chunk).decode()
-    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-
-
 def pdf(pages: int) -> Json:
     data = base64.b64encode(b"%PDF-1.4\n" + b"<< /Type /Page >>\n" * pages).decode()
     return {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}}
@@ -127,7 +113,7 @@ def text_block(text: str) -> Json:
 
 
 media = st.one_of(
-    st.builds(png, st.integers(1, 3_000), st.integers(1, 3_000)),
+    st.builds(image, st.integers(1, 3_000), st.integers(1, 3_000)),
     st.builds(pdf, st.integers(1, 3)),
     st.builds(plain_document, prose(most=200)),
 )

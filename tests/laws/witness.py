@@ -75,7 +75,6 @@ class Prompt:
     pinned: dict[str, str] = field(default_factory=dict)
     requests: dict[str, list[Json]] = field(default_factory=dict)  # in the preamble
     notices: int = 0
-    spilled: set[str] = field(default_factory=set)
 
 
 class Witness:
@@ -156,7 +155,7 @@ class Witness:
     def _read_said(self, page: str, said: list[Json], blocks: list[Json], prompt: Prompt) -> None:
         assert len(blocks) >= len(said), f"of {page} only {blocks} is there"
         for original, block in zip(said, blocks, strict=False):
-            self.carries(original, block, prompt)
+            self.carries(original, block)
         for block in blocks[len(said) :]:
             self._read_aside(block, prompt)
 
@@ -173,20 +172,20 @@ class Witness:
         for original, block in zip(said, carried, strict=True):
             if block["type"] == "tool_use":
                 assert block["name"] == original["name"]
-                self._carries_input(original["input"], block["input"], prompt)
+                self._carries_input(original["input"], block["input"])
             elif block != original:
                 assert self._is_spilled(block), f"{page} said {original} and is carried as {block}"
-                self.carries(original, block, prompt)
+                self.carries(original, block)
 
-    def _carries_input(self, original: Any, carried: Any, prompt: Prompt) -> None:
+    def _carries_input(self, original: Any, carried: Any) -> None:
         """A tool's input, string by string; an input keeps its shape."""
         if isinstance(original, dict):
             assert original.keys() == carried.keys()
             for name, value in original.items():
-                self._carries_input(value, carried[name], prompt)
+                self._carries_input(value, carried[name])
         elif isinstance(original, list):
             for one, other in zip(original, carried, strict=True):
-                self._carries_input(one, other, prompt)
+                self._carries_input(one, other)
         elif original != carried:
             ends = SPILLED.fullmatch(carried)
             assert ends or BARE.fullmatch(carried), f"{original!r} became {carried!r}"
@@ -210,11 +209,11 @@ class Witness:
                 while content and element(content[-1])[0]:
                     self._read_aside(content.pop(), prompt)
             if len(content) == 1 and self._is_spilled(content[0]) and content != spoken:
-                self._carries_text(body_text(original), content[0]["text"], prompt, page)
+                self._carries_text(body_text(original), content[0]["text"], page)
                 continue
             assert len(content) == len(spoken), f"a result of {page} is carried as {content}"
             for one, other in zip(spoken, content, strict=True):
-                self.carries(one, other, prompt)
+                self.carries(one, other)
 
     # texts
 
@@ -222,20 +221,20 @@ class Witness:
         text = block.get("text", "")
         return bool(SPILLED.fullmatch(text) or BARE.fullmatch(text))
 
-    def carries(self, original: Json, block: Json, prompt: Prompt) -> None:
+    def carries(self, original: Json, block: Json) -> None:
         """`block` is what `original` may become in a prompt."""
         if blank(original):
             assert block == {"type": "text", "text": NO_TEXT}
         elif original["type"] == "text":
-            self._carries_text(original["text"], block["text"], prompt, "")
+            self._carries_text(original["text"], block["text"], "")
         elif block["type"] == "text" and self._is_spilled(block):
-            self._carries_text(body_text(original), block["text"], prompt, "")
+            self._carries_text(body_text(original), block["text"], "")
         else:
             shown = json.dumps(block, ensure_ascii=False)
             assert armed(json.dumps(original, ensure_ascii=False)) == armed(shown)
             assert not OWN.search(shown.replace('\\"', '"')), f"markup inside {shown:.200}"
 
-    def _carries_text(self, original: str, carried: str, prompt: Prompt, holder: str) -> None:
+    def _carries_text(self, original: str, carried: str, holder: str) -> None:
         if armed(original) == armed(carried):
             assert not OWN.search(carried), f"{carried!r:.200} breaks our markup"
             return
@@ -243,19 +242,18 @@ class Witness:
         if bare:
             assert not bare[1] or armed(bare[1]) == armed(original)
             assert not OWN.search(bare[1] or "")
-            self._page_holds(bare[2], int(bare[3]), original, prompt)
+            self._page_holds(bare[2], int(bare[3]), original)
             return
         ends = SPILLED.fullmatch(carried)
         assert ends, f"{holder} {original!r:.300} became {carried!r:.300}"
         head, page, characters, offset, tail = ends.groups()
-        self._page_holds(page, int(characters), original, prompt)
+        self._page_holds(page, int(characters), original)
         assert not OWN.search(head)
         assert not OWN.search(tail)
         assert armed(original).endswith(armed(tail))
         assert armed(original[: int(offset)]) == armed(head), f"offset {offset} is not where the head of {page} ends"
 
-    def _page_holds(self, page: str, characters: int, original: str, prompt: Prompt) -> None:
-        prompt.spilled.add(page)
+    def _page_holds(self, page: str, characters: int, original: str) -> None:
         assert self._page(page) == original
         assert characters == len(original)
 

@@ -1,7 +1,6 @@
 """The pure parts of tests/bench/proof: rival policies, what counts as left, and that README says what was measured."""
 
 from copy import deepcopy
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.peers.bare_sdk import Bare
 from tests.bench.peers.tool_runner import Runner
-from tests.bench.proof import cost_talk, environments, injected, overhead, sides, survival, tables
+from tests.bench.proof import cost_talk, overhead, sides, survival, tables
 from tests.bench.proof.cost_rivals import RIVALS, Everything, Frame, ReRender, Rival, Slide
 from tests.standin import Standin
-from tests.standin.server import StandinProcess
+from tests.standin.server import StandinServer
 
 CORE = cost_talk.initial_core()
 FRAME = Frame([], {"type": "text", "text": "Be brief."}, {"type": "text", "text": CORE}, 100, usable_tokens=1_000)
@@ -39,10 +38,6 @@ def talk(kind: Rival, turns: int) -> list[Json]:
     return requests
 
 
-def words(params: Json) -> list[str]:
-    return [block["text"] for message in params["messages"] for block in message["content"]]
-
-
 def marks(params: Json) -> int:
     blocks = [*params["system"], *(block for message in params["messages"] for block in message["content"])]
     return sum("cache_control" in block for block in blocks)
@@ -56,31 +51,30 @@ def test_rivals_send_what_the_provider_takes(kind: Rival) -> None:
         standin.create({"model": "m", **params})
 
 
-def test_everything_only_grows() -> None:
-    said = [words(params) for params in talk(Everything, 12)]
-    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(said))
+@pytest.mark.parametrize(
+    ("kind", "messages", "shows_the_edit"),  # of which request, and from which one on
+    [
+        (Everything, [1, 3, 5, 7, 9, 11, 13], None),
+        (Slide, [1, 3, 5, 7, 9, 9, 9], 5),  # as little as will do leaves, and edits are only shown then
+        (ReRender, [1, 3, 5, 7, 5, 7, 5], 3),  # as much as with ours leaves, and edits are shown at once
+    ],
+)
+def test_a_rival_makes_room_and_shows_edits_by_its_policy(
+    kind: Rival, messages: list[int], shows_the_edit: int | None
+) -> None:
+    requests = talk(kind, 7)
+    assert [len(params["messages"]) for params in requests] == messages
+    edited = (at for at, params in enumerate(requests) if params["system"][1]["text"] != CORE)
+    assert next(edited, None) == shows_the_edit
 
 
-def test_sliding_drops_as_little_as_will_do_and_learns_of_edits_only_then() -> None:
-    requests = talk(Slide, 12)
-    assert [sized(params) for params in requests] == [100, 300, 500, 700, 900, 900, 900, 900, 900, 900, 900, 900]
-    assert [params["system"][1]["text"] for params in requests][4:6] == [CORE, "core of turn 3"]
-    unmarked = talk(RIVALS["slide by a turn, messages unmarked"], 7)
-    assert [marks(params) for params in unmarked] == [3, 4, 4, 4, 4, 2, 2], "until it slides"
-
-
-def test_re_rendering_evicts_as_ours_does_and_shows_each_edit_at_once() -> None:
-    requests = talk(ReRender, 8)
-    assert [sized(params) for params in requests] == [100, 300, 500, 700, 500, 700, 500, 700]
-    assert [params["system"][1]["text"] for params in requests][2:4] == [CORE, "core of turn 3"]
-
-
-@pytest.mark.parametrize(("every", "name"), cost_talk.REPLIES.items())
-def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it(every: int, name: str) -> None:
-    replies = [getattr(cost_talk, name)({"messages": [{"content": cost_talk.asked(turn)}]}) for turn in range(1, 31)]
-    assert sum(reply.blocks[0]["type"] == "tool_use" for reply in replies) == 30 // every
-    edit = cost_talk.edit(every, every)
-    assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
+def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it() -> None:
+    for every in (cost_talk.EDIT_EVERY, *cost_talk.OFTENER):
+        asked = [{"messages": [{"content": cost_talk.asked(turn)}]} for turn in range(1, 31)]
+        replies = [cost_talk.reply(params, every) for params in asked]
+        assert sum(reply.blocks[0]["type"] == "tool_use" for reply in replies) == 30 // every
+        edit = cost_talk.edit(every, every)
+        assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
 
 
 def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
@@ -90,11 +84,6 @@ def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
         assert talk.said
         assert len(talk.texts) == len(talk.sessions) == len(talk.said)
         assert all(asked.gold and asked.gold <= set(range(len(talk.texts))) for asked in talk.questions)
-
-
-def test_a_turn_is_missing_unless_its_text_came_back() -> None:
-    answered = [survival.mark(number) for number in range(3)]
-    assert survival.missing(answered, [f"{answered[2]} and more", answered[0]]) == 1
 
 
 def test_of_overhead_the_median_round_counts_without_the_servers_time() -> None:
@@ -113,52 +102,15 @@ def test_a_side_that_does_not_begin_is_named_and_the_others_are_measured(
     assert list(found["points"]["10"]) == [sides.BARE]
 
 
-def test_a_side_that_died_says_so_whenever_it_is_asked(tmp_path: Path) -> None:
-    with sides.Side.start(sides.BARE, "http://127.0.0.1:9", tmp_path / "side", tmp_path) as side:
-        side.process.kill()
-        for _ in range(2):
-            with pytest.raises(sides.Ended, match="ended with -9"):
-                side.ask("said")
-
-
-def test_a_file_is_torn_at_its_place_and_named_where_that_ended_badly() -> None:
-    content = b"x" * 3 * survival.PAGE
-    assert survival.cut(content, 0.5) == content[: len(content) // 2]
-    assert survival.blank(content, 0.5) == b"x" * survival.PAGE + bytes(survival.PAGE) + b"x" * survival.PAGE
-    assert survival.blank(b"xyz", 0.95) == bytes(3)
-    ends = [("lost nothing", "a"), ("lost some without a word", "log"), ("lost nothing", "b"), ("lost all", "log")]
-    summary = "4 tears of 3 files: 2 lost nothing, 1 lost some without a word (log), 1 lost all (log)"
-    assert survival.summed_up(ends) == summary
-
-
 @pytest.mark.parametrize("kind", [Bare, Runner])
 def test_a_message_that_was_refused_does_not_spoil_the_peers_next_turns(kind: type[Any], tmp_path: Path) -> None:
-    with StandinProcess(limit=20_000, replies=survival.REPLIES) as standin:
+    with StandinServer(Standin(limit_tokens=20_000), replies=survival.reply) as standin:
         side = kind(standin.base_url, tmp_path)
         with pytest.raises(anthropic.BadRequestError):
             side.turn("far too long " * 30_000)
         side.turn("and now something short")
         assert side.said() == ["and now something short"]
         side.close()
-
-
-def test_newest_turns_keep_within_their_tokens_and_a_source_counts_only_when_it_is_whole() -> None:
-    assert injected._newest(["a", "b", "c"], [5, 4, 3], 7) == ["c", "b"]
-    assert injected._newest(["a", "b", "c"], [5, 4, 3], 6) == ["c"]
-    question = injected.Question("where?", ("I live in\nSeattle.",), frozenset({0}))
-    assert injected._holds(["Well. I live in Seattle. So"], question)
-    assert not injected._holds(["I live in", "a town. Seattle."], question)
-
-
-def test_an_environment_of_other_pins_is_none_and_one_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    place = tmp_path / "mem0"
-    place.mkdir()
-    installed = place / "installed.txt"
-    installed.write_text(environments.stamp("mem0"), encoding="utf-8")
-    assert environments.python(tmp_path, "mem0") == place / "bin" / "python"
-    installed.write_text("mem0ai==0.1", encoding="utf-8")
-    assert environments.python(tmp_path, "mem0") is None
-    assert environments.install(installed, "mem0") == f"{installed / 'mem0'} cannot be made: Not a directory"
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,13 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.standin.cache import Position, PromptCache
+from agents.models.replies import Reply
+from agents.models.simulated import PromptCache
 from tests.standin.errors import Rejected
-from tests.standin.facts import MessageFacts, block_facts, digest, message_facts, size_of, thought_digest
-from tests.standin.params import check_params
-from tests.standin.prompt import CALL_TOKENS, Prompt
-from tests.standin.reply import Block, Reply, cut
-from tests.standin.rules import MOST_MARKS, PREFILL, check_conversation, check_marks
-from tests.standin.thinking import Signer
+from tests.standin.facts import MessageFacts, block_facts, digest, frozen, message_facts, size_of, thought_digest
+from tests.standin.prompt import CALL_TOKENS, Prompt, Signer
+from tests.standin.reply import Block, cut
+from tests.standin.rules import PREFILL, check_conversation, check_marks, check_params
 from tests.standin.tokenizer import Tokenizer
 
 Script = Reply | Callable[[dict[str, Any]], Reply]
@@ -33,10 +32,9 @@ END_TOKENS = 2  # what a reply costs beyond its content
 class Standin:
     """One account at the provider: its window, its tokenizer, its cache, and the paused turns it remembers.
 
-    `ratios` fixes some of the tokenizer's ratios (words, digits, other, code, media), `minutes` is the cache's
-    clock. `max_tokens_count=False` behaves like the newest models: input and max_tokens together may exceed the
-    window, and a reply that reaches its end stops with model_context_window_exceeded. `bound_thinking=False` is
-    a model without preserved thinking, `system_role` one that takes system messages in the conversation.
+    `ratios` fixes some of the tokenizer's ratios (words, digits, other, code, media). `max_tokens_count=False` behaves
+    like the newest models: input and max_tokens together may exceed the window, and a reply that reaches its end stops
+    with model_context_window_exceeded. `minutes` is the cache's clock, which whoever tests moves.
     """
 
     def __init__(
@@ -46,22 +44,17 @@ class Standin:
         seed: int = 0,
         ratios: Mapping[str, float] | None = None,
         cache_min_tokens: int = 1_024,
-        minutes: Callable[[], float] = lambda: 0.0,
         max_tokens_count: bool = True,
-        bound_thinking: bool = True,
-        system_role: bool = False,
         duplicate_ids: bool = False,
     ) -> None:
         self.limit_tokens = limit_tokens
         self.tokenizer = Tokenizer(seed=seed, ratios=ratios)
         self.requests: list[dict[str, Any]] = []  # what was accepted, as it was then
         self.replies: list[dict[str, Any]] = []  # what was answered to it
+        self.minutes = 0.0
         self._signer = Signer(digest(b"secret", str(seed).encode()))
-        self._cache = PromptCache(min_tokens=cache_min_tokens)
-        self._minutes = minutes
+        self._cache = PromptCache(minimum_tokens=cache_min_tokens, seconds=lambda: 60 * self.minutes)
         self._max_tokens_count = max_tokens_count
-        self._bound_thinking = bound_thinking
-        self._system_role = system_role
         self._duplicate_ids = duplicate_ids
         self._paused: set[bytes] = set()
 
@@ -74,9 +67,9 @@ class Standin:
         room = self._room(prompt.tokens, params["max_tokens"])
         if callable(reply):
             reply = reply(params)
-        usage = self._bill(prompt)  # before the reply is added: it is no input
+        usage = self._cache.bill(prompt.blocks)  # before the reply is added: it is no input
         message = self._say(reply or Reply("ok"), prompt, room, params, call_ids)
-        message["usage"] = {**usage, "output_tokens": message["usage"]}
+        message["usage"] = {**usage, "output_tokens": message["usage"], "service_tier": "standard"}
         rest = {name: value for name, value in params.items() if name != "messages"}
         self.requests.append({**copy.deepcopy(rest), "messages": [each.copy for each in messages]})
         self.replies.append(message)
@@ -84,10 +77,10 @@ class Standin:
 
     def _read(self, params: dict[str, Any], *, creates: bool) -> tuple[Prompt, list[MessageFacts], set[str]]:
         check_params(params, creates=creates)
-        prompt = Prompt(self.tokenizer, self._signer, bound=self._bound_thinking)
+        prompt = Prompt(self.tokenizer, self._signer)
         marks = prompt.open(params)
-        messages = [message_facts(message, index) for index, message in enumerate(params["messages"])]
-        call_ids = check_conversation(messages, has_tools=bool(params.get("tools")), system_role=self._system_role)
+        messages = [message_facts(frozen(message), index) for index, message in enumerate(params["messages"])]
+        call_ids = check_conversation(messages, has_tools=bool(params.get("tools")))
         for index, message in enumerate(messages):
             for place, block in enumerate(message.blocks):
                 if block.mark:
@@ -95,19 +88,9 @@ class Standin:
         check_marks(marks)
         for index, message in enumerate(messages):
             prompt.add_message(message, index)
-        self._mark_by_itself(prompt.positions, params.get("cache_control"), sum(bool(b.mark) for _, b in marks))
         if messages[-1].role == "assistant" and prompt.whole not in self._paused:
             raise Rejected(PREFILL)
         return prompt, messages, call_ids
-
-    def _mark_by_itself(self, positions: list[Position], control: dict[str, Any] | None, marks: int) -> None:
-        """`cache_control` of the whole request stands for a mark at its last block."""
-        if not control or not positions or positions[-1].mark:
-            return
-        if marks == MOST_MARKS:
-            raise Rejected(f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {marks + 1}.")
-        last = positions.pop()
-        positions.append(Position(last.prefix, last.tokens, control.get("ttl", "5m")))
 
     def _room(self, tokens: int, max_tokens: int) -> int:
         if tokens > self.limit_tokens:
@@ -119,20 +102,6 @@ class Standin:
             )
         return min(max_tokens, self.limit_tokens - tokens)
 
-    def _bill(self, prompt: Prompt) -> dict[str, Any]:
-        cached = self._cache.pass_through(prompt.positions, self._minutes())
-        written = cached.written_5m + cached.written_1h
-        return {
-            "input_tokens": prompt.tokens - cached.read - written,
-            "cache_read_input_tokens": cached.read,
-            "cache_creation_input_tokens": written,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": cached.written_5m,
-                "ephemeral_1h_input_tokens": cached.written_1h,
-            },
-            "service_tier": "standard",
-        }
-
     def _say(
         self, reply: Reply, prompt: Prompt, room: int, params: dict[str, Any], call_ids: set[str]
     ) -> dict[str, Any]:
@@ -142,7 +111,7 @@ class Standin:
             stop_reason = "max_tokens" if room == params["max_tokens"] else "model_context_window_exceeded"
         used = sum(map(self._size, blocks)) + END_TOKENS
         name = digest(prompt.whole, str(len(self.requests)).encode()).hex()
-        content = self._finish(blocks, prompt, name, call_ids, repeats_ids=reply.repeats_ids)
+        content = self._finish(blocks, prompt, name, call_ids)
         if stop_reason == "pause_turn":
             self._paused.add(prompt.whole)
         details = {"type": "refusal", "category": None, "explanation": None}
@@ -155,7 +124,7 @@ class Standin:
             "stop_reason": stop_reason,
             "stop_sequence": None if was_cut else reply.stop_sequence,
             "stop_details": details if stop_reason == "refusal" else None,
-            "usage": used if reply.output_tokens is None or was_cut else reply.output_tokens,
+            "usage": used,
         }
 
     def _size(self, block: Block) -> int:
@@ -164,18 +133,14 @@ class Standin:
         overhead = CALL_TOKENS if block["type"] == "tool_use" else 0
         return self.tokenizer.tokens(size_of(block)) + overhead
 
-    def _finish(
-        self, blocks: list[Block], prompt: Prompt, name: str, call_ids: set[str], *, repeats_ids: bool
-    ) -> list[Block]:
+    def _finish(self, blocks: list[Block], prompt: Prompt, name: str, call_ids: set[str]) -> list[Block]:
         """Ids and signatures, in order: each signature is bound to the blocks before it."""
-        if repeats_ids and not self._duplicate_ids:
-            raise ValueError("a reply with repeated ids needs Standin(duplicate_ids=True)")
         content: list[Block] = []
         server_call = None
         for index, block in enumerate(blocks):
             said = {key: value for key, value in block.items() if key != "tokens"}
             if said["type"] == "tool_use":
-                said["id"] = said["id"] or f"toolu_{digest(name.encode(), str(index).encode()).hex()[:24]}"
+                said["id"] = said.get("id") or f"toolu_{digest(name.encode(), str(index).encode()).hex()[:24]}"
                 said.setdefault("caller", {"type": "direct"})
                 if said["id"] in call_ids and not self._duplicate_ids:
                     raise ValueError(f"the id {said['id']!r} is taken; that needs Standin(duplicate_ids=True)")

@@ -8,46 +8,31 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from tests.standin import shapes
 from tests.standin.errors import Rejected
 from tests.standin.tokenizer import NOTHING, Counts, count_block, count_json, count_text
 
-T = TypeVar("T")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
-KEEP_AT_MOST = 50_000
 
 
 def digest(*parts: bytes) -> bytes:
     return blake2b(b"".join(parts), digest_size=16).digest()
 
 
-def fingerprint(value: Any) -> bytes:
-    """The same for the same JSON value with its keys in the same order, and cheap."""
+def frozen(value: Any) -> bytes:
+    """Return a JSON value as bytes: the same for the same value with its keys in the same order, and cheap."""
     try:
-        return digest(marshal.dumps(value, 0))
+        return marshal.dumps(value, 0)
     except ValueError:
         raise TypeError(f"the request is not plain JSON: {value!r:.200}") from None
 
 
-class Memo(Generic[T]):
-    """Remembers by fingerprint; forgets everything when it has grown too large."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, T] = {}
-
-    def get(self, value: Any, find_out: Callable[[], T]) -> T:
-        key = fingerprint(value)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= KEEP_AT_MOST:
-                self._known.clear()
-            known = self._known[key] = find_out()
-        return known
+remembered = lru_cache(maxsize=5_000)  # by the bytes of what is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +55,6 @@ class MessageFacts:
     server: tuple[tuple[int, str, str], ...]  # (place, type of block, id) of server tools' calls and results
     loose_end: bool  # its last block is a text that ends in white space
     copy: dict[str, Any]  # the message as it was, whatever its owner does with it
-
-
-_messages: Memo[MessageFacts] = Memo()
-_others: Memo[BlockFacts] = Memo()
 
 
 def canonical(block: dict[str, Any]) -> dict[str, Any]:
@@ -102,33 +83,25 @@ def _mark(block: dict[str, Any]) -> str | None:
     return control.get("ttl", "5m") if control else None
 
 
-def tool_facts(tool: dict[str, Any]) -> BlockFacts:
-
-    def find_out() -> BlockFacts:
-        plain = canonical(tool)
-        kind = "memory tool" if str(tool.get("type")).startswith("memory_") else "tool"
-        return BlockFacts(kind, digest(to_bytes(plain)), count_json(plain), _mark(tool))
-
-    return _others.get(tool, find_out)
+@remembered
+def tool_facts(raw: bytes) -> BlockFacts:
+    tool = canonical(marked := marshal.loads(raw))
+    kind = "memory tool" if str(tool.get("type")).startswith("memory_") else "tool"
+    return BlockFacts(kind, digest(to_bytes(tool)), count_json(tool), _mark(marked))
 
 
 def system_facts(system: str | list[Any]) -> tuple[BlockFacts, ...]:
     if isinstance(system, str):
         system = [{"type": "text", "text": system}] if system else []
-    return tuple(
-        _others.get(block, lambda block=block, index=index: _system_block(block, index))
-        for index, block in enumerate(system)
-    )
+    return tuple(_system_block(frozen(block), index) for index, block in enumerate(system))
 
 
-def _system_block(block: Any, index: int) -> BlockFacts:
+@remembered
+def _system_block(raw: bytes, index: int) -> BlockFacts:
+    block = marshal.loads(raw)
     shapes.IN_SYSTEM(f"system.{index}", block)
     check_text(f"system.{index}", "system", block)
     return block_facts(block)
-
-
-def message_facts(message: Any, index: int) -> MessageFacts:
-    return _messages.get(message, lambda: _find_out(message, f"messages.{index}"))
 
 
 def check_text(at: str, outer: str, block: dict[str, Any]) -> None:
@@ -140,14 +113,20 @@ def check_text(at: str, outer: str, block: dict[str, Any]) -> None:
         raise Rejected(f"{outer}: text content blocks must contain non-whitespace text")
 
 
-def _find_out(message: Any, at: str) -> MessageFacts:
+@remembered
+def message_facts(raw: bytes, index: int) -> MessageFacts:
+    message, at = marshal.loads(raw), f"messages.{index}"
     shapes.MESSAGE(at, message)
     to_bytes(message)
     role, content = message["role"], message["content"]
-    if role not in {"user", "assistant", "system"}:
+    if role not in {"user", "assistant"}:
         raise Rejected(f"{at}.role: Input should be 'user' or 'assistant'")
+    if not content and role == "user":
+        raise Rejected(f"{at}: user messages must have non-empty content")
     if not content:
-        _refuse_empty(at, role)
+        raise Rejected(
+            f"{at}: all messages must have non-empty content except for the optional final assistant message"
+        )
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     for place, block in enumerate(content):
@@ -164,16 +143,8 @@ def _find_out(message: Any, at: str) -> MessageFacts:
         leading_results=leading,
         server=tuple(_server_parts(content)),
         loose_end=kinds[-1] == "text" and content[-1]["text"] != content[-1]["text"].rstrip(),
-        copy=marshal.loads(marshal.dumps(message)),
+        copy=message,
     )
-
-
-def _refuse_empty(at: str, role: str) -> None:
-    if role == "system":
-        raise Rejected(f"{at}: system content must contain at least one block")
-    if role == "user":
-        raise Rejected(f"{at}: user messages must have non-empty content")
-    raise Rejected(f"{at}: all messages must have non-empty content except for the optional final assistant message")
 
 
 def _server_parts(content: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
@@ -189,8 +160,6 @@ def _server_parts(content: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
 def _check_block(at: str, role: str, block: Any) -> None:
     shapes.IN_MESSAGE(at, block)
     kind = block["type"]
-    if role == "system" and kind != "text":
-        raise Rejected(f"{at.partition('.content')[0]}: role 'system' supports text blocks only")
     if role != "assistant" and kind in shapes.ONLY_ASSISTANT:
         raise Rejected(f"{at}: `{kind}` blocks can only be in `assistant` messages")
     if role != "user" and kind in shapes.ONLY_USER:

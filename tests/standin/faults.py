@@ -1,52 +1,33 @@
 """What goes wrong at random: HTTP errors, connections, and replies that end for an odd reason.
 
-The same seed and the same order of requests give the same faults. A profile is a name from `PROFILES`, probabilities
-such as `429=0.05,disconnect=0.02`, or both.
+The same seed and the same order of requests give the same faults.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agents.testing import Fault, http_error
+from agents.testing import disconnect, http_error, truncate
+from agents.testing.faults import Fault
 from tests.standin.reply import Reply
 
 Json = dict[str, Any]
 Replies = Callable[[Json], Reply]
 RETRY_AFTER_SECONDS = 0.001  # 0 means "not said" to the SDK, which then waits for half a second and more
 STATUSES = ("429", "500", "529")
-BREAKS = ("disconnect", "truncate", "stall")
+BREAKS = {"disconnect": disconnect, "truncate": truncate}
 ODD_REPLIES = ("max_tokens", "refusal", "pause_turn", "empty", "blank", "only_thinking")
-KINDS = (*STATUSES, *BREAKS, *ODD_REPLIES)
-OUTAGES = (*STATUSES, "disconnect", "truncate")  # after these the same request is sent again
-PROFILES = {
-    "none": {},
-    "outages": dict.fromkeys(OUTAGES, 0.02),
-    "some": dict.fromkeys((*OUTAGES, *ODD_REPLIES), 0.01),
-    "heavy": dict.fromkeys((*OUTAGES, *ODD_REPLIES), 0.04),
-}
-
-
-def read_profile(text: str) -> dict[str, float]:
-    """`some`, `429=0.1,stall=0.01`, or both: `some,stall=0.01`."""
-    chances: dict[str, float] = {}
-    for item in filter(None, text.split(",")):
-        kind, _, chance = item.partition("=")
-        if not chance and kind in PROFILES:
-            chances |= PROFILES[kind]
-        elif kind in KINDS and chance:
-            chances[kind] = float(chance)
-        else:
-            raise ValueError(f"{item!r} is no fault; write a profile ({', '.join(PROFILES)}) or {'|'.join(KINDS)}=0.01")
-    return chances
+SOME = dict.fromkeys((*STATUSES, *BREAKS, *ODD_REPLIES), 0.01)
 
 
 class Faults:
-    def __init__(self, seed: int, profile: str = "none") -> None:
+    """`chances` are probabilities by kind."""
+
+    def __init__(self, seed: int = 0, chances: Mapping[str, float] | None = None) -> None:
         self._random = random.Random(f"faults {seed}")
-        self.chances = read_profile(profile)
+        self.chances = chances or {}
 
     def draw(self) -> str:
         dice = self._random.random()
@@ -59,9 +40,7 @@ class Faults:
     def on_the_wire(self, kind: str) -> Fault | None:
         if kind in STATUSES:
             return http_error(int(kind), retry_after=RETRY_AFTER_SECONDS)
-        if kind == "disconnect" or kind == "truncate" or kind == "stall":  # noqa: PLR1714  narrows the type
-            return Fault(kind, after=self._random.random())
-        return None
+        return BREAKS[kind](after=self._random.random()) if kind in BREAKS else None
 
 
 def odd_reply(kind: str, replies: Replies, params: Json) -> Reply:

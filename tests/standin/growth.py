@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
+import marshal
 from typing import Any
 
-from tests.standin.facts import Memo, digest
+from tests.standin.facts import frozen, remembered
 
-_plain: Memo[bytes] = Memo()
+FRAME = ("tools", "system")
 _NO_EPOCH = object()
 
 
 def _without_marks(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_marks(each) for name, each in value.items() if name != "cache_control"}
-    if isinstance(value, list):
-        return [_without_marks(each) for each in value]
-    return value
+    return [_without_marks(each) for each in value] if isinstance(value, list) else value
 
 
-def _text(value: Any) -> str:
+@remembered
+def _text(raw: bytes) -> str:
     """Byte for byte: the order of keys counts, and a null is not a missing field."""
-    return json.dumps(_without_marks(value), ensure_ascii=False)
-
-
-def _digest(value: Any) -> bytes:
-    return _plain.get(value, lambda: digest(_text(value).encode("utf-8", "surrogatepass")))
+    return json.dumps(_without_marks(marshal.loads(raw)), ensure_ascii=False)
 
 
 class GrowthWatch:
@@ -39,45 +35,31 @@ class GrowthWatch:
     def __init__(self) -> None:
         self._epoch: Any = _NO_EPOCH
         self._ended: set[Any] = set()
-        self._frame: dict[str, Any] = {}
-        self._messages: list[Any] = []
-        self._digests: list[bytes] = []
-        self._may_go: int = 0
+        self._parts: list[str] = []
+        self._fixed = 0  # how many of them may not go
 
     def see(self, params: dict[str, Any], epoch_id: Any) -> None:
-        messages = params["messages"]
-        digests = [_digest(message) for message in messages]
-        if epoch_id != self._epoch:
+        parts = [_text(frozen(part)) for part in (*map(params.get, FRAME), *params["messages"])]
+        if epoch_id == self._epoch:
+            self._compare(parts)
+        else:
             assert epoch_id not in self._ended, f"epoch {epoch_id!r} had ended and is back"
             self._ended.add(self._epoch)
-        else:
-            for name in ("tools", "system"):
-                before, now = _text(self._frame.get(name)), _text(params.get(name))
-                assert before == now, f"epoch {epoch_id!r}: {name} changed\n{_difference(before, now)}"
-            self._compare(messages, digests)
-        self._epoch = epoch_id
-        self._frame = {name: json.loads(json.dumps(params.get(name))) for name in ("tools", "system")}
-        self._messages, self._digests, self._may_go = list(messages), digests, 0
+        self._epoch, self._parts, self._fixed = epoch_id, parts, len(parts)
 
-    def forget_tail(self, messages: int | None = None) -> None:
-        """The next request may lack the last `messages` of the previous one, or any number of them."""
-        self._may_go = len(self._digests) if messages is None else messages
+    def forget_tail(self) -> None:
+        """The next request may lack any number of the last messages of the previous one."""
+        self._fixed = len(FRAME)
 
-    def _compare(self, messages: list[Any], digests: list[bytes]) -> None:
-        same = 0
-        while same < min(len(digests), len(self._digests)) and digests[same] == self._digests[same]:
-            same += 1
-        if same >= len(self._digests) - self._may_go:
-            return
-        assert same < len(digests), (
-            f"epoch {self._epoch!r}: {len(self._digests)} messages became {len(digests)};"
-            f" gone is messages.{same}: {_text(self._messages[same])[:300]}"
-        )
-        difference = _difference(_text(self._messages[same]), _text(messages[same]))
-        raise AssertionError(f"epoch {self._epoch!r}: messages.{same} of {len(self._digests)} changed\n{difference}")
+    def _compare(self, parts: list[str]) -> None:
+        for place, before in enumerate(self._parts[: self._fixed]):
+            name = FRAME[place] if place < len(FRAME) else f"messages.{place - len(FRAME)}"
+            assert place < len(parts), f"epoch {self._epoch!r}: {name} is gone: {before[:300]}"
+            if before != parts[place]:
+                raise AssertionError(f"epoch {self._epoch!r}: {name} changed\n{_difference(before, parts[place])}")
 
 
 def _difference(before: str, now: str) -> str:
-    place = next((i for i, (one, two) in enumerate(zip(before, now, strict=False)) if one != two), 0)
+    place = next((at for at, (one, two) in enumerate(zip(before, now, strict=False)) if one != two), 0)
     start = max(0, place - 60)
     return f"  before: …{before[start : place + 160]}\n  now:    …{now[start : place + 160]}"

@@ -3,15 +3,24 @@
 Two digests run along. One is of all but thinking: what a thinking block is bound to. The other is of everything:
 what the prompt cache and a paused turn know. Both see the roles change, not where a message ends: the API merges
 consecutive messages of one role.
+
+As documented for current models a thinking block is valid while tools, system and every earlier message are what they
+were when it was made, and while the thinking block that then stood before it still does, or it is now the first (the
+oldest thinking may be left out, and all of it; what stands between others may not). Moving a cache mark changes
+nothing. A signature carries all it needs, so a stand-in of the same seed in another process knows it.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
-from tests.standin.cache import Position
-from tests.standin.facts import BlockFacts, MessageFacts, digest, system_facts, tool_facts
-from tests.standin.thinking import NOBODY, Signed, Signer
+from agents.models.simulated import BlockEnd
+from tests.standin.errors import Rejected
+from tests.standin.facts import BlockFacts, MessageFacts, digest, frozen, system_facts, tool_facts
 from tests.standin.tokenizer import Tokenizer
 
 REQUEST_TOKENS = 3
@@ -20,26 +29,73 @@ TOOL_TOKENS = 12
 TOOLS_TOKENS = 290  # what the provider writes in front of tools
 MEMORY_TOOL_TOKENS = 1_600  # and for its own memory tool
 CALL_TOKENS = 8
+NOBODY = bytes(8)  # before the first thinking block
+_MAC_BYTES = 12
+_INVALID = "Invalid `signature` in `thinking` block"
+_BOUND = (
+    f"{_INVALID}. The block is bound to a different conversation. Remove the block, or set"
+    ' `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    prefix: bytes  # digest of everything before the block but thinking
+    before: bytes  # name of the thinking block before it
+    thought: bytes  # digest of its own text
+    tokens: int
+    name: bytes  # what the next block's `before` says
+
+
+class Signer:
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def sign(self, *, prefix: bytes, before: bytes, thought: bytes, tokens: int) -> str:
+        content = prefix + before + thought + tokens.to_bytes(4, "big")
+        return base64.b64encode(content + self._mac(content)).decode()
+
+    def _mac(self, content: bytes) -> bytes:
+        return blake2b(content, key=self._secret, digest_size=_MAC_BYTES).digest()
+
+    def read(self, signature: str) -> Signed | None:
+        """None when it is not one of ours."""
+        try:
+            raw = base64.b64decode(signature, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        content, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+        if len(content) != 44 or mac != self._mac(content):
+            return None
+        name = blake2b(raw, digest_size=8).digest()
+        return Signed(content[:16], content[16:24], content[24:40], int.from_bytes(content[40:], "big"), name)
+
+    def check(self, at: str, signature: str, *, prefix: bytes, before: bytes, thought: bytes) -> Signed:
+        signed = self.read(signature)
+        if signed is None or signed.thought != thought:
+            raise Rejected(f"{at}: {_INVALID}")
+        if signed.prefix != prefix or before not in {NOBODY, signed.before}:
+            raise Rejected(f"{at}: {_BOUND}")
+        return signed
 
 
 class Prompt:
-    """Grows block by block. `positions` is the prompt as the cache sees it, `tokens` its size so far."""
+    """Grows block by block. `blocks` is the prompt as the cache sees it, `tokens` its size so far."""
 
-    def __init__(self, tokenizer: Tokenizer, signer: Signer, *, bound: bool) -> None:
-        self.positions: list[Position] = []
+    def __init__(self, tokenizer: Tokenizer, signer: Signer) -> None:
+        self.blocks: list[BlockEnd] = []
         self.tokens = REQUEST_TOKENS
         self.said = b""  # digest of all but thinking
         self.whole = b""  # digest of all
         self.thought_before = NOBODY
         self._tokenizer = tokenizer
         self._signer = signer
-        self._bound = bound
         self._role = ""
 
     def open(self, params: dict[str, Any]) -> list[tuple[str, BlockFacts]]:
         """Tools and system, with the places of what may carry a mark."""
         self.whole = digest(params["model"].encode())
-        tools = [tool_facts(tool) for tool in params.get("tools") or ()]
+        tools = [tool_facts(frozen(tool)) for tool in params.get("tools") or ()]
         self.tokens += TOOLS_TOKENS if tools else 0
         for tool in tools:
             self._add(tool, MEMORY_TOOL_TOKENS if tool.kind == "memory tool" else TOOL_TOKENS)
@@ -86,22 +142,15 @@ class Prompt:
         self.said = digest(self.said, block.content)
         self.whole = digest(self.whole, block.content)
         self.tokens += self._tokenizer.tokens(block.counts) + overhead
-        self.positions.append(Position(self.whole, self.tokens, block.mark))
+        self.blocks.append(BlockEnd(self.whole, self.tokens, block.mark))
 
-    def _add_thinking(self, block: BlockFacts, at: str, overhead: int) -> Signed:
-        signed = self._signer.check(
-            at,
-            block.signature or "",
-            prefix=self.said,
-            before=self.thought_before,
-            thought=block.thought,
-            bound=self._bound,
-        )
+    def _add_thinking(self, block: BlockFacts, at: str, overhead: int) -> None:
+        signature, before = block.signature or "", self.thought_before
+        signed = self._signer.check(at, signature, prefix=self.said, before=before, thought=block.thought)
         self.thought_before = signed.name
         self.whole = digest(self.whole, block.content)
         self.tokens += signed.tokens + overhead
-        self.positions.append(Position(self.whole, self.tokens, None))
-        return signed
+        self.blocks.append(BlockEnd(self.whole, self.tokens, None))
 
     def _divide(self, name: bytes) -> None:
         self.said = digest(self.said, b"|", name)

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from anthropic.types import StopReason
+from agents.models import replies
 
 Block = dict[str, Any]
-STOP_REASONS: tuple[str, ...] = get_args(StopReason)
 
 
 def thinking(text: str = "", *, tokens: int | None = None) -> Block:
@@ -43,33 +41,13 @@ def search_result(call_id: str | None = None) -> Block:
     return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
 
 
-@dataclass(init=False)
-class Reply:
-    """Blocks in order (a string is a text block) and why the model stopped."""
-
-    blocks: tuple[Block, ...]
-    stop_reason: str
-    stop_sequence: str | None
-    output_tokens: int | None
-    repeats_ids: bool
-
-    def __init__(
-        self, *blocks: Block | str, stop_reason: str | None = None, stop_sequence: str | None = None,
-        output_tokens: int | None = None, repeats_ids: bool = False,
-    ) -> None:  # fmt: skip
-        self.blocks = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in blocks)
-        calls = any(each["type"] == "tool_use" for each in self.blocks)
-        self.stop_reason = stop_reason or ("tool_use" if calls else "end_turn")
-        self.stop_sequence, self.output_tokens, self.repeats_ids = stop_sequence, output_tokens, repeats_ids
-        if self.stop_reason not in STOP_REASONS:
-            raise ValueError(f"no reply stops for {stop_reason!r}; there are {', '.join(STOP_REASONS)}")
-        if self.stop_reason == "pause_turn" and calls:
-            raise ValueError("a reply that waits for a call of ours stops for tool_use, never for pause_turn")
+class Reply(replies.Reply):
+    """Blocks in order (a string is a text block) and why the model stopped, with names for the odd ones."""
 
     @classmethod
     def empty(cls) -> Reply:
         """No content at all, and the turn is over: what models say to text behind tool results."""
-        return cls(output_tokens=2)
+        return cls()
 
     @classmethod
     def blank(cls, text: str = "\n\n") -> Reply:
@@ -110,7 +88,7 @@ class Reply:
     @classmethod
     def same_ids(cls, *calls: Block, call_id: str = "call_0") -> Reply:
         """Calls that all have one id, as some servers of local models send them. `Standin(duplicate_ids=True)`."""
-        return cls(*({**each, "id": call_id} for each in calls), repeats_ids=True)
+        return cls(*({**each, "id": call_id} for each in calls))
 
 
 def cut(blocks: tuple[Block, ...], room: int, size: Callable[[Block], int]) -> tuple[list[Block], bool]:
@@ -130,7 +108,7 @@ def _shorten(block: Block, room: int, size: Callable[[Block], int]) -> list[Bloc
     if kind == "tool_use":
         partial = {**block, "input": {}}
         return [partial] if size(partial) <= room else []
-    if kind == "redacted_thinking" or (kind == "thinking" and block["tokens"] is not None):
+    if kind == "redacted_thinking" or (kind == "thinking" and block.get("tokens") is not None):
         return [{**block, "tokens": room}] if room > 0 else []
     if kind not in ("text", "thinking"):
         return []

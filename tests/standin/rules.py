@@ -1,26 +1,92 @@
-"""What must agree between the messages of a request: roles, calls and their results, marks.
+"""What must agree between the parts of a request: tools and settings, calls and their results, marks.
 
 The wording of the errors is the API's own where it is known.
 """
 
 from __future__ import annotations
 
+import marshal
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jsonschema import Draft202012Validator, SchemaError
 
 from tests.standin.errors import Rejected
-from tests.standin.facts import BlockFacts, MessageFacts
-from tests.standin.shapes import SERVER_TOOLS
+from tests.standin.facts import BlockFacts, MessageFacts, frozen, remembered
+from tests.standin.shapes import COUNT, CREATE, SERVER_TOOLS, TOOL
 
+PROPERTY = re.compile(r"^[a-zA-Z0-9_.-]{1,64}$")
 MOST_MARKS = 4
-_ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
 
 
-def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool, system_role: bool) -> set[str]:
+def check_params(params: Any, *, creates: bool) -> None:
+    if not isinstance(params, dict):
+        raise Rejected("Input should be a valid dictionary")
+    tools = params.get("tools")
+    (CREATE if creates else COUNT)("", {name: value for name, value in params.items() if name != "tools"})
+    if not params["model"]:
+        raise Rejected("model: String should have at least 1 character")
+    for index, sequence in enumerate(params.get("stop_sequences") or ()):
+        if not sequence.strip():
+            raise Rejected(f"stop_sequences.{index}: each stop sequence must contain non-whitespace")
+    if tools is not None:
+        _check_tools(frozen(tools))
+    _check_choice(params)
+
+
+def _check_choice(params: dict[str, Any]) -> None:
+    thinking, choice = params.get("thinking"), params.get("tool_choice")
+    if thinking and thinking["type"] == "enabled" and thinking["budget_tokens"] >= params.get("max_tokens", 1e9):
+        raise Rejected("`max_tokens` must be greater than `thinking.budget_tokens`")
+    if not choice:
+        return
+    tools = params.get("tools")
+    if not tools:
+        raise Rejected("tool_choice: may only be specified while providing tools")
+    if choice["type"] == "tool" and choice["name"] not in {tool.get("name") for tool in tools}:
+        raise Rejected(f"Tool '{choice['name']}' not found in provided tools")
+    if choice["type"] in {"any", "tool"} and thinking and thinking["type"] != "disabled":
+        raise Rejected("Thinking may not be enabled when tool_choice forces tool use.")
+
+
+@remembered
+def _check_tools(raw: bytes) -> None:
+    tools = marshal.loads(raw)
+    if not isinstance(tools, list):
+        raise Rejected("tools: Input should be a valid array")
+    for index, tool in enumerate(tools):
+        TOOL(f"tools.{index}", {"type": "custom", **tool} if isinstance(tool, dict) else tool)
+        if "input_schema" in tool:
+            _check_schema(f"tools.{index}.custom.input_schema", tool["input_schema"])
+    names = [tool.get("name") for tool in tools]
+    if len(set(names)) < len(names):
+        raise Rejected("tools: Tool names must be unique.")
+
+
+def _check_schema(at: str, schema: dict[str, Any]) -> None:
+    if "type" not in schema:
+        raise Rejected(f"{at}.type: Field required")
+    if schema["type"] != "object":
+        raise Rejected(f"{at}.type: Input should be 'object'")
+    if any(name in schema for name in ("oneOf", "allOf", "anyOf")):
+        raise Rejected(f"{at}: input_schema does not support oneOf, allOf, or anyOf at the top level")
+    for name in schema.get("properties") or {}:
+        if not PROPERTY.fullmatch(name):
+            raise Rejected(f"{at}.properties: Property keys should match pattern '{PROPERTY.pattern}'")
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError:
+        raise Rejected(f"{at}: JSON schema is invalid. It must match JSON Schema draft 2020-12") from None
+
+
+def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool) -> set[str]:
     """Everything but marks and thinking. Answers with the ids of all calls."""
     if not messages:
         raise Rejected("messages: at least one message is required")
-    _check_roles(messages, system_role=system_role)
+    if messages[0].role == "assistant":
+        raise Rejected('messages: first message must use the "user" role')
     ids = _check_calls(messages)
     _check_server_tools(messages)
     if not has_tools and any(message.calls or message.results for message in messages):
@@ -32,30 +98,6 @@ def check_conversation(messages: Sequence[MessageFacts], *, has_tools: bool, sys
     if last.role == "assistant" and last.loose_end:
         raise Rejected("messages: final assistant content cannot end with trailing whitespace")
     return ids
-
-
-def _check_roles(messages: Sequence[MessageFacts], *, system_role: bool) -> None:
-    if messages[0].role == "assistant":
-        raise Rejected('messages: first message must use the "user" role')
-    for index, message in enumerate(messages):
-        if message.role != "system":
-            continue
-        if not system_role:
-            raise Rejected(
-                'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not'
-                ' "system" as an input message role.'
-            )
-        if index == 0:
-            raise Rejected("messages.0: use the top-level 'system' parameter for the initial system prompt" + _ANYWHERE)
-        if messages[index - 1].role == "assistant":
-            raise Rejected(
-                f"messages.{index}: role 'system' must follow a 'user' message or an 'assistant' message ending in"
-                " a server tool result" + _ANYWHERE
-            )
-        if index + 1 < len(messages) and messages[index + 1].role == "user":
-            raise Rejected(
-                f"messages.{index}: role 'system' must precede an 'assistant' message or end the array" + _ANYWHERE
-            )
 
 
 def _check_calls(messages: Sequence[MessageFacts]) -> set[str]:
@@ -108,7 +150,7 @@ def _check_server_tools(messages: Sequence[MessageFacts]) -> None:
     pending: dict[str, tuple[int, str]] = {}  # id -> (message, name)
     for index, message in enumerate(messages):
         if message.role != "assistant":
-            if pending and (message.role == "system" or message.leading_results < len(message.blocks)):
+            if pending and message.leading_results < len(message.blocks):
                 call_id, (at, name) = next(iter(pending.items()))
                 raise Rejected(
                     f"messages.{at}: `{name}` tool use with id `{call_id}` was found without a corresponding"

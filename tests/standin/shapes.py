@@ -1,33 +1,24 @@
-"""The shapes of what may be sent, read from the SDK's own types: which fields, of which kind, and no others.
+"""The shapes of what may be sent: the SDK's own types, which pydantic checks with no other fields and no conversions.
 
 Everything here looks at one piece alone; what must agree between the pieces of a request is in `rules`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from types import NoneType
-from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 import anthropic.types as sdk
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParamsBase
-from typing_extensions import is_typeddict
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict, is_typeddict
 
 from tests.standin.errors import Rejected
 
 Check = Callable[[str, Any], None]
-KINDS: dict[Any, tuple[type, str]] = {
-    str: (str, "a valid string"),
-    bool: (bool, "a valid boolean"),
-    int: (int, "a valid integer"),
-    float: (float, "a valid number"),
-    dict: (dict, "an object"),
-    list: (list, "a valid array"),
-}
+PLAIN = (str, bool, int, float)
 SERVER_TOOLS = {  # the name in a server_tool_use -> the type of the block that answers it
     "web_search": "web_search_tool_result",
     "web_fetch": "web_fetch_tool_result",
@@ -41,173 +32,84 @@ SERVER_RESULTS = frozenset(SERVER_TOOLS.values())
 ONLY_ASSISTANT = frozenset({"thinking", "redacted_thinking", "tool_use", "server_tool_use"}) | SERVER_RESULTS
 ONLY_USER = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
 
-
-def of_kind(hint: Any) -> Check:
-    kind, name = KINDS[hint]
-
-    def check(at: str, value: object) -> None:
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise Rejected(f"{at}: Input should be {name}")
-
-    return check
-
-
-def anything(at: str, value: object) -> None:
-    """Opaque: made by the server, sent back as it came; or looked at elsewhere."""
-
-
-def at_least(least: int) -> Check:
-    def check(at: str, value: Any) -> None:
-        of_kind(int)(at, value)
-        if value < least:
-            raise Rejected(f"{at}: must be greater than or equal to {least}")
-
-    return check
-
-
-def one_of(*allowed: Any) -> Check:
-    def check(at: str, value: object) -> None:
-        if value not in allowed:
-            raise Rejected(f"{at}: Input should be {' or '.join(map(repr, allowed))}")
-
-    return check
+# Fields that the API looks at more closely than the SDK's types do, and what is looked at elsewhere or nowhere.
+_ToolName, _CallId, _ServerCallId = (
+    Annotated[str, Field(pattern=pattern)]
+    for pattern in (r"^[a-zA-Z0-9_-]{1,128}$", r"^[a-zA-Z0-9_-]+$", r"^srvtoolu_[a-zA-Z0-9_]+$")
+)
+CLOSER: dict[tuple[str, str], Any] = {
+    ("MessageCreateParamsBase", "max_tokens"): Required[Annotated[int, Field(ge=1)]],
+    ("MessageCreateParamsBase", "messages"): Required[list[Any]],
+    ("MessageCreateParamsBase", "system"): str | list[Any],
+    ("MessageCountTokensParams", "messages"): Required[list[Any]],
+    ("MessageCountTokensParams", "system"): str | list[Any],
+    ("ThinkingConfigEnabledParam", "budget_tokens"): Required[Annotated[int, Field(ge=1_024)]],
+    ("ToolParam", "name"): Required[_ToolName],
+    ("ToolParam", "type"): Literal["custom"],
+    ("ToolUseBlockParam", "name"): Required[_ToolName],
+    ("ToolUseBlockParam", "id"): Required[_CallId],
+    ("ToolResultBlockParam", "tool_use_id"): Required[_CallId],
+    ("ServerToolUseBlockParam", "id"): Required[_ServerCallId],
+    ("Base64ImageSourceParam", "data"): Required[str],  # the SDK also takes files, which it sends as text
+    ("Base64PDFSourceParam", "data"): Required[str],
+}
+NOT_HERE = ("workspace_id", "tools", "cache_control")  # of a request: a header; in `params`; ours marks blocks
 
 
-def matching(pattern: str) -> Check:
-    def check(at: str, value: Any) -> None:
-        of_kind(str)(at, value)
-        if not re.fullmatch(pattern, value):
-            raise Rejected(f"{at}: String should match pattern '{pattern}'")
-
-    return check
-
-
-def each(check_item: Check) -> Check:
-    def check(at: str, value: Any) -> None:
-        of_kind(list)(at, value)
-        for index, item in enumerate(value):
-            check_item(f"{at}.{index}", item)
-
-    return check
-
-
-@dataclass(frozen=True)
-class Shape:
-    """An object with these fields: the check of each, and those that it needs."""
-
-    fields: Mapping[str, Check]
-    needs: frozenset[str]
-
-    def __call__(self, at: str, value: Any) -> None:
-        of_kind(dict)(at, value)
-        at = f"{at}." if at else ""
-        for name in self.fields:
-            if name in self.needs and name not in value:
-                raise Rejected(f"{at}{name}: Field required")
-        for name, field in value.items():
-            if name not in self.fields:
-                raise Rejected(f"{at}{name}: Extra inputs are not permitted")
-            self.fields[name](f"{at}{name}", field)
-
-
-@dataclass(frozen=True)
-class Tagged:
-    """Objects told apart by their `type`. A tool without one is `custom`."""
-
-    shapes: Mapping[str, Check]
-
-    def __call__(self, at: str, value: Any) -> None:
-        of_kind(dict)(at, value)
-        tag = value.get("type") or ("custom" if "custom" in self.shapes else None)
-        if tag is None:
-            raise Rejected(f"{at}.type: Field required")
-        if not isinstance(tag, str) or tag not in self.shapes:
-            expected = ", ".join(map(repr, self.shapes))
-            raise Rejected(
-                f"{at}: Input tag {tag!r} found using 'type' does not match any of the expected tags: {expected}"
-            )
-        self.shapes[tag](f"{at}.{tag}", value)
-
-
-def shape(kind: Any) -> Shape:
-    fields: dict[str, Check] = {}
-    hints = get_type_hints(kind, include_extras=True)
-    hints.pop("workspace_id", None)  # sent as a header
-    answers = get_args(hints["type"])[0] if "type" in hints and "tool_use_id" in hints else None
-    for name, hint in hints.items():
-        if answers and get_args(answers)[0] in SERVER_RESULTS and name in ("tool_use_id", "content"):
-            fields[name] = _SERVER_CALL_ID if name == "tool_use_id" else anything
-        else:
-            fields[name] = CLOSER.get((kind.__name__, name)) or check_of(hint)
-    return Shape(fields, frozenset(name for name, hint in hints.items() if get_origin(hint) is Required))
+def strict(hint: Any) -> Any:
+    """Return a hint of the SDK as pydantic takes it: arrays are lists, and objects are told apart by their type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Required, NotRequired):
+        return origin[strict(args[0])]
+    if is_typeddict(hint):
+        return _shape(hint)
+    if origin is Union:
+        others = (strict(each) for each in args if not is_typeddict(each))
+        objects: Any = tuple(strict(each) for each in args if is_typeddict(each))
+        if len(objects) > 1:
+            objects = (Annotated[Union[objects], Field(discriminator="type")],)  # noqa: UP007
+        return Union[(*others, *objects)]
+    if origin in (list, Iterable, Sequence):
+        return list[strict(args[0])]
+    return hint if origin is Literal or hint in (*PLAIN, type(None)) else dict if origin is dict else Any
 
 
 @cache
+def _shape(kind: Any) -> Any:
+    """Return the same object, with the fields that are looked at more closely, and no others."""
+    hints = get_type_hints(kind, include_extras=True)
+    answers = get_args(hints["type"]) if "tool_use_id" in hints else ()
+    fields = {name: CLOSER.get((kind.__name__, name)) or strict(hint) for name, hint in hints.items()}
+    if answers and get_args(answers[0])[0] in SERVER_RESULTS:  # made by the server, sent back as it came
+        fields |= {"tool_use_id": Required[_ServerCallId], "content": Required[Any]}
+    made: Any = TypedDict(kind.__name__, fields, total=False)  # type: ignore[misc]
+    made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    return made
+
+
 def check_of(hint: Any) -> Check:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Required, NotRequired):
-        return check_of(args[0])
-    if origin is Literal:
-        return one_of(*args)
-    if origin is Union:
-        return _either(args)
-    if is_typeddict(hint):
-        return shape(hint)
-    if origin is None:
-        return of_kind(hint) if hint in KINDS else anything
-    return of_kind(dict) if origin is dict else each(check_of(args[0]))
+    adapter = TypeAdapter[Any](hint)
 
-
-def _either(hints: tuple[Any, ...]) -> Check:
-    """Tagged objects, an object, an array or a plain value, as the value itself says; null where that is allowed."""
-    typed = [hint for hint in hints if is_typeddict(hint)]
-    checks = [check_of(hint) for hint in hints if hint not in typed and hint is not NoneType]
-    if len(typed) == 1:
-        checks.append(check_of(typed[0]))
-    elif typed:
-        checks.append(Tagged({_tag(hint): check_of(hint) for hint in typed}))
-
-    def check(at: str, value: object) -> None:
-        if value is None and NoneType in hints:
-            return None
-        errors: list[Rejected] = []
-        for each_check in checks:
-            try:
-                return each_check(at, value)
-            except Rejected as error:
-                errors.append(error)
-        raise max(errors, key=lambda error: error.message.partition(": ")[0].count("."))  # what came furthest
+    def check(at: str, value: Any) -> None:
+        try:
+            adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            worst = max(error.errors(), key=lambda each: len(each["loc"]))  # of several readings what came furthest
+            place = ".".join(filter(None, (at, *(str(part) for part in worst["loc"] if "[" not in str(part)))))
+            raise Rejected(f"{place}: {worst['msg']}") from None
 
     return check
 
 
-def _tag(kind: Any) -> str:
-    hint = get_type_hints(kind).get("type")
-    literal = next((each for each in (hint, *get_args(hint)) if get_origin(each) is Literal), None)
-    return get_args(literal)[0] if literal else kind.__name__
+def _request(kind: Any, **more: Any) -> Check:
+    hints = {name: hint for name, hint in get_type_hints(kind, include_extras=True).items() if name not in NOT_HERE}
+    made: Any = TypedDict(kind.__name__, hints | more, total=False)  # type: ignore[misc]
+    return check_of(_shape(made))
 
 
-# Fields that the API looks at more closely than the SDK's types do, and what is looked at elsewhere or nowhere.
-_TOOL_NAME, _CALL_ID = matching(r"^[a-zA-Z0-9_-]{1,128}$"), matching(r"^[a-zA-Z0-9_-]+$")
-_content = check_of(Union[str, list])  # noqa: UP007  as the SDK writes it
-_SERVER_CALL_ID = matching(r"^srvtoolu_[a-zA-Z0-9_]+$")
-CLOSER: dict[tuple[str, str], Check] = {
-    ("MessageCreateParamsBase", "max_tokens"): at_least(1),
-    ("MessageCreateParamsBase", "messages"): of_kind(list),
-    ("MessageCreateParamsBase", "system"): _content,
-    ("MessageCountTokensParams", "messages"): of_kind(list),
-    ("MessageCountTokensParams", "system"): _content,
-    ("ThinkingConfigEnabledParam", "budget_tokens"): at_least(1_024),
-    ("ToolParam", "name"): _TOOL_NAME,
-    ("ToolUseBlockParam", "name"): _TOOL_NAME,
-    ("ToolUseBlockParam", "id"): _CALL_ID,
-    ("ToolResultBlockParam", "tool_use_id"): _CALL_ID,
-    ("ServerToolUseBlockParam", "id"): _SERVER_CALL_ID,
-    ("Base64ImageSourceParam", "data"): of_kind(str),  # the SDK also takes files, which it sends as text
-    ("Base64PDFSourceParam", "data"): of_kind(str),
-}
-CREATE = Shape({**shape(MessageCreateParamsBase).fields, "stream": of_kind(bool)}, shape(MessageCreateParamsBase).needs)
-COUNT = shape(MessageCountTokensParams)
-IN_MESSAGE = check_of(sdk.ContentBlockParam)
-IN_SYSTEM = Tagged({"text": check_of(sdk.TextBlockParam)})
-MESSAGE = Shape({"role": of_kind(str), "content": _content}, frozenset({"role", "content"}))
+CREATE = _request(MessageCreateParamsBase, stream=bool)
+COUNT = _request(MessageCountTokensParams)
+TOOL = check_of(strict(sdk.ToolUnionParam))
+IN_MESSAGE = check_of(strict(sdk.ContentBlockParam))
+IN_SYSTEM = check_of(strict(sdk.TextBlockParam))
+MESSAGE = check_of(_shape(TypedDict("Message", {"role": Required[str], "content": Required[str | list[Any]]})))

@@ -1,6 +1,6 @@
 """A model that does a little of everything, for long conversations.
 
-    StandinProcess(replies="tests.support.chatter:replies", ...)
+    StandinServer(Standin(...), replies=replies)
 
 What it says depends on the last message alone, so a request that is sent again gets the same reply. Each of its calls
 of `tick` carries a mark of its own.

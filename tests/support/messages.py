@@ -38,8 +38,8 @@ def kinds(messages: list[Json], role: str = "assistant") -> list[str]:
     return [block["type"] for block in said_by(messages, role)]
 
 
-def image(side: int) -> Json:
-    """A square image, of which only the size is real."""
-    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+def image(width: int, height: int | None = None) -> Json:
+    """An image, a square one without a height, of which only the size is real."""
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">IIBBBBB", width, height or width, 8, 2, 0, 0, 0)
     data = base64.b64encode(header).decode()
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}

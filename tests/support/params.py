@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.standin import Rejected, Reply, Standin, thinking
-
 Params = dict[str, Any]
 TOOL: Params = {
     "name": "look",
@@ -16,7 +12,6 @@ TOOL: Params = {
 }
 SEARCH: Params = {"type": "web_search_20250305", "name": "web_search"}
 MARK = {"type": "ephemeral"}
-HOUR = {"type": "ephemeral", "ttl": "1h"}
 
 
 def text(content: str = "x", **fields: Any) -> Params:
@@ -43,27 +38,5 @@ def request(*messages: Any, **fields: Any) -> Params:
     return {"model": "m", "max_tokens": 1_000, "messages": list(messages), "tools": [TOOL, SEARCH], **fields}
 
 
-def standin(**options: Any) -> Standin:
-    return Standin(**{"limit_tokens": 100_000, "cache_min_tokens": 0, **options})
-
-
 def said(message: Params) -> Params:
     return {"role": "assistant", "content": message["content"]}
-
-
-def refused(params: Params, *parts: str, **options: Any) -> None:
-    api = standin(**options)
-    with pytest.raises(Rejected) as error:
-        api.create(params)
-    assert (error.value.status, error.value.type) == (400, "invalid_request_error")
-    for part in parts:
-        assert part in error.value.message
-    assert api.requests == []
-
-
-def thought(api: Standin, turns: int = 3, **fields: Any) -> list[Params]:
-    conversation = [user("x")]
-    for turn in range(turns):
-        message = api.create(request(*conversation, **fields), Reply(thinking(f"hm {turn}"), f"y {turn}"))
-        conversation += [said(message), user(f"z {turn}")]
-    return conversation

@@ -7,7 +7,7 @@ stage.requests[-1]                            # what was accepted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -22,15 +22,15 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import Model
 from agents.tasks import PLAN_BLOCK, TaskTools
 from agents.testing.faults import Fault
-from agents.testing.messages_server import MessagesServer
 from agents.tools.functions import Tool
 from agents.tools.memory_tools import MemoryTools
 from pager import BlockSpec, Limits, Memory
 from pager.types import Call, Json
 from tests.standin import Reply, Standin
 from tests.standin.faults import Replies
-from tests.standin.server import StandinService, ok
+from tests.standin.server import StandinServer
 from tests.support.clock import HandClock
+from tests.support.messages import texts
 
 Said = Reply | Fault | str | Json
 PRICES = Prices(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0)
@@ -71,15 +71,15 @@ def build(
 class Stage:
     """The stand-in, and agents that ask it. Whatever a test leaves open is closed in the end."""
 
-    def __init__(self, directory: Path, service: StandinService, base_url: str, opened: ExitStack) -> None:
+    def __init__(self, directory: Path, service: StandinServer, opened: ExitStack) -> None:
         self.directory = directory
         self.service = service
-        self.base_url = base_url
+        self.base_url = service.base_url
         self._opened = opened
 
     @property
     def requests(self) -> list[Json]:
-        return self.service.standin.requests
+        return self.service.api.requests
 
     @property
     def last(self) -> list[Any]:
@@ -114,16 +114,16 @@ class Stage:
 
     def assert_over(self) -> None:
         """All that was scripted was said, and no request was refused."""
-        log = self.service.control("log", {})
-        assert (log["rejected"], log["unsaid"]) == ([], 0)
+        assert not self.service.rejected
+        assert not self.service.unsaid
 
 
 @contextmanager
-def stage_in(directory: Path, standin: Standin | None = None) -> Generator[Stage]:
-    service = StandinService(standin or Standin(limit_tokens=60_000), replies=ok)
-    with ExitStack() as opened:
-        server = opened.enter_context(MessagesServer(service))
-        yield Stage(directory / "agent", service, server.base_url, opened)
+def stage_in(
+    directory: Path, standin: Standin | None = None, windows: Mapping[str, int] | None = None
+) -> Generator[Stage]:
+    with StandinServer(standin or Standin(limit_tokens=60_000), windows=windows) as service, ExitStack() as opened:
+        yield Stage(directory / "agent", service, opened)
 
 
 def until(events: Generator[Event], *kinds: type[Event]) -> list[Event]:
@@ -149,8 +149,7 @@ def last(events: Iterable[Event]) -> Stopped:
 
 
 def said_to(stage: Stage) -> list[str]:
-    messages = [message for message in stage.requests[-1]["messages"] if message["role"] == "user"]
-    return [block["text"] for message in messages for block in message["content"] if block["type"] == "text"]
+    return texts(stage.requests[-1]["messages"], "user")
 
 
 def results(content: list[Any]) -> list[tuple[str, bool]]:

@@ -72,7 +72,7 @@ class Talk:
     def text(self) -> str:
         """All that the next request would say, as one text."""
         request = self.memory.request()
-        return "\n".join(_strings([request.params["system"], request.messages]))
+        return "\n".join(strings([request.params["system"], request.messages]))
 
 
 def database_of(memory: Memory) -> Database:
@@ -82,14 +82,13 @@ def database_of(memory: Memory) -> Database:
     return store
 
 
-def _strings(value: Any) -> list[str]:
+def strings(value: Any) -> Iterator[str]:
+    """Yield all texts in a JSON value, in order."""
     if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [text for each in value.values() for text in _strings(each)]
-    if isinstance(value, list):
-        return [text for each in value for text in _strings(each)]
-    return []
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from strings(each)
 
 
 @contextmanager

@@ -371,8 +371,6 @@ class Defective:
 
     def model(self, model_id: str) -> Json: ...
 
-    def control(self, command: str, body: Json) -> Json: ...
-
 
 def test_a_defect_behind_the_server_is_told_once_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     service = Defective()

@@ -61,6 +61,6 @@ def test_the_window_holds_although_the_providers_definition_is_not_seen(tmp_path
         ) as memory:  # fmt: skip
             for number in range(60):
                 memory.append_user(f"{number} 語 8271 " * 40)
-                memory.append_assistant(stage.service.standin.create({"model": "m", **memory.request().params}))
+                memory.append_assistant(stage.service.api.create({"model": "m", **memory.request().params}))
             assert memory.ledger(events=["evict"])
         stage.assert_over()

@@ -1,12 +1,13 @@
 """Cost of memory: what one conversation costs under each policy, billed by the strict stand-in as the provider would.
 
 Ours is the real agent over HTTP; each rival is the bare SDK with the policy before it. Each has a provider of its own,
-in a process of its own, so that no cache helps another. `figures` gives plain values; how they read is in `tables`.
+so that no cache helps another. `figures` gives plain values; how they read is in `tables`.
 """
 
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from pager import Usage
 from pager.types import Json
 from tests.bench.proof import cost_talk
 from tests.bench.proof.cost_rivals import RERENDER, RIVALS, Everything, Frame
-from tests.standin.server import StandinProcess
+from tests.standin import Standin
+from tests.standin.server import StandinServer
 
 PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 OURS = "ours"
@@ -60,8 +62,7 @@ def figures(work: Path, *, turns: int, window: int, fewer: int) -> Json:
         bills["everything, in a window without end"] = _rival(Everything(frame), standin, turns)
     more_often = {
         str(every): {"turns": fewer, "policies": _plain(_bills(work, [RERENDER], fewer, window, every)[0])}
-        for every in cost_talk.REPLIES
-        if every != cost_talk.EDIT_EVERY
+        for every in cost_talk.OFTENER
     }
     setting = {"turns": turns, "window": window, "usable": frame.usable_tokens, "edit_every": cost_talk.EDIT_EVERY}
     return {**setting, "policies": _plain(bills), "oftener": more_often}
@@ -71,7 +72,7 @@ def _bills(work: Path, rivals: Collection[str], turns: int, window: int, every: 
     bills: dict[str, Bill] = {}
     with _provider(window, every) as standin:
         bills[OURS], frame = _ours(work / f"every {every}", standin, turns, window)
-        assert standin.log()["rejected"] == []
+        assert standin.rejected == []
     for name in rivals:
         with _provider(window, every) as standin:
             bills[name] = _rival(RIVALS[name](frame), standin, turns)
@@ -82,11 +83,11 @@ def _plain(bills: dict[str, Bill]) -> Json:
     return {name: asdict(bill) for name, bill in bills.items()}
 
 
-def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinProcess:
-    return StandinProcess(limit=window, replies=f"{cost_talk.__name__}:{cost_talk.REPLIES[every]}")
+def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinServer:
+    return StandinServer(Standin(limit_tokens=window), replies=partial(cost_talk.reply, every=every))
 
 
-def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple[Bill, Frame]:
+def _ours(work: Path, standin: StandinServer, turns: int, window: int) -> tuple[Bill, Frame]:
     work.mkdir()
     block = {"description": "What is going on.", "value": cost_talk.initial_core(), "limit_tokens": window // 32}
     config = {
@@ -106,15 +107,15 @@ def _ours(work: Path, standin: StandinProcess, turns: int, window: int) -> tuple
                 if isinstance(event, Replied) and event.usage:
                     bill.add(event.usage)
             bill.turns += 1
-            standin.wait(cost_talk.pause(number))
+            standin.api.minutes += cost_talk.pause(number)
         bill.evictions = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000)) - 1
-    first = standin.requests()[0]
+    first = standin.api.requests[0]
     instructions, core = ({name: block[name] for name in ("type", "text")} for block in first["system"])
     assert cost_talk.state(0) in core["text"]
     return bill, Frame(first["tools"], instructions, core, first["max_tokens"], usable_tokens)
 
 
-def _rival(rival: Everything, standin: StandinProcess, turns: int) -> Bill:
+def _rival(rival: Everything, standin: StandinServer, turns: int) -> Bill:
     bill = Bill()
     with make_client("anthropic", base_url=standin.base_url, api_key=None, read_seconds=None) as client:
         for number in range(1, turns + 1):
@@ -126,7 +127,7 @@ def _rival(rival: Everything, standin: StandinProcess, turns: int) -> Bill:
                 bill.overflows = turns - number + 1
                 break
             bill.turns += 1
-            standin.wait(cost_talk.pause(number))
+            standin.api.minutes += cost_talk.pause(number)
     return bill
 
 

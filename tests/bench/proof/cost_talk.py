@@ -1,18 +1,18 @@
 """The conversation whose cost is measured: the same words for every policy, by the turn's number alone.
 
 Most messages are a few sentences, every twelfth brings a page of text. In every tenth turn the model edits core (or in
-more of them: `REPLIES`), so that turn takes two requests. Between turns a minute passes; after every fortieth an hour,
+more of them: `OFTENER`), so that turn takes two requests. Between turns a minute passes; after every fortieth an hour,
 in which the cache goes cold.
 """
 
 import re
-from functools import partial
 
 from pager.types import Json
 from tests.bench.texts import Texts
 from tests.standin import Reply, call
 
 EDIT_EVERY, PAGE_EVERY, PAUSE_EVERY = 10, 12, 40
+OFTENER = (3, 1)  # core is edited in every third turn, in every turn
 TURN_MINUTES, PAUSE_MINUTES = 1.0, 60.0
 BLOCK = "now"
 
@@ -44,11 +44,6 @@ def reply(params: Json, every: int = EDIT_EVERY) -> Reply:
     if number and number % every == 0:
         return Reply(call("core_replace", {"block": BLOCK, **edit(number, every)}))
     return Reply(Texts(number + 2_000_000).said(3 + number % 9))
-
-
-reply_in_every_third = partial(reply, every=3)
-reply_in_every = partial(reply, every=1)
-REPLIES = {EDIT_EVERY: "reply", 3: "reply_in_every_third", 1: "reply_in_every"}  # by how often core is edited
 
 
 def edit(number: int, every: int = EDIT_EVERY) -> dict[str, str]:

@@ -40,8 +40,7 @@ def install(cache: Path, peer: str) -> str:
         command = [*pip, "-r", _requirements(peer)]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
     except subprocess.CalledProcessError as error:
-        errors = [line for line in (error.stderr or "").splitlines() if line.startswith("ERROR")]
-        return (errors or [f"pip ended with {error.returncode}"])[-1]
+        return (error.stderr or f"pip ended with {error.returncode}").strip().splitlines()[-1]
     except subprocess.TimeoutExpired:
         return f"it was not installed in {INSTALL_SECONDS} s"
     except OSError as error:

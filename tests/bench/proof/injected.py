@@ -49,8 +49,8 @@ class Past:
 
 def pasts(data: Path, length: int) -> list[Past]:
     """Return conversations of so many turns; a rest of less than half of that belongs to the one before."""
-    [turns] = question_sets.together(question_sets.by_turn(data))
-    [sentences] = question_sets.together(question_sets.by_sentence(data))
+    turns = question_sets.together(question_sets.by_turn(data))
+    sentences = question_sets.together(question_sets.by_sentence(data))
     sources = [_sources(sentences, question.gold) for question in sentences.questions]
     whole = Past(turns.texts, turns.sessions, sentences.texts, [
         Question(question.text, found, question.gold) for question, found in zip(turns.questions, sources, strict=True)

@@ -50,7 +50,8 @@ class Archive:
 
     def add(self, texts: list[str]) -> None: ...
 
-    def add_one(self, text: str) -> None: ...
+    def add_one(self, text: str) -> None:
+        self.add([text])
 
     def search(self, text: str) -> int:
         raise NotImplementedError
@@ -127,9 +128,6 @@ class Chroma(Archive):
         ids = [str(self._count + place) for place in range(len(texts))]
         self._count += len(texts)
         self._collection.add(ids=ids, documents=texts, embeddings=HashedWords().embed(texts))
-
-    def add_one(self, text: str) -> None:
-        self.add([text])
 
     def close(self) -> None:
         self._client.close()

@@ -39,19 +39,15 @@ OWN_ENVIRONMENT = {MEM0: "mem0", LANGGRAPH: "langgraph", DELTA: "langgraph"}
 START_SECONDS = 120.0
 
 
-class TooSlow(Exception):
-    """A side has not answered in its time."""
-
-
 class Ended(Exception):
     """A side's process is gone."""
 
 
 class Failed(Exception):
-    """What a side raised, in its words."""
+    """What a side raised, in its words, or that it has not answered in its time."""
 
 
-FAILURES = (Failed, Ended, TooSlow)
+FAILURES = (Failed, Ended)
 
 
 def available(cache: Path) -> list[str]:
@@ -103,7 +99,7 @@ class Side:
     def answer(self, seconds: float | None) -> Any:
         while b"\n" not in self._rest:
             if not self.has_answered(seconds):
-                raise TooSlow(f"{self.name} has not answered for {seconds:g} s")
+                raise Failed(f"{self.name} has not answered for {seconds:g} s")
             more = os.read(self._out.fileno(), 1 << 20)
             if not more:
                 raise Ended(f"{self.name} ended with {self.process.wait()}")

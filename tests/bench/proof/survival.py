@@ -20,15 +20,14 @@ from pager.types import Json
 from tests.bench.peers.giant_tool import read_everything
 from tests.bench.peers.lines import MARK
 from tests.bench.proof.sides import FAILURES, LANGGRAPH, OURS, RUNNER, Ended, Side
-from tests.standin import Reply, call
-from tests.standin.server import StandinProcess
+from tests.standin import Reply, Standin, call
+from tests.standin.server import StandinServer
 
 WINDOW = 20_000
 KEPT = 30  # turns that every side has before its files are torn
 FACTS = 300  # so many that ours has a vector index, too
 SECONDS = 120.0
 WITH_TOOLS = (OURS, RUNNER, LANGGRAPH)
-REPLIES = f"{__name__}:reply"
 WISH = "use your tool"
 PLACES = (0.05, 0.5)  # of a file's length. The middle alone would say little: a log begun anew is used at its beginning
 PAGE = 4_096
@@ -54,7 +53,7 @@ class Stage:
     """Where one side is put through one thing."""
 
     name: str
-    standin: StandinProcess
+    standin: StandinServer
     directory: Path
     cache: Path
 
@@ -76,7 +75,7 @@ def figures(work: Path, cache: Path, names: Sequence[str], *, kills: int, torn_f
     found: Json = {"kills": kills, "ordeals": {title: {} for title in ordeals}}
     for title, ordeal in ordeals.items():
         for name in names:
-            with StandinProcess(limit=WINDOW, replies=REPLIES, models={"down": 1}) as standin:
+            with StandinServer(Standin(limit_tokens=WINDOW), replies=reply, windows={"down": 1}) as standin:
                 place = work / "".join(letter for letter in f"{title} {name}" if letter.isalnum())
                 found["ordeals"][title][name] = ordeal(Stage(name, standin, place, cache))
     return found
@@ -259,10 +258,10 @@ def provider_down(stage: Stage) -> str:
     side, text = stage.start(), mark(2)
     try:
         side.ask("turn", text=mark(1), seconds=SECONDS)
-        stage.standin.faults("529=1.0")
+        stage.standin.faults.chances = {"529": 1.0}
         assert _failure(side, text), "the stand-in was down"
     finally:
-        stage.standin.faults("none")
+        stage.standin.faults.chances = {}
         side.kill()
     with stage.start() as side:
         if missing([text], side.ask("said", seconds=SECONDS)):
