@@ -2,10 +2,10 @@
 
 Times are medians; what is compared takes turns in this process. Exits with 1 when a limit does not hold.
 
-- turn: `agent.turn(text)` of configs/assistant.yaml against the request of that turn, sent once more with the same
-  client and streamed to its end. Both go to one quick server in its own process. With facts in the archive each message
-  is embedded and the facts that fit are put behind it: reported without a limit, because the bare call has nothing like
-  it.
+- turn: `agent.turn(text)` of configs/assistant.yaml, without an embedder, against the request of that turn, sent once
+  more with the same client and streamed to its end. Both go to one quick server in its own process. With facts in the
+  archive and an embedder each message is embedded and the facts that fit are put behind it: reported without a limit,
+  because the bare call has nothing like it.
 - prompt: the first request, and what of a thousand turns is read from the provider's cache, as the strict stand-in
   bills it. Every fifth turn the agent edits a core block.
 - start: the help, a conversation up to its first request on the wire (of an agent with a hundred facts and turns, which
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
@@ -64,13 +64,23 @@ for agent in agents:
 
 
 class Repeating(AnthropicModel):
-    """Can send the last request again by the SDK alone."""
+    """Can send the last request again by the SDK alone. `seconds` counts the time inside the SDK."""
 
     last: Json
+    seconds = 0.0
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         self.last = params
-        return (yield from super().stream(params))
+        events = super().stream(params)
+        while True:
+            start = time.perf_counter()
+            try:
+                event = next(events)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self.seconds += time.perf_counter() - start
+            yield event
 
     def again(self) -> None:
         client: Any = self._client
@@ -82,36 +92,49 @@ class Repeating(AnthropicModel):
 
 def turn(work: Path) -> list[Figure]:
     with QuickServer() as server:
-        young = _against_the_sdk(work / "young", server.base_url)
-        old = _against_the_sdk(work / "old", server.base_url, turns=OLD)
-        recalling = _against_the_sdk(work / "recalling", server.base_url, facts=FACTS)
+        young, young_beside = _against_the_sdk(work / "young", server.base_url)
+        old, old_beside = _against_the_sdk(work / "old", server.base_url, turns=OLD)
+        recalling, _ = _against_the_sdk(work / "recalling", server.base_url, facts=FACTS)
     return [
         young.medians("a turn against the bare SDK call, at 10 turns", 1.5),
         young.means("... the mean of all"),
         old.medians("a turn against the bare SDK call, at 10,000 turns", 1.5),
         old.means("... the mean of all, evictions among them"),
-        _growth(young, old),
+        _growth(young_beside, old_beside),
         recalling.medians("a turn with recalled facts (100), at 10 turns"),
     ]
 
 
-def _growth(young: Pair, old: Pair) -> Figure:
-    """Compare what a turn adds to the call, in a long conversation and in a short one."""
-    added = [median(each.ours) - median(each.bare) for each in (old, young)]
-    measured = f"{1000 * added[0]:.2f} ms at 10,000, {1000 * added[1]:.2f} ms at 10"
-    return Figure("what a turn adds to the bare SDK call, 10,000 turns against 10", measured, added[0] / added[1], 1.5)
+def _growth(young: Sequence[float], old: Sequence[float]) -> Figure:
+    """Compare what a turn takes beside its call, in a long conversation and in a short one."""
+    seconds = [median(old), median(young)]
+    measured = "{:.2f} ms at 10,000, {:.2f} ms at 10".format(*(1000 * each for each in seconds))
+    return Figure("... beside the SDK's call, at 10,000 turns against at 10", measured, seconds[0] / seconds[1], 1.5)
 
 
-def _against_the_sdk(work: Path, base_url: str, *, turns: int = YOUNG, facts: int = 0) -> Pair:
-    texts, model = Texts(1), Repeating("m", base_url=base_url)
+def _against_the_sdk(work: Path, base_url: str, *, turns: int = YOUNG, facts: int = 0) -> tuple[Pair, list[float]]:
+    """Compare a turn with its request alone. Return also what each turn took beside the SDK's work."""
+    texts, model, beside = Texts(1), Repeating("m", base_url=base_url), list[float]()
+    file = work / "agent.yaml"
+    work.mkdir()
+    embedder = "default" if facts else "none"  # or it embeds in the background what has left the prompt
+    settings = {"extends": str(ASSISTANT), "name": "assistant", "archival": {"embedder": embedder}}
+    file.write_text(json.dumps(settings), encoding="utf-8")
 
     def start(home: Path, opening: ExitStack) -> Callable[[], float]:
         nonlocal model
         model = Repeating("m", base_url=base_url)
-        agent = opening.enter_context(Agent.load(ASSISTANT, home=home, environ={}, model=model))
-        return lambda: timed(agent.turn, texts.said(1))
+        agent = opening.enter_context(Agent.load(file, home=home, environ={}, model=model))
 
-    with Agent.load(ASSISTANT, home=work / "seed", environ={}, model=model) as agent:
+        def take() -> float:
+            before = model.seconds
+            seconds = timed(agent.turn, texts.said(1))
+            beside.append(seconds - (model.seconds - before))
+            return seconds
+
+        return take
+
+    with Agent.load(file, home=work / "seed", environ={}, model=model) as agent:
         archive_all(agent.memory, texts.facts(facts))
         Talk(agent.memory).turns_in_batches(turns)
     with ExitStack() as opening:
@@ -119,7 +142,7 @@ def _against_the_sdk(work: Path, base_url: str, *, turns: int = YOUNG, facts: in
         ours = young.turn if turns == YOUNG else start(work / "seed", opening)
         ours()
         names = ("ours", "the bare call")
-        return pair(ours, lambda: timed(model.again), names, rounds=TURN_ROUNDS, warm_up=WARM_UP)
+        return pair(ours, lambda: timed(model.again), names, rounds=TURN_ROUNDS, warm_up=WARM_UP), beside
 
 
 def prompt(work: Path) -> list[Figure]:

@@ -86,7 +86,8 @@ def with_each(arguments: Iterator[Item], action: Callable[[Item], object]) -> Ti
 
 
 def in_turns(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
-    """Each side once per round, the first one rotating; the garbage of one is not collected on another's time."""
+    """Each side once per round, the first one rotating. Garbage is collected after each, so that all begin alike: it
+    is not collected on another's time, and what it does to the processor's caches is the same for all."""
     seconds: list[list[float]] = [[] for _ in sides]
     gc.collect()
     gc.disable()
@@ -95,9 +96,9 @@ def in_turns(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
             for index in range(len(sides)):
                 side = (number + index) % len(sides)
                 measured = sides[side]()
+                gc.collect(0)
                 if number >= 0:
                     seconds[side].append(measured)
-            gc.collect(0)
     finally:
         gc.enable()
     return seconds
