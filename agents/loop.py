@@ -1,10 +1,10 @@
 """The loop: one generator, in one place. `run` asks the model, runs its tool calls, and so on until it has answered.
 
-A turn reads from top to bottom here: `run`, then the tool calls, then one step (a request and its reply), then what
-helps them. Everything is on disk before the next thing happens: the request's words before the model is called, a
-reply before its tools run, a result before the next call. So the loop can be left at any moment and `run` again: it
-goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or `stop`
-was called.
+A turn reads from top to bottom here: `run`, then the tool calls, then one step (a request and its reply), then
+waiting and committing. Everything is on disk before the next thing happens: the request's words before the model is
+called, a reply before its tools run, a result before the next call. So the loop can be left at any moment and `run`
+again: it goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or
+`stop` was called.
 """
 
 import time

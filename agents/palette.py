@@ -34,7 +34,7 @@ WINDOW = {
 
 
 def as_css() -> str:
-    """The same colours as custom properties: `--core`, `--part-turns`."""
+    """Return the same colours as custom properties: `--core`, `--part-turns`."""
     parts = {f"part-{part}": paint.colour for part, paint in WINDOW.items()}
     names = {**TIERS, "warning": WARNING, "quiet": QUIET, **parts}
     lines = "".join(f"  --{name}: {colour};\n" for name, colour in names.items())

@@ -46,11 +46,11 @@ class CallLock:
 
 
 def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make a method of a facade (with a `_calls` lock) wait for other threads' calls, and check its `actor`."""
+    """Make a method of a facade (with a `_call_lock`) wait for other threads' calls, and check its `actor`."""
 
     @wraps(method)
     def locked_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             if "actor" in kwargs:
                 require_actor(kwargs["actor"])
             return method(self, *args, **kwargs)

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from pager.errors import RejectedError
 
-FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # what lies between can be told in every zone
+FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # a moment between them exists in every zone
 _MOMENT_FORMS = (
     f"a datetime, a date, or text such as 2026-05-03 or 2026-05-03T14:30+02:00, from {FIRST} to {LAST} in UTC"
 )
@@ -33,7 +33,7 @@ class Clock(Protocol):
 
     @property
     def zone(self) -> tzinfo:
-        """The zone of dates that name none."""
+        """Return the zone of dates that name none."""
         ...
 
 
@@ -63,7 +63,7 @@ class SystemClock:
 
     def now(self) -> datetime:
         """Return the present moment in the machine's zone."""
-        # With the offset of this moment: reading it costs a fifth of asking `zone`, and everything that is kept asks.
+        # With the offset of this moment: reading it costs a fifth of asking `zone`, and all that is stored asks.
         return datetime.now(UTC).astimezone()
 
 
@@ -76,7 +76,7 @@ def from_micros(micros: int, zone: tzinfo = UTC) -> datetime:
     """Return the moment of so many microseconds since 1970."""
     try:
         return (EPOCH_START + timedelta(microseconds=micros)).astimezone(zone)
-    except (OverflowError, ValueError):  # stored before `read_moment` had its limits: as near as can be told
+    except (OverflowError, ValueError):  # stored before `read_moment` had its limits: the nearest that exists
         nearest = FIRST if micros < 0 else LAST
         return datetime(nearest.year, nearest.month, nearest.day, tzinfo=UTC).astimezone(zone)
 

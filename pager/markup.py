@@ -1,4 +1,4 @@
-"""The words that selfpager itself puts into a prompt, and how nobody else can forge them.
+"""The words that selfpager itself puts into a prompt, and what keeps others from forging them.
 
 Our markup is a handful of element names. Text that comes from outside (a user, a tool, a fact, a core
 value) is carried with those names disarmed: `<core>` reads `&lt;core>`. Everything else in it stays.

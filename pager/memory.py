@@ -83,13 +83,13 @@ class Memory:
         self._store = store
         self._clock = clock
         self._tiers = tiers
-        self._calls = CallLock(self._undo)
-        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
-        self.history = History(store, self._calls, clock.zone)
+        self._call_lock = CallLock(self._undo)
+        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock.zone)
+        self.history = History(store, self._call_lock, clock.zone)
         self._window = window
         self._prompt = prompt
         self._prefetch = prefetch
-        self._backlog = Backlog(store, self._calls, tiers.archive.meaning, tiers.recall.meaning)
+        self._backlog = Backlog(store, self._call_lock, tiers.archive.meaning, tiers.recall.meaning)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
 
@@ -169,9 +169,9 @@ class Memory:
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
             for hit, _, size in recalled:
-                self._store.prompt.enter(hit.page_id, "recalled", step.id, step.id)
-                why = f"for s{step.id}"
-                self._store.ledger.write("recall", hit.page_id, reason=why, tokens=size, step=step.id, score=hit.score)
+                page, reason = hit.page_id, f"for s{step.id}"
+                self._store.prompt.enter(page, "recalled", step.id, step.id)
+                self._store.ledger.write("recall", page, reason=reason, tokens=size, step=step.id, score=hit.score)
         return f"s{step.id}"
 
     @locked
@@ -225,35 +225,35 @@ class Memory:
     @property
     @locked
     def open_calls(self) -> list[Call]:
-        """The tool calls without a result, in order; `begun` ones may have run. Only the newest step can have some."""
+        """Return the tool calls without a result, in order; `begun` ones may have run. All are of the newest step."""
         last = self._prompt.last_step()
         return self._store.conversation.open_calls() if last and last.open_calls else []
 
     @property
     @locked
     def turn_is_open(self) -> bool:
-        """True if the model owes an answer, or tool calls wait for their results."""
+        """Return True if the model owes an answer, or tool calls wait for their results."""
         last = self._prompt.last_step()
         return last is not None and (not last.ends_turn or bool(last.open_calls))
 
     @property
     @locked
     def accepts_message(self) -> bool:
-        """True if a user message may come next: no call waits for its result, and no reply has paused."""
+        """Return True if a user message may come next: no call waits for its result, and no reply has paused."""
         return self._prompt.state.accepts_message
 
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Make several calls one: a memory tool's effect and its result, for example. All or nothing."""
-        with self._calls.lock:
-            self._calls.begin()  # or the first call in here would undo this transaction
+        with self._call_lock.lock:
+            self._call_lock.begin()  # or the first call in here would undo this transaction
             sent = self._prompt.sent
             try:
                 with self._store.transaction():
                     yield
             except BaseException as error:
                 self._prompt.sent = sent  # a request that was made in here was never made
-                self._calls.note_interrupt(error)
+                self._call_lock.note_interrupt(error)
                 raise
         if self._backlog.recorded:
             self._backlog.embed_recorded()
@@ -264,7 +264,7 @@ class Memory:
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
     ) -> str:
         """Store a turn from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
             self._backlog.add_recorded([number])
         self._backlog.embed_recorded()
@@ -272,7 +272,7 @@ class Memory:
 
     def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
         """Store many turns (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(turns)
             if embed:
                 self._backlog.add_recorded(numbers)
@@ -356,11 +356,11 @@ class Memory:
 
     @property
     def has_background_work(self) -> bool:
-        """True if `embed_pending` has anything to do. Costs nothing while nothing has changed."""
+        """Return True if `embed_pending` has anything to do. Costs nothing while nothing has changed."""
         changes = self._store.vector_changes
         if changes == self._idle_at:
             return False
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             has_work = self._backlog.count() > 0 or self._backlog.index_is_behind()
         self._idle_at = None if has_work else changes
         return has_work
@@ -372,12 +372,12 @@ class Memory:
     @property
     @locked
     def index_is_behind(self) -> bool:
-        """True if the vector index should be opened or built, which `embed_pending` does."""
+        """Return True if the vector index should be opened or built, which `embed_pending` does."""
         return self._backlog.index_is_behind()
 
     def compact(self) -> None:
         """Put every vector into the index."""
-        with self._calls.lock:
+        with self._call_lock.lock:
             is_open = self._store.in_transaction
         if is_open:
             raise RejectedError("compact works on what is committed: call it after the transaction.")
@@ -456,12 +456,12 @@ class Memory:
 
     @property
     def limits(self) -> Limits:
-        """The limits in force, with `max_part_tokens` as it was lowered for a small window."""
+        """Return the limits in force, with `max_part_tokens` as it was lowered for a small window."""
         return self._window.limits
 
     @property
     def ledger_version(self) -> int:
-        """A number that changes whenever this process writes to the ledger: cheaper than reading it at every step."""
+        """Return a number that changes when this process writes to the ledger: cheaper than reading that each time."""
         return self._store.ledger.version
 
     @locked
@@ -478,13 +478,13 @@ class Memory:
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of its moments."""
+        """Return the time zone of its moments."""
         return self._clock.zone
 
     @contextmanager
     def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
-        with self._calls.lock, self._store.transaction():
+        with self._call_lock.lock, self._store.transaction():
             yield
 
     @locked
@@ -598,8 +598,8 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
     try:
         files.make_directory()
     except OSError as error:
-        why = f"({error.strerror}). Choose a directory that you may write"
-        raise StorageError(f"{files.directory} cannot be made {why}.") from None
+        why = f"({error.strerror}). Choose a directory that you may write to"
+        raise StorageError(f"{files.directory} cannot be created {why}.") from None
     lock = AgentLock(files.lock)
     try:
         if (lock.had_owner or files.index.exists()) and not files.database.exists():

@@ -38,9 +38,9 @@ class MemoryReader:
         self._store = store
         self._clock = clock
         self._tiers = tiers
-        self._calls = CallLock(self._undo)
-        self.inspect = Inspection(store, self._calls, tiers.archive, clock.zone)
-        self.history = History(store, self._calls, clock.zone)
+        self._call_lock = CallLock(self._undo)
+        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock.zone)
+        self.history = History(store, self._call_lock, clock.zone)
 
     @classmethod
     def open(cls, directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Self:
@@ -61,13 +61,13 @@ class MemoryReader:
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of its moments."""
+        """Return the time zone of its moments."""
         return self._clock.zone
 
     @contextmanager
     def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
-        with self._calls.lock, self._store.transaction():
+        with self._call_lock.lock, self._store.transaction():
             yield
 
     @locked
@@ -126,7 +126,7 @@ class MemoryReader:
     @property
     @locked
     def open_calls(self) -> list[Call]:
-        """The tool calls without a result, in order; `begun` ones may have run."""
+        """Return the tool calls without a result, in order; `begun` ones may have run."""
         return self._store.conversation.open_calls()
 
     @locked

@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The sum of the counts."""
+        """Return the sum of the counts."""
         return sum(self)
 
     # A tuple's + would append. Here it adds up.
@@ -224,7 +224,7 @@ class Request:
 
     @property
     def messages(self) -> list[Json]:
-        """The messages of the request."""
+        """Return the messages of the request."""
         return self.params["messages"]
 
 
@@ -239,7 +239,7 @@ class Usage:
 
     @property
     def whole_input(self) -> int:
-        """The input tokens, from the cache or not."""
+        """Return the input tokens, from the cache or not."""
         return self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
 
     def __add__(self, other: Usage) -> Usage:

@@ -27,7 +27,8 @@ def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: b
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
     Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message. The
-    first Ctrl-C stops the turn at its next step, the second at once; your next message continues from there.
+    first Ctrl-C stops the turn at its next step, the second at once. Your next message goes on with the turn, but tool
+    calls that have not run by then are not run. If you start chat again instead, they are.
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
@@ -43,7 +44,7 @@ def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: b
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
-    """Print one turn. However it ends, it is saved: the next message, or the next start, continues from there."""
+    """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
         with closing(events), stopped_gently(agent):
             stopped = printer.show(events)
@@ -54,7 +55,7 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         printer.error(str(error))
         return FAILED
     except (click.Abort, KeyboardInterrupt):
-        printer.error("interrupted; the turn is saved and continues with your next message")
+        printer.error("interrupted; the turn is saved and goes on with your next message")
         return INTERRUPTED
     if stopped.reason != "answered" and not printer.json_lines:
         printer.error(f"stopped ({stopped.reason}): {stopped.text}")

@@ -181,7 +181,7 @@ def _quiet(text: str, indent: int = INDENT) -> RenderableType:
 
 
 def _rows(rows: Iterable[Sequence[Text]], *, cut: bool = True) -> RenderableType:
-    """Columns without lines. What is too wide for the terminal is cut at the end of the row, or goes on below."""
+    """Return columns without lines. What is too wide for the terminal is cut at the row's end, or goes on below."""
     columns = [column for column in zip(*rows, strict=True) if any(column)]
     grid = Table.grid(padding=(0, 1))
     for _ in columns[1:]:

@@ -85,7 +85,7 @@ cli.params += SHARED_OPTIONS
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # bytes that are no text end no conversation
             stream.reconfigure(errors="surrogateescape" if stream is sys.stdin else "backslashreplace")

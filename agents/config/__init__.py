@@ -1,4 +1,4 @@
-"""Configuration: from an agent's YAML file to a checked `AgentConfig`. Knows no model and no terminal.
+"""Configuration: from an agent's YAML file to a checked `AgentConfig`. Makes no model and knows no terminal.
 
 The room promises that a file is either read completely or refused with every problem at its file, line and column.
 Nothing is guessed: unknown keys, duplicate keys and numbers written as text are errors.
@@ -7,7 +7,9 @@ Nothing is guessed: unknown keys, duplicate keys and numbers written as text are
 - `sections`, `field_types`: every key with its default, its meaning and what it accepts.
 - `yaml_file`, `variables`: files, `extends` and `${VAR}` become plain data and the place of each value.
 - `error_messages`, `errors`: what pydantic rejects, in plain words; `ConfigError`.
-- `script`: the replies of `provider: scripted`.
+- `script`: the script of `provider: scripted`, as `agents.models.scripted` runs it.
 - `render`, `schema`: the resolved configuration as YAML or JSON; the JSON schema for editors.
 - `embedders`: the embedder that a configuration names, and the one with which a stored agent ran last.
+
+Called by `agents.agent`, `assembly`, `cli` and `mcp`.
 """

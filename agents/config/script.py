@@ -27,7 +27,7 @@ from agents.tools import functions
 from agents.tools.functions import ToolConfigError
 from pager.types import Json
 
-UNANSWERED = "the last 'otherwise' entry answers with a call, and none its result. Add one with 'say'."
+UNANSWERED = "the last 'otherwise' entry ends with a call, and no entry answers that call's result. Add one with 'say'."
 
 
 def _check_pattern(pattern: str) -> str:

@@ -164,7 +164,7 @@ class RecallConfig(Section):
 
     @property
     def summary_model(self) -> str | None:
-        """The model that summarizes, if it is not the agent's own."""
+        """Return the model that summarizes, if it is not the agent's own."""
         return self.digest.summarize.model if isinstance(self.digest, SummarizeConfig) else None
 
 
@@ -209,7 +209,7 @@ class ArchivalConfig(Section):
 
     @property
     def of_chroma(self) -> EmbedderConfig | None:
-        """The embedding function of Chroma's that is wanted, if it is one."""
+        """Return Chroma's embedding function that is wanted, if it is one."""
         if isinstance(self.embedder, EmbedderConfig):
             return self.embedder
         return None if self.embedder in OWN_EMBEDDERS else EmbedderConfig(name=self.embedder)

@@ -4,7 +4,7 @@
 replaced, and for every key and value the place where it was written. Problems are a ConfigError.
 
 Scalars are those of YAML 1.2's core schema, as in editors: `off`, `yes` and `2026-05-03` are texts (PyYAML's own 1.1
-makes false, true and a date of them). One document per file, no custom tags, no merge keys, no duplicate keys.
+would read them as false, true and a date). One document per file, no custom tags, no merge keys, no duplicate keys.
 
     >>> document = read(Path("agent.yaml"), os.environ)
     >>> document.data["name"], str(document.at("name").value)
@@ -52,10 +52,10 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The places of a value and its key, and what is wrong with the variables in it. Without a key: the value."""
+    """The places of a value and its key, and what is wrong with its variables."""
 
     value: ConfigPlace
-    key: ConfigPlace
+    key: ConfigPlace  # the place of the value where there is no key
     mistakes: tuple[str, ...] = ()
 
 
@@ -159,7 +159,7 @@ def _fail(place: ConfigPlace, message: str) -> NoReturn:
 
 
 def _text(path: Path, named_at: ConfigPlace | None, key: str) -> str:
-    """Return the text of a file, which another one may name, there under a key."""
+    """Return the text of a file. `named_at` is the place that names it, if another file does."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:

@@ -3,5 +3,5 @@
 Only the model is played, by the scripts beside the agents' files. The rest are processes of `selfpager chat` and `run`.
 
 - `stage`: starts the processes, kills them and reads what they print.
-- `railway`: the tools of the agents.
+- `railway`: the tool of one agent, `errand`.
 """

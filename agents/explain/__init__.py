@@ -1,7 +1,7 @@
 """Explains a memory to a person: its tiers at one moment, the life of a text, the costs of its requests.
 
 Functions over a memory; only `costs.save_prices` writes. The terminal (`agents.cli`) and the web page (`agents.view`)
-draw what they return; nothing is drawn here.
+draw what they return; nothing is drawn here. `agents.assembly` calls `save_prices`.
 
 - `snapshot`: the tiers now, or at an earlier request.
 - `trace`: the life of a text, and why the agent does or does not see it. `trace_events` puts what happened

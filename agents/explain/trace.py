@@ -134,7 +134,7 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
 
 
 def _missing_page(reader: AnyMemory, text: str) -> str:
-    """The pages that exist, if the text is the id of a page that does not."""
+    """Return the pages that exist, if the text is the id of a page that does not."""
     try:
         kind, _ = read_page_id(text)
     except NotFoundError:
@@ -163,7 +163,7 @@ def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
 
 
 def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
-    """The searches of its life. Those that found nothing before it existed, or after it had ended, say nothing."""
+    """Return the searches of its life, but for those that found nothing before it existed or after it had ended."""
     texts = (*(part.text for part in subject.places.parts), *(fact.text for fact in subject.places.facts))
     begin = min((event.at for event in life), default=None)
     ends = [fact.valid_until for fact in subject.places.facts if fact.valid_until]

@@ -135,7 +135,7 @@ def _shown_step(step: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """A text with a full stop, and with a capital unless it begins with a page id."""
+    """Return a text with a full stop, and with a capital unless it begins with a page id."""
     text = text if PAGE_FIRST.match(text) else text[:1].upper() + text[1:]
     return text if text.endswith(ENDS) else f"{text}."
 

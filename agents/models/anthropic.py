@@ -1,7 +1,7 @@
 """The Messages API through the anthropic SDK, and its clients for other clouds. The only file that imports it.
 
-What the SDK does not tell is found here: a connection lost in the middle of a stream, a stream that ends without a
-stop reason, tool input that is not JSON. It retries nothing: the loop does.
+It detects what the SDK does not report: a connection lost in the middle of a stream, a stream that ends without a stop
+reason, tool input that is not JSON. It retries nothing: the loop does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agents.models.model import (
 if TYPE_CHECKING:
     from anthropic import Anthropic
 
-RECORD_SECONDS = 10.0  # for the model's record: nobody waits longer to begin
+RECORD_SECONDS = 10.0  # the longest wait for the provider's record of the model
 NO_SUCH_ENDPOINT = (404, 405, 501)
 RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 CLOUDS = {"bedrock": "AnthropicBedrock", "vertex": "AnthropicVertex", "foundry": "AnthropicFoundry"}
@@ -96,7 +96,7 @@ class AnthropicModel:
             try:
                 self._made = self._make()
             except (ValueError, TypeError, anthropic.AnthropicError) as error:  # it lacks a key, a region, a project
-                text = f"the model's client cannot be made: {error} Check the settings and credentials."
+                text = f"the model's client cannot be created: {error} Check the settings and credentials."
                 raise ModelRefusedError(text) from error
         return self._made
 

@@ -136,7 +136,7 @@ class Entries:
 
 
 def function_script(name: str, function: Callable[[Json], Any]) -> Script:
-    """Return the script that a function of the user's is. `name` is `module:function`."""
+    """Make a script of a user's function. `name` is `module:function`."""
 
     def reply(params: Json) -> Reply:
         try:
@@ -174,7 +174,7 @@ class ScriptedModel:
         return self._provider.limit_tokens
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: nothing is open."""
 
 
 def _from_memory(block: Json) -> bool:

@@ -41,14 +41,14 @@ class BlockEnd:
 class PromptCache:
     """The prefixes that a provider has stored for one account, as its published rules say."""
 
-    def __init__(self, *, minimum_tokens: int = CACHE_MINIMUM_TOKENS, seconds: Callable[[], float]) -> None:
+    def __init__(self, *, minimum_tokens: int = CACHE_MINIMUM_TOKENS, now: Callable[[], float]) -> None:
         self._minimum_tokens = minimum_tokens
-        self._seconds = seconds
+        self._now = now
         self._cached: dict[bytes, tuple[float, str]] = {}  # prefix -> when it expires, and its lifetime
 
     def bill(self, prompt: list[BlockEnd]) -> Json:
         """Return the input's share of a message's usage, and store the prefixes at this request's marks."""
-        now = self._seconds()
+        now = self._now()
         self._cached = {prefix: entry for prefix, entry in self._cached.items() if entry[0] > now}
         marks = [at for at, end in enumerate(prompt) if end.mark and end.tokens >= self._minimum_tokens]
         hits = [
@@ -67,13 +67,13 @@ class PromptCache:
             lifetime = end.mark or "5m"
             written_until[lifetime] = max(written_until[lifetime], end.tokens)
             self._store(end.prefix, lifetime, now)
-        hour = written_until["1h"] - read
-        minutes = max(0, written_until["5m"] - written_until["1h"])
+        tokens_1h = written_until["1h"] - read
+        tokens_5m = max(0, written_until["5m"] - written_until["1h"])
         return {
-            "input_tokens": prompt[-1].tokens - read - hour - minutes,
+            "input_tokens": prompt[-1].tokens - read - tokens_1h - tokens_5m,
             "cache_read_input_tokens": read,
-            "cache_creation_input_tokens": hour + minutes,
-            "cache_creation": {"ephemeral_5m_input_tokens": minutes, "ephemeral_1h_input_tokens": hour},
+            "cache_creation_input_tokens": tokens_1h + tokens_5m,
+            "cache_creation": {"ephemeral_5m_input_tokens": tokens_5m, "ephemeral_1h_input_tokens": tokens_1h},
         }
 
     def _store(self, prefix: bytes, lifetime: str, now: float) -> None:
@@ -84,11 +84,9 @@ class PromptCache:
 class SimulatedProvider:
     """One account at a provider: a window, a tokenizer (tiktoken) and a prompt cache."""
 
-    def __init__(
-        self, limit_tokens: int = DEFAULT_LIMIT_TOKENS, *, seconds: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, limit_tokens: int = DEFAULT_LIMIT_TOKENS, *, now: Callable[[], float] = time.monotonic) -> None:
         self.limit_tokens = limit_tokens
-        self._cache = PromptCache(seconds=seconds)
+        self._cache = PromptCache(now=now)
 
     def check_window(self, params: Json) -> None:
         """Raise PromptTooLongError, in the provider's words, if a request does not fit."""

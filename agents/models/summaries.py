@@ -1,14 +1,14 @@
 """`recall.digest: summarize`: a model writes the words that stand in the prompt for the steps that left it.
 
-One short request for each eviction, tried once, counted like any other. Every failure is raised: the memory then keeps
-the digest that it built itself.
+Each eviction makes one short request, which is tried once and counted like any other. Every failure is raised: the
+memory then keeps the digest that it built itself.
 """
 
 from agents.meter import Meter
 from agents.models.model import Model, ModelError
 from pager import SummaryRequest, count_tokens
 
-READ_SECONDS = 60.0  # after so long without a word from the model the built digest stands
+READ_SECONDS = 60.0  # the longest wait for the model; then the memory keeps the digest that it built
 THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its summary
 INSTRUCTIONS = """\
 You write the memory of a conversation between a person and an assistant. Its oldest steps leave the assistant's view;

@@ -29,15 +29,13 @@ FINAL = {"x-should-retry": "false"}
 class ScriptedServer(MessagesServer):
     """Answers from its construction to `close`. `requests` and `replies` are what went over the wire."""
 
-    def __init__(
-        self, *, limit_tokens: int = DEFAULT_LIMIT_TOKENS, seconds: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, limit_tokens: int = DEFAULT_LIMIT_TOKENS, now: Callable[[], float] = time.monotonic) -> None:
         self.requests: list[Json] = []  # as they came, including refused ones
         self.replies: list[Json] = []  # finished messages, including those that broke on their way
         self.errors: list[Exception] = []  # what went wrong in the script itself
         self._lines: deque[ScriptLine] = deque()
         self._otherwise: ScriptLine | None = None
-        self._provider = SimulatedProvider(limit_tokens, seconds=seconds)
+        self._provider = SimulatedProvider(limit_tokens, now=now)
         super().__init__(self)
 
     def script(self, *lines: ScriptLine) -> None:

@@ -12,9 +12,6 @@ from agents.tools.functions import Json, Output, Tool, definitions_of
 from pager import Block, Clock, Limits, Memory, MemoryReader, RejectedError, count_tokens
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 
-NAMES = (
-    "core_append", "core_replace", "archive", "search_archive", "search_recall", "page_in", "page_out", "forget",
-)  # fmt: skip
 MAX_HITS = 20
 ACTOR = "agent"
 
@@ -104,12 +101,12 @@ class ReadingTools(Generic[MemoryT]):
 class MemoryTools(ReadingTools[Memory]):
     """All of them. Whatever they change is noted in the ledger as done by `actor`."""
 
-    NAMES = NAMES
+    NAMES = ("core_append", "core_replace", "archive", *ReadingTools.NAMES, "page_out", "forget")
 
     @classmethod
     def definitions(cls) -> list[Json]:
         """Return the definitions of the tools, with which their memory has to be opened."""
-        return definitions_of(cls, NAMES)
+        return definitions_of(cls, cls.NAMES)
 
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""

@@ -144,7 +144,7 @@ def _costs(reader: AnyMemory, query: Query) -> Json:
 
 
 def _page(reader: AnyMemory, query: Query) -> Json:
-    """A page as it is read; of one that was purged, that it was."""
+    """Return a page as it is read, or that it was purged."""
     page = query.get("id", "")
     data: Json = {"page_id": page, "pinned": page in {pin.page_id for pin in reader.inspect.pins()}}
     if page.startswith("f"):

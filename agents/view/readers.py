@@ -23,7 +23,7 @@ class OpenReader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentCommand:
-    """A command that this view sent to the agent's process, and why that refused it."""
+    """A command that this view sent to the agent's process, and why the process refused it."""
 
     id: str
     kind: str

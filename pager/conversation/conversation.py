@@ -135,8 +135,8 @@ class Conversation:
             form = spill(block, f"x{number}", int(limit * PREVIEW_SHARE), counter)
             counts = count_block(form)
             table.size(number, counts)
-            shown, why = counter.tokens(counts), f"larger than {limit} tokens"
-            self._store.ledger.write("spill", f"x{number}", reason=why, tokens=shown, step_id=f"s{step.id}")
+            shown, reason = counter.tokens(counts), f"larger than {limit} tokens"
+            self._store.ledger.write("spill", f"x{number}", reason=reason, tokens=shown, step_id=f"s{step.id}")
         if form != block:
             table.reform(number, epoch, form)
         part = Part(number, kind, slot, form, counts)

@@ -8,7 +8,8 @@ A facade has `inspect`, an `Inspection`, and `history`, a `History`. The parts:
 - `pieces`: a request taken apart block by block, and why two requests differ.
 - `places`: the places that hold a text, and how texts are compared.
 
-The facades and programs may call this room. It takes a store, never a reader, and exports everything that it returns.
+The facades and programs may call this room. It takes a store, the facade's lock and the archive,
+never a facade. What it returns is exported here or, like `Fact`, `Movement` and `Usage`, by `pager`.
 """
 
 from pager.inspect.history import History

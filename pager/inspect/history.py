@@ -20,9 +20,9 @@ from pager.types import Block, Fact, Json, Residency, read_page_id, read_step_id
 class History:
     """Read-only. A facade has one as `history`, and its calls take the facade's lock."""
 
-    def __init__(self, store: Store, calls: CallLock, zone: tzinfo) -> None:
+    def __init__(self, store: Store, call_lock: CallLock, zone: tzinfo) -> None:
         self._store = store
-        self._calls = calls
+        self._call_lock = call_lock
         self._zone = zone
 
     def core_versions(self, block: str) -> list[CoreVersion]:

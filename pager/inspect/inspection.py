@@ -48,9 +48,9 @@ LONGEST_LIST = 1_000
 class Inspection:
     """Lists, requests and places of one memory. A facade has one as `inspect`, and its calls take the facade's lock."""
 
-    def __init__(self, store: Store, calls: CallLock, archive: Archive, zone: tzinfo) -> None:
+    def __init__(self, store: Store, call_lock: CallLock, archive: Archive, zone: tzinfo) -> None:
         self._store = store
-        self._calls = calls
+        self._call_lock = call_lock
         self._archive = archive
         self._zone = zone
 

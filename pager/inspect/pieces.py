@@ -78,7 +78,7 @@ def pieces_of(state: PromptState, counter: Counter) -> tuple[PromptPiece, ...]:
 
 
 def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
-    """Tools, system and preamble. The blocks of the preamble say themselves whether they are digest, pin or request."""
+    """Return tools, system and preamble. Each block of the preamble says itself if it is digest, pin or request."""
     members: dict[str, list[tuple[str, str | None, str]]] = {}  # part of the window -> title, page, text
     for tool in epoch.tools:
         title = f"tool {tool.get('name') or tool.get('type', '')}"
@@ -137,7 +137,7 @@ def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
 
 
 def _text(block: Json) -> str:
-    """The text of a block as a person reads it; for a block without text its JSON."""
+    """Return the text of a block as a person reads it; for a block without text its JSON."""
     if block.get("type") == "tool_use":
         return _indented_json(block.get("input") or {})
     return blocks.text_of(block) or _indented_json(block)

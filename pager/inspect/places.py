@@ -94,6 +94,6 @@ def like_pattern(text: str) -> str:
 
 
 def _has_one_form(char: str) -> bool:
-    """LIKE ignores the case of ASCII letters only. Others are safe if they have one case and cannot be decomposed."""
+    """Return True if LIKE finds it in any case: an ASCII letter, or what has one case and cannot be decomposed."""
     caseless = char.lower() == char.upper() == char.casefold() and unicodedata.is_normalized("NFD", char)
     return char.isalnum() and (char.isascii() or caseless)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pager.limits import Limits
 
-EVICT = "evict"  # the reason of an epoch that ends because the prompt is too large
+EVICT = "evict"  # the cause of a new epoch when the prompt is too large
 FLOOR_TOKENS = 40  # what is left of a part when only its id is shown
 
 
@@ -54,7 +54,7 @@ class Sizes:
     fixed: int
     steps: Sequence[StepSize]
     noticed: bool = False
-    ends_because: str = ""  # a reason why the epoch must end, whatever its size
+    cause: str = ""  # why the epoch must end, whatever its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +63,26 @@ class Plan:
     leaving: tuple[int, ...] = ()
     spill: Mapping[int, int] = field(default_factory=dict[int, int])  # part -> tokens it may keep
     unannounced: bool = False
-    reason: str = ""
     shortage: int = 0  # tokens by which it still does not fit; then nothing can be made smaller
 
 
 def plan(sizes: Sizes, limits: Limits) -> Plan:
     """Decide what has to happen before the next request."""
     over = sizes.now >= limits.evict_tokens
-    if not over and not sizes.ends_because:
+    if not over and not sizes.cause:
         if not sizes.noticed and sizes.now >= limits.notify_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return Plan("append")
-    if over and not sizes.ends_because and sizes.now <= limits.usable_tokens:
+    if over and not sizes.cause and sizes.now <= limits.usable_tokens:
         gone = leaving(sizes, limits.target_tokens)
         if not any(step.tokens for step in sizes.steps if step.step in gone and not step.stays):
             return Plan("append")  # as large as it is, it fits, and a new epoch would be no smaller
-    if over and not sizes.ends_because and not sizes.noticed:
+    if over and not sizes.cause and not sizes.noticed:
         # A jump from below notify_at: one announced request more, if its reply and a part still fit after it.
         if sizes.now + limits.max_output_tokens + limits.max_part_tokens <= limits.usable_tokens:
             return Plan("notify", leaving=leaving(sizes, limits.target_tokens))
         return _renew(sizes, limits, EVICT, unannounced=True)
-    return _renew(sizes, limits, sizes.ends_because or EVICT)
+    return _renew(sizes, limits, sizes.cause or EVICT)
 
 
 def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
@@ -102,10 +101,10 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
     return tuple(gone[:count])
 
 
-def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = False) -> Plan:
+def _renew(sizes: Sizes, limits: Limits, cause: str, *, unannounced: bool = False) -> Plan:
     fresh = sizes.fixed + sum(step.tokens for step in sizes.steps)
     gone: tuple[int, ...] = ()
-    if fresh >= limits.evict_tokens or reason == EVICT:
+    if fresh >= limits.evict_tokens or cause == EVICT:
         gone = leaving(sizes, limits.target_tokens)
     left = set(gone)
     kept = [part for step in sizes.steps if step.stays or step.step not in left for part in step.parts]
@@ -113,7 +112,7 @@ def _renew(sizes: Sizes, limits: Limits, reason: str, *, unannounced: bool = Fal
     spill: dict[int, int] = {}
     if total > limits.usable_tokens:
         spill, total = spilled(kept, total, limits.evict_tokens, limits.max_part_tokens)
-    return Plan("renew", gone, spill, unannounced, reason, max(0, total - limits.usable_tokens))
+    return Plan("renew", gone, spill, unannounced, max(0, total - limits.usable_tokens))
 
 
 def spilled(parts: Sequence[PartSize], total: int, target: int, ceiling: int) -> tuple[dict[int, int], int]:

@@ -1,8 +1,8 @@
 """The digest: the text in the prompt for the steps that have left. Pure, and built without a model.
 
 A line per evicted turn (ids, date, first words of its request). It keeps within its budget by merging its oldest
-lines into ranges, and by saying less of the last that is left. Lines are data in the epoch, so that an eviction only
-looks at what is leaving.
+lines into one range, and by shortening that range if it has to. The lines are stored with the epoch, so that an
+eviction reads only the steps that leave.
 """
 
 from collections.abc import Callable, Sequence

@@ -37,25 +37,25 @@ class Drops:
         if carried.ends_turn and state.steps:
             state.steps[-1].ends_turn = True
 
-    def drop_pause(self, state: PromptState, why: str) -> None:
+    def drop_pause(self, state: PromptState, reason: str) -> None:
         """Drop a paused reply that cannot be sent back as it came: the model answers anew."""
         step = self._store.conversation.last_step()
         staying = list(state.steps)
         with self._store.transaction():
             while staying and staying[-1].paused:
-                self._leave(staying.pop(), step, why)
+                self._leave(staying.pop(), step, reason)
         state.replace_steps(staying)
         state.reset_base()
 
-    def _leave(self, leaving: Step, step: int, why: str) -> None:
-        self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
+    def _leave(self, leaving: Step, step: int, reason: str) -> None:
+        self._store.prompt.leave(f"s{leaving.id}", "step", step, reason)
         self._store.said.enqueue([leaving.id])
-        self._store.prompt.release([leaving.id], step, why)
-        self._log_drop(leaving, why)
+        self._store.prompt.release([leaving.id], step, reason)
+        self._log_drop(leaving, reason)
 
-    def _log_drop(self, step: Step, why: str) -> None:
+    def _log_drop(self, step: Step, reason: str) -> None:
         size = self._window.counter.tokens(Counts.sum(part.counts for part in step.parts if part.form))
-        self._store.ledger.write("drop", f"s{step.id}", reason=why, tokens=size)
+        self._store.ledger.write("drop", f"s{step.id}", reason=reason, tokens=size)
 
     def _needs_new_epoch(self, turn: int, dropped: Sequence[Step]) -> bool:
         """Return True if the turn's request is in the preamble, or core or pins changed in these steps."""

@@ -55,7 +55,7 @@ class Epochs:
         self._window = window
         self._counter = window.counter
 
-    def sizes(self, state: PromptState, now: int, ends_because: str, *, unseen_stay: bool = True) -> Sizes:
+    def sizes(self, state: PromptState, now: int, cause: str, *, unseen_stay: bool = True) -> Sizes:
         """Return sizes as a new epoch would have them. What the model has not seen yet stays, unless told otherwise."""
         fixed = self._setup.fixed_counts(calls=self._store.conversation.has_calls())
         pinned = (tokens.count(block["text"]) for block in self._pinned())
@@ -78,7 +78,7 @@ class Epochs:
         ]
         noticed = bool(state.epoch and state.epoch.noticed)
         digest_tokens = self._window.limits.share_in_tokens(DIGEST_SHARE)
-        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, ends_because)
+        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, cause)
 
     def _requests(self, state: PromptState) -> list[Step]:
         if state.last is None:
@@ -94,13 +94,13 @@ class Epochs:
         pins = self._store.prompt.pins()
         return [blocks.text_block(markup.pinned(pin.page_id, self._pages.piece(pin))) for pin in pins]
 
-    def draft(self, state: PromptState, plan: Plan) -> Draft:
-        """Build the epoch that a plan describes."""
+    def draft(self, state: PromptState, plan: Plan, reason: str) -> Draft:
+        """Build the epoch that a plan describes. The `reason` is for the ledger."""
         leaving_ids = set(plan.leaving)
         leaving = [step for step in state.steps if step.id in leaving_ids]
         staying = [step for step in state.steps if step.id not in leaving_ids]
         unsent = staying[-1] if staying and state.last_is_unsent else None
-        draft = Draft(self._blank(state.epoch_id + 1, plan.reason), [], leaving)
+        draft = Draft(self._blank(state.epoch_id + 1, reason), [], leaving)
         for step in staying:
             draft.steps.append(self._fresh_step(step, draft, plan, whole=step is unsent))
         ids = {each.id for each in staying}
@@ -184,7 +184,7 @@ class Epochs:
         room = self._window.limits.share_in_tokens(DIGEST_SHARE) - count(markup.digest([]))
         return digest.fit(lines, room, count, self._clock.zone)
 
-    def open(self, state: PromptState, draft: Draft, why: str) -> None:
+    def open(self, state: PromptState, draft: Draft) -> None:
         """Commit the new epoch with every movement in the ledger, and put it into the state."""
         store = self._store
         number, step = draft.epoch.id, store.conversation.last_step()
@@ -195,31 +195,31 @@ class Epochs:
             for part, form, counts in draft.reforms:
                 store.conversation.reform(part, number, form)
                 store.conversation.size(part, counts)
-            self._evict(state, draft, why, step)
+            self._evict(state, draft, step)
             store.prompt.release_recalled(unsent, step, "an epoch opened")
             for part, stays in draft.spilled:
                 store.ledger.write("spill", f"x{part}", reason="the prompt did not fit", tokens=stays)
             store.core.seen()
             self._pages.release_unpinned()
             self._pages.mark_shown()
-            store.ledger.write("epoch", reason=why, tokens=size, epoch=number, left=len(draft.leaving))
+            store.ledger.write("epoch", reason=draft.epoch.reason, tokens=size, epoch=number, left=len(draft.leaving))
         state.epoch, state.epoch_lives = draft.epoch, True
         state.answered, state.sent_part = None, 0
         state.reset_base()
         state.replace_steps(draft.steps)
 
-    def _evict(self, state: PromptState, draft: Draft, why: str, step: int) -> None:
-        requests = {request.id for request in self._requests(state)}
+    def _evict(self, state: PromptState, draft: Draft, step: int) -> None:
+        reason, requests = draft.epoch.reason, {request.id for request in self._requests(state)}
         for leaving in draft.leaving:
             size = self._counter.tokens(Counts.sum(part.counts for part in leaving.parts if part.form))
-            self._store.ledger.write("evict", f"s{leaving.id}", reason=why, tokens=size, step=step)
-            self._store.prompt.leave(f"s{leaving.id}", "step", step, why)
+            self._store.ledger.write("evict", f"s{leaving.id}", reason=reason, tokens=size, step=step)
+            self._store.prompt.leave(f"s{leaving.id}", "step", step, reason)
             if leaving.id in requests:
                 self._store.prompt.enter(f"s{leaving.id}", "request", step)
         if draft.leaving:
             ids = [leaving.id for leaving in draft.leaving]
             self._store.said.enqueue(ids)
-            self._store.prompt.release(ids, step, why)
+            self._store.prompt.release(ids, step, reason)
         for stay in self._store.prompt.resident():
             if stay.how == "request" and number_of(stay.page_id) not in requests:
                 self._store.prompt.leave(stay.page_id, "request", step, "its turn is over")

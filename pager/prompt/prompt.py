@@ -18,8 +18,8 @@ from pager.limits import Limits
 from pager.prompt import budget
 from pager.prompt.drops import Drops
 from pager.prompt.epochs import Epochs
-from pager.prompt.eviction import Eviction
 from pager.prompt.render import preamble_messages, render, step_messages
+from pager.prompt.renewal import Renewal
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens, PromptState, Scale, load_request
 from pager.prompt.summary import Summarize, Summary
@@ -62,7 +62,7 @@ class Prompt:
         self._scale = Scale(store, window, count_tokens)
         self._epochs = Epochs(store, clock, core, pages, setup, window)
         summary = Summary(summarize, store, window, clock.zone) if summarize else None
-        self._eviction = Eviction(window, self._scale, self._epochs, summary)
+        self._renewal = Renewal(window, self._scale, self._epochs, summary)
         self._state: PromptState | None = None
         self._logged_limits: Limits | None = None
         self.sent: Answered | None = None  # the request that waits for its reply
@@ -74,7 +74,7 @@ class Prompt:
 
     @property
     def state(self) -> PromptState:
-        """The present prompt, loaded at the first use."""
+        """Return the present prompt, loaded at the first use."""
         if self._state is None:
             self._state = PromptState.load(self._store)
             if self.sent and self._state.epoch_id == self.sent.epoch:
@@ -188,17 +188,17 @@ class Prompt:
         self._logged_limits = limits
 
     def _settle(self, state: PromptState) -> None:
-        why = self._why_renew(state)
+        cause = self._cause_to_renew(state)
         if not (state.steps and state.steps[-1].paused):
-            self._bring_under(state, why)
+            self._bring_under(state, cause)
             return
-        if not (why or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
+        if not (cause or self._too_long) and self._scale.measure(state)[0] <= self._window.limits.usable_tokens:
             return  # it goes on exactly where it stopped; everything pending waits until then
         with self._store.transaction():  # if nothing fits, the pause stays as it was
-            self._drops.drop_pause(state, why or "the paused reply does not fit")
-            self._bring_under(state, why)
+            self._drops.drop_pause(state, cause or "the paused reply does not fit")
+            self._bring_under(state, cause)
 
-    def _why_renew(self, state: PromptState) -> str:
+    def _cause_to_renew(self, state: PromptState) -> str:
         epoch, setup = state.epoch, self._setup
         if epoch is None:
             return "first request"
@@ -211,34 +211,34 @@ class Prompt:
         changed = [name for name, value in self._settings.items() if epoch.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
 
-    def _bring_under(self, state: PromptState, why: str) -> None:
+    def _bring_under(self, state: PromptState, cause: str) -> None:
         limits, counter = self._window.limits, self._window.counter
         if self._too_long:
             self._renew(state, budget.EVICT, state.tokens(counter))
             return
-        if not why:
+        if not cause:
             self._append_pending(state)
         now, noticed = state.tokens(counter), bool(state.epoch and state.epoch.noticed)
         # Most turns need no plan: below every threshold it can only be to append.
-        if why or now >= limits.evict_tokens or (now >= limits.notify_tokens and not noticed):
-            plan = budget.plan(self._epochs.sizes(state, now, why), limits)
+        if cause or now >= limits.evict_tokens or (now >= limits.notify_tokens and not noticed):
+            plan = budget.plan(self._epochs.sizes(state, now, cause), limits)
             if plan.action == "renew":
-                self._renew(state, why or budget.EVICT, now, unannounced=plan.unannounced)
+                self._renew(state, cause or budget.EVICT, now, unannounced=plan.unannounced)
                 return
             if plan.action == "notify":
                 self._notify(state, plan, now)
         if self._scale.measure(state)[0] > limits.usable_tokens:
             self._renew(state, budget.EVICT, now)
 
-    def _renew(self, state: PromptState, why: str, now: int, *, unannounced: bool = False) -> None:
-        reason = why
+    def _renew(self, state: PromptState, cause: str, now: int, *, unannounced: bool = False) -> None:
+        reason = cause
         if self._too_long:
             reason = "the provider said that the prompt is too long"
-        elif why == budget.EVICT:
+        elif cause == budget.EVICT:
             reason = f"the window was {round(100 * now / self._window.limits.usable_tokens)} % full"
         if unannounced:
             reason += ", unannounced"
-        self._eviction.renew(state, why, now, self._too_long or 1.0, reason)
+        self._renewal.renew(state, cause, now, self._too_long or 1.0, reason)
         self._too_long = 0.0
 
     def _append_pending(self, state: PromptState) -> None:

@@ -76,7 +76,7 @@ class PromptState:
 
     @property
     def last(self) -> Step | None:
-        """The newest step, if there is one."""
+        """Return the newest step, if there is one."""
         return self.steps[-1] if self.steps else None
 
     @property
@@ -86,7 +86,7 @@ class PromptState:
 
     @property
     def last_part(self) -> int:
-        """The number of the newest part; 0 if there is none."""
+        """Return the number of the newest part; 0 if there is none."""
         return max((step.parts[-1].id for step in self.steps[-2:] if step.parts), default=0)
 
     @property
@@ -97,7 +97,7 @@ class PromptState:
 
     @property
     def epoch_id(self) -> int:
-        """The number of the epoch; 0 before the first."""
+        """Return the number of the epoch; 0 before the first."""
         return self.epoch.id if self.epoch else 0
 
     def replace_steps(self, steps: list[Step]) -> None:

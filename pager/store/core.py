@@ -22,7 +22,7 @@ class CoreTable:
     def __init__(self, db: Database, zone: tzinfo) -> None:
         self._db = db
         self._zone = zone
-        self.all_seen = False  # True: read, and nothing is unseen
+        self.all_seen = False  # True: it was looked up, and the agent has seen every change
         db.when_rolled_back(self.invalidate)
 
     def invalidate(self) -> None:

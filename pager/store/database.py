@@ -83,7 +83,7 @@ class Database:
             aside.replace(self.path)
         except OSError as error:
             raise StorageError(
-                f"{self.path} cannot be made ({error.strerror}). Check the rights on its directory, and its free space."
+                f"{self.path} cannot be created ({error.strerror}). Check its directory's rights, and its free space."
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -245,7 +245,7 @@ class Database:
 
     @property
     def in_transaction(self) -> bool:
-        """True inside of a transaction."""
+        """Return True inside of a transaction."""
         return self._depth > 0
 
     def run(self, sql: str, values: Values = ()) -> int:

@@ -71,12 +71,12 @@ class SaidPart:
 
     @property
     def text(self) -> str:
-        """The text as a person reads it."""
+        """Return the text as a person reads it."""
         return blocks.text_of(self.block)
 
     @property
     def is_thinking(self) -> bool:
-        """True for the model's thinking."""
+        """Return True for the model's thinking."""
         return self.block.get("type") in blocks.THINKING
 
 

@@ -117,12 +117,12 @@ class Archive:
             superseded_by=number_of(new) if new else None,
         )
         fact_id = f"f{number}"
-        why, size = "a new version" if others or later else "a new fact", tokens.total(text)
-        ledger.write("archive", fact_id, reason=why, actor=actor, tokens=size, step=step, key=key, tags=list(tags))
+        reason, size = "a new version" if others or later else "a new fact", tokens.total(text)
+        ledger.write("archive", fact_id, reason=reason, actor=actor, tokens=size, step=step, key=key, tags=list(tags))
         for fact in others:
             table.supersede(number_of(fact.id), number, max(begin, to_micros(fact.valid_from)))
-            why, size = f"{fact_id} says it anew", tokens.total(fact.text)
-            ledger.write("supersede", fact.id, reason=why, actor=actor, tokens=size, step=step, by=fact_id, key=key)
+            reason, size = f"{fact_id} says it anew", tokens.total(fact.text)
+            ledger.write("supersede", fact.id, reason=reason, actor=actor, tokens=size, step=step, by=fact_id, key=key)
         if current is not None:
             self._pages.move_pin(current.id, fact_id, f"superseded by {fact_id}")
         # As it would be read back, which takes as long as storing its words.
@@ -148,11 +148,11 @@ class Archive:
             raise NotFoundError(f"the fact {fact.id} was purged; its text is gone for good.")
         if fact.forgotten is not None:
             raise RejectedError(f"{fact.id} was forgotten already: {fact.forgotten}")
-        now, why = self._clock.now(), str(clean(reason))
+        now, reason = self._clock.now(), str(clean(reason))
         until = max(fact.valid_from, min(now, fact.valid_until or now))
         with self._store.transaction():
-            self._store.archive.forget(number_of(fact.id), why, to_micros(until))
-            self._store.ledger.write("forget", fact.id, reason=why, actor=actor, tokens=tokens.total(fact.text))
+            self._store.archive.forget(number_of(fact.id), reason, to_micros(until))
+            self._store.ledger.write("forget", fact.id, reason=reason, actor=actor, tokens=tokens.total(fact.text))
             self._pages.move_pin(fact.id, None, "forgotten")
         return self.fact(page_id)
 
@@ -166,7 +166,7 @@ class Archive:
         return max(now, from_micros(latest, self._clock.zone)) if latest > 0 else now
 
     def _note_latest(self, now: datetime) -> None:
-        """If the clock was ahead when the newest fact was stored, keep that time: the next fact hides it."""
+        """Store the time of the newest fact if the clock was ahead then: the next fact hides it."""
         last = self._store.archive.last_at() or 0
         if last > max(to_micros(now), int(self._store.settings.get(LATEST_FACT) or 0)):
             self._store.settings.put(LATEST_FACT, str(last))

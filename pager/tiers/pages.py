@@ -103,8 +103,8 @@ class Pages:
                 self._store.prompt.enter(page.page_id, "paged_in", step, holder)
             if page.page_id.startswith("f"):
                 self._store.archive.used([int(page.page_id[1:])], to_micros(self._clock.now()))
-            why, about = "read, to be pinned" if pin else "read", {"offset": offset, "pin": pin}
-            self._store.ledger.write("page_in", page.page_id, reason=why, actor=actor, tokens=size, **about)
+            reason, about = "read, to be pinned" if pin else "read", {"offset": offset, "pin": pin}
+            self._store.ledger.write("page_in", page.page_id, reason=reason, actor=actor, tokens=size, **about)
         return page
 
     def _where(self, page_id: str, offset: int) -> str:
@@ -120,7 +120,7 @@ class Pages:
         """Return the text of a pin."""
         return self.text(pin.page_id)[pin.offset : pin.offset + pin.length]
 
-    def _pin(self, page_id: str, offset: int, length: int, actor: str, why: str, *, unseen: bool) -> None:
+    def _pin(self, page_id: str, offset: int, length: int, actor: str, reason: str, *, unseen: bool) -> None:
         text = self.text(page_id)[offset : offset + length]
         if not text.strip():
             raise RejectedError(f"{page_id} holds no text from {offset} on, and only text can be pinned. Page it in.")
@@ -137,7 +137,7 @@ class Pages:
         self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
         if not unseen:
             self._enter(page_id, step)
-        self._store.ledger.write("pin", page_id, reason=why, actor=actor, tokens=size)
+        self._store.ledger.write("pin", page_id, reason=reason, actor=actor, tokens=size)
 
     def _enter(self, page_id: str, step: int) -> None:
         if "pinned" not in self._store.prompt.how_resident(page_id):  # it is, if it was just paged out

@@ -4,7 +4,7 @@
 - `counter`: what such counts mean for a model, learned from the usage that its responses report.
 - `media`: how many tokens an image or a document is likely to be.
 
-Every room above may call it. It depends on `pager.types` only, loads tiktoken at the first count, and uses no network.
+Every room above may call it. It loads tiktoken at the first count, and uses no network.
 """
 
 from pager.tokens.text import byte_bound, count, exceeds, head, tail, total, upper_bound

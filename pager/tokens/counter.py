@@ -72,7 +72,7 @@ class Counter:
 
     @property
     def learned(self) -> bool:
-        """True if any response was learned from."""
+        """Return True if it has learned from any response."""
         return self._seen > 0
 
     def estimate(self, counts: Counts) -> Estimate:

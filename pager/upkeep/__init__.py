@@ -7,5 +7,5 @@ purge.py   destroy a page and every copy of its text; eraser.py takes a text out
 export.py  a copy of a running agent in one file, with a checksum
 
 Promises that a command is applied once, and that a purge leaves no copy.
-Called by the facades (`Memory`, `MemoryReader`, `Home`) and by nothing else.
+Called by the facades (`Memory`, `MemoryReader`, `Home`); programs may send commands with `pager.send_command`.
 """

@@ -49,11 +49,11 @@ class Eraser:
         return text
 
     def erase_linked(self, text: str) -> str:
-        """Like `erase`, for a text that is known to hold what is erased, however short that is."""
+        """Return what `erase` does, for a text that is known to hold what is erased, however short that is."""
         return self.erase(self._words.sub(PURGED, text) if self._words else text)
 
     def erase_in_command(self, raw: str) -> str | None:
-        """Like `erase`, for the file of a pending command. Return None if nothing would be left of it."""
+        """Return the file of a pending command without any copy; None if nothing would be left of the command."""
         try:
             command = json.loads(raw)
             arguments = dict(command["arguments"])
@@ -67,7 +67,7 @@ class Eraser:
         return cleaned if self.erase(cleaned) == cleaned else None
 
     def erase_in_column(self, text: str, *, is_json: bool) -> str:
-        """Like `erase`, for a value of the database; JSON is rewritten string by string."""
+        """Return a value of the database without any copy. JSON is rewritten string by string."""
         if not is_json:
             return self.erase(text)
         value = json.loads(text)

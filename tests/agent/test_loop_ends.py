@@ -237,5 +237,5 @@ def test_a_malformed_reply_is_voided_and_asked_again_and_three_in_a_row_fail_cle
 def test_a_client_without_its_region_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ModelRefusedError, match="cannot be made"):
+    with pytest.raises(ModelRefusedError, match="cannot be created"):
         AnthropicModel("m", provider="bedrock").max_input_tokens()

@@ -1,4 +1,4 @@
-"""One process writes, any number read, and the others leave commands that take effect exactly once (section 3)."""
+"""One process writes, any number read, and the others leave commands that take effect exactly once."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Threads that share a memory take turns: every step is there, in an order, and none is interleaved (section 3)."""
+"""Threads that share a memory take turns: every step is there, in an order, and none is interleaved."""
 
 import json
 import sys

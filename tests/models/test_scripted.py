@@ -124,7 +124,7 @@ MISTAKES = [
         "1:10: [0].call[0].look needs a mapping (lines of 'key: value' below it), not the number 5.",
     ),
     ("- {say: '{{answer}}'}\n", "1:9: [0].say has {{answer}}. There are only {{said}}, {{result}} and {{result.2}}."),
-    ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry answers with a call"),
+    ("- {otherwise: true, call: {look: {at: x}}}\n", "1:27: the last 'otherwise' entry ends with a call"),
     ("- say: x\n- call: {lok: {at: x}}\n", "2:3: the agent has no tool 'lok'; did you mean 'look'?"),
     ("- say: x: y\n", "1:9: ':' is not expected here."),
 ]

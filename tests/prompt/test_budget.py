@@ -122,14 +122,13 @@ def test_an_epoch_ends_only_for_a_reason_and_a_prompt_that_is_not_large_is_left_
     sizes, bounds, plan = case
     share = sizes.now / bounds.usable_tokens
     if plan.action == "renew":
-        assert sizes.ends_because or sizes.now >= bounds.share_in_tokens(bounds.evict_at)
-        assert plan.reason == (sizes.ends_because or budget.EVICT)
-    if sizes.ends_because or sizes.now > bounds.usable_tokens:
+        assert sizes.cause or sizes.now >= bounds.share_in_tokens(bounds.evict_at)
+    if sizes.cause or sizes.now > bounds.usable_tokens:
         assert plan.action == "renew"
-    if not sizes.ends_because and share < bounds.notify_at - 0.01:
+    if not sizes.cause and share < bounds.notify_at - 0.01:
         assert plan == Plan("append")
     calm = sizes.now < bounds.evict_tokens and (sizes.noticed or sizes.now < bounds.notify_tokens)
-    if calm and not sizes.ends_because:
+    if calm and not sizes.cause:
         assert plan == Plan("append")  # so a prompt below every threshold is not measured step by step
 
 
@@ -179,7 +178,7 @@ def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part
     room = sizes.now + bounds.max_output_tokens + bounds.max_part_tokens <= bounds.usable_tokens
     if plan.action == "notify":
         assert not sizes.noticed
-        assert not sizes.ends_because
+        assert not sizes.cause
         assert sizes.now >= bounds.share_in_tokens(bounds.notify_at)
         assert not over or room
         assert plan.leaving == budget.leaving(sizes, bounds.share_in_tokens(bounds.evict_to))
@@ -187,7 +186,7 @@ def test_the_agent_is_told_once_and_before_its_steps_leave_if_a_reply_and_a_part
         assert over
         assert not sizes.noticed
         assert not room
-    if plan.action == "renew" and not sizes.ends_because and not sizes.noticed:
+    if plan.action == "renew" and not sizes.cause and not sizes.noticed:
         assert plan.unannounced
 
 

@@ -53,7 +53,7 @@ class Standin:
         self.replies: list[dict[str, Any]] = []  # what was answered to it
         self.minutes = 0.0
         self._signer = Signer(digest(b"secret", str(seed).encode()))
-        self._cache = PromptCache(minimum_tokens=cache_min_tokens, seconds=lambda: 60 * self.minutes)
+        self._cache = PromptCache(minimum_tokens=cache_min_tokens, now=lambda: 60 * self.minutes)
         self._max_tokens_count = max_tokens_count
         self._duplicate_ids = duplicate_ids
         self._paused: set[bytes] = set()

@@ -300,7 +300,7 @@ def test_a_mark_looks_twenty_blocks_back(scripted: ScriptedServer, client: anthr
 @pytest.mark.parametrize(("control", "minutes"), [(MARK, 5), ({**MARK, "ttl": "1h"}, 60)])
 def test_the_cache_forgets_after_its_time(control: Json, minutes: int) -> None:
     now = 0.0
-    with ScriptedServer(seconds=lambda: now) as server, client_of(server) as client:
+    with ScriptedServer(now=lambda: now) as server, client_of(server) as client:
         server.otherwise("Yes.")
         marked = long("one", cache_control=control)
         assert billed(client, marked)[1] > 0

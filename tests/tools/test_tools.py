@@ -21,7 +21,6 @@ from agents import assembly
 from agents.config.agent_config import load as load_config
 from agents.config.errors import ConfigError
 from agents.tasks import TaskTools
-from agents.tools import memory_tools
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, describe_error, find
 from agents.tools.memory_tools import MemoryTools
 from pager import RejectedError, tokens
@@ -85,7 +84,7 @@ def test_the_schema_comes_from_hints_and_docstring() -> None:
 
 def test_all_definitions_together_are_under_1200_tokens() -> None:
     definitions = [*MemoryTools.definitions(), *TaskTools.definitions()]
-    assert [each["name"] for each in definitions] == [*memory_tools.NAMES, "task_done"]
+    assert [each["name"] for each in definitions] == [*MemoryTools.NAMES, "task_done"]
     assert tokens.total(json.dumps(definitions)) < 1_200
     for each in definitions:
         Draft202012Validator.check_schema(each["input_schema"])

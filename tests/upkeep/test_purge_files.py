@@ -101,7 +101,7 @@ def test_files_that_were_set_aside_are_deleted_and_their_errors_erased(talk: Tal
 
 @pytest.mark.slow
 def test_a_reader_in_the_way_is_an_error_and_the_next_opening_finishes(tmp_path: Path) -> None:
-    """Also in the index. (Where the process is killed: tests/crash/test_kill.py.)"""
+    """Of a vector in the index nothing is left either. tests/crash/test_kill.py kills the process instead."""
     talk = Talk(tmp_path, embedder=Words())
     with talk.memory.transaction():
         for number in range(300):
