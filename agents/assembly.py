@@ -173,8 +173,8 @@ def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds
 
 
 def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limits:
-    """Return the limits of the file. If it names no window, take the model's own, up to `LARGEST_WINDOW`: larger ones have
-    to be asked for, because they cost more."""
+    """Return the limits of the file. If it names no window, take the model's own, up to `LARGEST_WINDOW`: larger ones
+    have to be asked for, because they cost more."""
     window = config.window
     limit = window.limit_tokens
     if limit is None:
