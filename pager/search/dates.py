@@ -1,9 +1,9 @@
 """Read the times that an English question names. Pure: the day on which it is asked is an argument.
 
 These forms are read: ISO dates and months, a day with its month, a month, a season of the north, a year (each with or
-without what is larger), today and yesterday, this and last week, month, season and year, "three weeks ago", "the last 3 days", "on Friday" and "last
-Friday"; each alone, as a range ("from March to May 2024", "between ..."), or behind before, after, since or until.
-Anything else says nothing.
+without what is larger), today and yesterday, this and last week, month, season and year, "three weeks ago", "the last 3
+days", "on Friday" and "last Friday"; each alone, as a range ("from March to May 2024", "between ..."), or behind
+before, after, since or until. Anything else says nothing.
 
 A day or month without a year means that of every year in `years`. Behind before, after, since or until it means the
 last one that has begun. "may" and "march" are months with a capital letter, a day, or a word such as "in" before them.

@@ -103,8 +103,8 @@ def test_before_a_month_means_the_last_of_which_anything_is_stored() -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["", "may I go?", "the march of time", "where to sit?", "in spring water", "room 2024b", "1 of 12", "20260503", "octopus", "marching",
-     "2026-13-45", "3/2/2024", "3.2.2024", "on 13/02/2024", "9999999999999999999999 years ago", "on the 5th floor",
+    ["", "may I go?", "the march of time", "where to sit?", "in spring water", "room 2024b", "1 of 12", "20260503", "octopus",
+     "marching", "2026-13-45", "3/2/2024", "3.2.2024", "on 13/02/2024", "9999999999999999999999 years ago", "on the 5th floor",
      "the last 99999999 years", "items 3-5 may be late", "the last 10 days of school", "before 0001-01-01",
      "after 9999-12-30"],
 )  # fmt: skip
@@ -116,7 +116,7 @@ def test_no_time(question: str) -> None:
     st.text()
     | st.from_regex(
         r"(last|in|on|before|after|until|the past|between|\d+)? ?"
-        r"(May|week|month|2024|\d+|Tuesday|ago|\d+ years|2024 and 2025)( \d+)?"
+        r"(May|week|month|winter|2024|\d+|Tuesday|ago|\d+ years|2024 and 2025)( \d+)?"
     ),
     st.dates(),
 )
