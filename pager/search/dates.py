@@ -1,7 +1,7 @@
 """Read the times that an English question names. Pure: the day on which it is asked is an argument.
 
-These forms are read: ISO dates and months, a day with its month, a month, a year (each with or without what is larger),
-today and yesterday, this and last week, month and year, "three weeks ago", "the last 3 days", "on Friday" and "last
+These forms are read: ISO dates and months, a day with its month, a month, a season of the north, a year (each with or
+without what is larger), today and yesterday, this and last week, month, season and year, "three weeks ago", "the last 3 days", "on Friday" and "last
 Friday"; each alone, as a range ("from March to May 2024", "between ..."), or behind before, after, since or until.
 Anything else says nothing.
 
@@ -33,11 +33,15 @@ _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3, "several": 4,
 }  # fmt: skip
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # the month in which each begins
 _LONGEST_DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 31, "year": 366}
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = rf"(?P<count>\d+|(?:a )?(?:{'|'.join(_NUMBERS)})) (?:of )?"
+_SEASON = rf"(?P<season>{'|'.join(_SEASONS)})"
+# Behind it the season is a time by itself: there are spring water and a winter coat, too.
+_ALONE = r"(?= ?(?:$|[?!.,;:)])| (?:about|and|at|did|do|or|to|we|what|when|where|who|with|you)\b)"
 _LEADS = "in|of|before|after|from|between|since|until|till|through|by|last|this|during|early|mid|late"
 _FORMS = tuple(
     re.compile(rf"(?<![\w/.-]){form}(?!\w|[/-]\d)", re.IGNORECASE)
@@ -47,6 +51,9 @@ _FORMS = tuple(
         rf"{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?",
         rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
         rf"(?P<lead>(?:{_LEADS})[ -])?{_MONTH}(?:,? (?:of )?{_YEAR})?",
+        rf"{_SEASON},? (?:of )?{_YEAR}",
+        rf"(?P<which>this|last|past|previous) {_SEASON}",
+        rf"(?P<lead>(?:in|during|since|before|after|until|till) (?:the )?(?:(?:early|mid|late)[ -])?){_SEASON}{_ALONE}",
         _YEAR,
         r"(?P<near>today|tonight|yesterday|last night|(?:the )?day before yesterday)",
         r"(?:in|during|over|within|for) the (?:last|past) (?P<lately>week|month|year)(?! of\b)",
@@ -141,6 +148,8 @@ def _read(match: re.Match[str], today: date, years: range) -> Iterator[Span]:
             yield _month(*map(int, month.split("-")))
         elif groups.get("month"):
             yield from _of_month(match, years)
+        elif season := groups.get("season"):
+            yield from _of_season(_SEASONS[season.lower()], groups, today, years)
         elif year := groups.get("year"):
             yield _year(int(year))
         else:
@@ -160,6 +169,19 @@ def _of_month(match: re.Match[str], years: range) -> Iterator[Span]:
             yield start, end
         elif 1 <= (day := int(groups["day"])) <= (end - start).days:  # 29 February, in some years
             yield _days(date(year, month, day))
+
+
+def _of_season(month: int, groups: dict[str, str | None], today: date, years: range) -> Iterator[Span]:
+    """Yield three months from this one on. A winter is of the year in which it begins."""
+    if which := groups.get("which"):
+        years = range(today.year - 2, today.year + 1)
+    elif year := groups.get("year"):
+        years = range(int(year), int(year) + 1)
+    found = [(date(year, month, 1), _month(year + month // 12, (month + 1) % 12 + 1)[1]) for year in years]
+    if which:
+        *_, before, begun = [span for span in found if span[0] <= today]
+        found = [begun if which.lower() == "this" or begun[1] <= today else before]
+    yield from found
 
 
 def _from_today(groups: dict[str, str], today: date) -> Span:

@@ -30,6 +30,10 @@ def read(question: str, years: range = YEARS) -> list[tuple[str, str]]:
         ("during Sept. 2023", "2023-09-01", "2023-09-30"),
         ("in february  2024", "2024-02-01", "2024-02-29"),
         ("mid-May 2024", "2024-05-01", "2024-05-31"),
+        ("by the autumn of 2023?", "2023-09-01", "2023-11-30"),
+        ("last winter", "2025-12-01", "2026-02-28"),
+        ("last summer", "2025-06-01", "2025-08-31"),
+        ("this summer", "2026-06-01", "2026-08-31"),
         ("what happened in 2024?", "2024-01-01", "2024-12-31"),
         ("tonight?", "2026-07-01", "2026-07-01"),
         ("and yesterday", "2026-06-30", "2026-06-30"),
@@ -79,6 +83,7 @@ def test_one_span(question: str, first: str, last: str) -> None:
 @pytest.mark.parametrize(
     ("question", "wanted"),
     [
+        ("again in the spring?", [("2025-03-01", "2025-05-31"), ("2026-03-01", "2026-05-31")]),
         ("in May?", [("2025-05-01", "2025-05-31"), ("2026-05-01", "2026-05-31")]),
         ("on 3 March", [("2025-03-03", "2025-03-03"), ("2026-03-03", "2026-03-03")]),
         ("between March and May", [("2025-03-01", "2025-05-31"), ("2026-03-01", "2026-05-31")]),
@@ -98,7 +103,7 @@ def test_before_a_month_means_the_last_of_which_anything_is_stored() -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["", "may I go?", "the march of time", "where to sit?", "room 2024b", "1 of 12", "20260503", "octopus", "marching",
+    ["", "may I go?", "the march of time", "where to sit?", "in spring water", "room 2024b", "1 of 12", "20260503", "octopus", "marching",
      "2026-13-45", "3/2/2024", "3.2.2024", "on 13/02/2024", "9999999999999999999999 years ago", "on the 5th floor",
      "the last 99999999 years", "items 3-5 may be late", "the last 10 days of school", "before 0001-01-01",
      "after 9999-12-30"],
