@@ -102,7 +102,7 @@ bench-reading: install  ## count the files, calls and SQL statements of one turn
 bench-memory: install  ## measure the speed of the memory
 	$(BIN)/python -m tests.bench.bench_memory
 
-bench-retrieval: install  ## measure how well turns and facts are found, on the shared data (or DATA=DIR)
+bench-retrieval: install  ## measure how well messages and facts are found, on the shared data (or DATA=DIR)
 	$(BIN)/python -m tests.bench.bench_retrieval $(DATA:%=--data %)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser

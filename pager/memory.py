@@ -89,7 +89,7 @@ class Memory:
         self._window = window
         self._prompt = prompt
         self._prefetch = prefetch
-        self._backlog = Backlog(store, self._call_lock, tiers.archive.meaning, tiers.recall.meaning)
+        self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
 
@@ -258,22 +258,22 @@ class Memory:
         if self._backlog.recorded:
             self._backlog.embed_recorded()
 
-    # turns from elsewhere
+    # messages from elsewhere
 
     def record(
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
     ) -> str:
-        """Store a turn from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
+        """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
         with self._call_lock.lock, self._call_lock:
             number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
             self._backlog.add_recorded([number])
         self._backlog.embed_recorded()
         return f"s{number}"
 
-    def record_many(self, turns: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many turns (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
+    def record_many(self, messages: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
+        """Store many messages (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
         with self._call_lock.lock, self._call_lock:
-            numbers = self._tiers.recall.record_many(turns)
+            numbers = self._tiers.recall.record_many(messages)
             if embed:
                 self._backlog.add_recorded(numbers)
         self._backlog.embed_recorded()
@@ -430,7 +430,7 @@ class Memory:
         """Finish a purge that is under way, also one of an earlier process. Return its page."""
         page = self._store.settings.get("purging")
         if page is not None:
-            purge.finish(self._store, self._tiers.archive.meaning, self._files.index)
+            purge.finish(self._store, self._tiers.archive.vectors, self._files.index)
             self._tiers.recall.invalidate()
         return page
 
@@ -439,7 +439,7 @@ class Memory:
         """Check the laws and the files; with `fix` repair what can be rebuilt."""
         if self._store.in_transaction:
             raise RejectedError("check looks at what is committed: call it after the transaction.")
-        problems = check.check(self._store, self._tiers.archive.meaning, self._tiers.recall.meaning, fix=fix)
+        problems = check.check(self._store, self._tiers.archive.vectors, self._tiers.recall.vectors, fix=fix)
         if fix and problems:
             self._prompt.invalidate()
             self._tiers.recall.invalidate()
@@ -468,8 +468,8 @@ class Memory:
     def close(self) -> None:
         """Release the directory. Everything is on disk already."""
         try:
-            if self._tiers.archive.meaning:
-                self._tiers.archive.meaning.close()
+            if self._tiers.archive.vectors:
+                self._tiers.archive.vectors.close()
         finally:
             self._store.close()
             self._lock.release()

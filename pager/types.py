@@ -81,8 +81,8 @@ ZERO = Counts()
 class Hit:
     """One search result, and why it was found.
 
-    The parts of a turn add up to its score: what its `words`, its `neighbours`, the speaker (`who`), the time (`when`)
-    and its `meaning` contributed. The parts of a fact are its BM25 score and its cosine.
+    The parts of a step's score add up to it: what its `words`, its `neighbours`, the speaker (`who`), the time (`when`)
+    and its `meaning` contributed. Those of a fact are its BM25 score and its cosine.
     """
 
     page_id: str

@@ -145,7 +145,7 @@ def begin(agent: Agent, printer: Printer, history: Path | None) -> None:
     for remark in agent.remarks:
         printer.note(remark)
     if history:
-        printer.note(f"imported {import_conversations(agent.memory, history)} turns from {history}")
+        printer.note(f"imported {import_conversations(agent.memory, history)} messages from {history}")
         agent.background.wake()
     printer.embedding(agent.background)
 

@@ -81,7 +81,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     FILE is one of
       an exported agent   whose name must not be taken yet
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
-                          and claude.ai (conversations.json), or turns with role and text
+                          and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
 
     Conversations and notes are added to the agent, which is created if it does not exist. What was imported before is
@@ -104,7 +104,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     from agents.config import embedders
 
     embedder = embedders.stored(directory) if directory.exists() else "default"
-    kind, import_into = ("facts", import_notes) if are_notes(file) else ("turns", import_conversations)
+    kind, import_into = ("facts", import_notes) if are_notes(file) else ("messages", import_conversations)
     with home.remove_if_failed(name), home.open(name, embedder=embedder) as memory:
         count = import_into(memory, file)
     text = f"imported {count} {kind[:-1] if count == 1 else kind} from {file} into {name}."

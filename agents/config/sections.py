@@ -202,7 +202,7 @@ class ArchivalConfig(Section):
     """The archival tier: facts on disk."""
 
     embedder: EmbedderChosen = "default"
-    """Finds facts and turns by meaning. default: a small model for English that comes with selfpager; none: by
+    """Finds facts and messages by meaning. default: a small model for English that comes with selfpager; none: by
     words only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}. After a change
     all is embedded anew in the background."""
     prefetch: PrefetchConfig = PrefetchConfig()

@@ -2,7 +2,7 @@
 
 conversations.py  import_conversations: a file of JSON or JSON lines, each conversation once
 formats.py        the conversations in a JSON value: exports of ChatGPT and claude.ai, OpenAI, Anthropic
-messages.py       one message as turns
+messages.py       a message of another program as messages for recall
 notes.py          import_notes: Markdown files, each section a fact
 
 Every import happens as a whole or not at all, and what was imported before is not imported again. Called by the

@@ -1,8 +1,8 @@
 """Import conversations from a file:
 
 - one JSON value that `agents.importing.formats` reads;
-- JSON lines of turns: `{"role": "user", "text": "...", "at": "2026-05-03T14:30Z", "name": "Dana"}`;
-- JSON lines of messages, or of conversations (a training file).
+- JSON lines of role and text: `{"role": "user", "text": "...", "at": "2026-05-03T14:30Z", "name": "Dana"}`;
+- JSON lines of messages of another program, or of conversations (a training file).
 
 A conversation is recognised by its text, in whatever file it stands. One that was imported before, or its beginning,
 is left alone. Of one that has grown only the new end is imported, into the same session. One that was changed, or that
@@ -15,18 +15,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agents.importing.formats import Conversation, conversations_in, is_conversation, is_turn
-from agents.importing.messages import Turn, is_message, turns_of_message
+from agents.importing.formats import Conversation, conversations_in, is_conversation, is_record
+from agents.importing.messages import Record, is_message, records_of_message
 from agents.importing.notes import read_text
 from pager.errors import RejectedError
 from pager.memory import Memory
 
-IMPORTED = "history:"  # the key of a stored value: this, and the digest of a conversation up to one of its turns
+IMPORTED = "history:"  # the key of a stored value: this, and the digest of a conversation up to one of its messages
 BEGINNING = ""  # its value where the imported conversation went on; at its end it is the session
 
 
 def import_conversations(memory: Memory, path: Path) -> int:
-    """Record the turns of a file that are new, all or none. Return how many. Raises RejectedError with their place."""
+    """Record the new messages of a file, all or none. Return how many. Raises RejectedError with their place."""
     with memory.transaction():
         return sum(_import(memory, path, conversation) for conversation in _read(path))
 
@@ -42,8 +42,8 @@ def _read(path: Path) -> Iterator[Conversation]:
 
 
 def _read_lines(text: str, path: Path, whole_error: Exception) -> Iterator[Conversation]:
-    """Yield a conversation for each line that holds one, and one for all lines that hold turns or messages."""
-    single: list[tuple[str, Turn]] = []
+    """Yield a conversation for each line that holds one, and one for all lines that hold messages."""
+    single: list[tuple[str, Record]] = []
     is_first = True
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -60,25 +60,25 @@ def _read_lines(text: str, path: Path, whole_error: Exception) -> Iterator[Conve
             raise RejectedError(f"{where}: this line is not JSON: {error}.") from None
         is_first = False
         if is_message(value):
-            single += [(where, turn) for turn in turns_of_message(value, where)]
+            single += [(where, record) for record in records_of_message(value, where)]
         elif is_conversation(value):
-            yield from (Conversation(str(number), found.turns) for found in conversations_in(value, where))
-        elif is_turn(value):
+            yield from (Conversation(str(number), found.records) for found in conversations_in(value, where))
+        elif is_record(value):
             single.append((where, dict(value)))
         else:
-            raise RejectedError(f"{where}: a turn is an object with role and text, not {line[:60]!r}.")
+            raise RejectedError(f"{where}: a message is an object with role and text, not {line[:60]!r}.")
     if single:
         yield Conversation("", iter(single))
 
 
 def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
-    turns = list(conversation.turns)
-    running, digests = hashlib.sha256(), list[str]()  # of each turn the digest of the conversation up to it
-    for _, turn in turns:
-        text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
+    records = list(conversation.records)
+    running, digests = hashlib.sha256(), list[str]()  # of each record the digest of the conversation up to it
+    for _, record in records:
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         running.update(text.encode("utf-8", "surrogatepass") + b"\n")
         digests.append(running.hexdigest())
-    start, session = 0, ""  # how many turns are there, and their session if it ended with them
+    start, session = 0, ""  # how many records are there, and their session if it ended with them
     if digests and memory.load_value(f"{IMPORTED}{digests[-1]}") is not None:
         return 0
     for count in range(len(digests) - 1, 0, -1):
@@ -86,13 +86,13 @@ def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
             start = count
             break
     session = session or ":".join(filter(None, (path.name, conversation.name)))
-    for where, turn in turns[start:]:
+    for where, record in records[start:]:
         try:
-            memory.record_many([{"session": session, **turn}], embed=False)
+            memory.record_many([{"session": session, **record}], embed=False)
         except RejectedError as error:
-            raise RejectedError(f"{where}: {str(error).removeprefix('turn 0: ')}") from None
-    if start < len(turns):
+            raise RejectedError(f"{where}: {str(error).removeprefix('message 0: ')}") from None
+    if start < len(records):
         for digest in digests[max(0, start - 1) : -1]:
             memory.save_value(f"{IMPORTED}{digest}", BEGINNING)
         memory.save_value(f"{IMPORTED}{digests[-1]}", session)
-    return len(turns) - start
+    return len(records) - start

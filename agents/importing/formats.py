@@ -1,21 +1,21 @@
 """Find the conversations in a JSON value. Pure.
 
 A conversation is one of
-- messages of OpenAI or Anthropic, or turns: a list, or an object with `messages` and Anthropic's `system`;
+- messages of OpenAI or Anthropic, or with role and text: a list, or an object with `messages` and Anthropic's `system`;
 - a request or response of the Responses API: `input` and `output` items, with `instructions`;
 - one of an export of ChatGPT (`mapping`, of which the branch on display counts) or of claude.ai (`chat_messages`).
 
-Several are a list of them. A turn without a time gets the time of the one before it.
+Several are a list of them. A message without a time gets the time of the one before it.
 
     >>> [conversation] = conversations_in([{"role": "user", "content": "Hello"}], "talk.json")
-    >>> list(conversation.turns)
+    >>> list(conversation.records)
     [('talk.json: message 0', {'role': 'user', 'text': 'Hello'})]
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agents.importing.messages import Turn, as_list, as_object, is_message, iso_time, text_of, turns_of_message
+from agents.importing.messages import Record, as_list, as_object, is_message, iso_time, records_of_message, text_of
 from pager.errors import RejectedError
 
 HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
@@ -24,10 +24,10 @@ FORMATS = "messages of OpenAI or Anthropic, the Responses API, or an export of C
 
 
 class Conversation(NamedTuple):
-    """`name` distinguishes it from others of its file. Each turn comes with its place, for errors."""
+    """`name` distinguishes it from others of its file. Each record comes with its place, for errors."""
 
     name: str
-    turns: Iterator[tuple[str, Turn]]
+    records: Iterator[tuple[str, Record]]
 
 
 def is_conversation(value: Any) -> bool:
@@ -36,7 +36,7 @@ def is_conversation(value: Any) -> bool:
     return any(isinstance(whole.get(name), list | dict) for name in HOLDERS) or isinstance(whole.get("input"), str)
 
 
-def is_turn(value: Any) -> bool:
+def is_record(value: Any) -> bool:
     """Return True for an object with role and text."""
     return as_object(value).keys() >= {"role", "text"}
 
@@ -49,22 +49,22 @@ def conversations_in(value: Any, where: str) -> Iterator[Conversation]:
             name, place = "", where
             if entries is value:
                 name, place = str(entry.get("id") or entry.get("uuid") or number), f"{where}: conversation {number}"
-            yield Conversation(name, _turns(_messages(entry, place), entry, place))
+            yield Conversation(name, _records(_messages(entry, place), entry, place))
         return
-    if not (is_message(entries[0]) or is_turn(entries[0])):
+    if not (is_message(entries[0]) or is_record(entries[0])):
         raise RejectedError(f"{where} holds no known conversation ({FORMATS}). It begins with {value!r:.100}.")
-    yield Conversation("", _turns(_numbered(entries, where), {}, where))
+    yield Conversation("", _records(_numbered(entries, where), {}, where))
 
 
-def _turns(messages: Iterator[tuple[str, Any]], whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Turn]]:
+def _records(messages: Iterator[tuple[str, Any]], whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Record]]:
     start = next((whole[name] for name in START_TIMES if whole.get(name)), None)
     last = iso_time(start, where) if start is not None else None
     for place, message in messages:
-        if not is_turn(message) and not is_message(message):
+        if not is_record(message) and not is_message(message):
             raise RejectedError(f"{place} is {message!r:.100}; it has to be an object with role and content.")
-        for turn in [dict(message)] if is_turn(message) else turns_of_message(message, place):
-            last = turn.get("at", last)
-            yield place, turn if last is None else {**turn, "at": last}
+        for record in [dict(message)] if is_record(message) else records_of_message(message, place):
+            last = record.get("at", last)
+            yield place, record if last is None else {**record, "at": last}
 
 
 def _numbered(messages: Any, where: str) -> Iterator[tuple[str, Any]]:

@@ -1,9 +1,9 @@
-"""Convert one message of another program to turns that `Memory.record_many` takes. Pure.
+"""Convert one message of another program to records: the messages that `Memory.record_many` takes. Pure.
 
 Nothing that was said is lost. Tool calls and results become text, files their name and text, unknown parts every text
 in them. What is no text is named by its kind: `(image)`. Thinking is left out. Text and calls keep their order.
 
-    >>> list(turns_of_message({"role": "assistant", "content": [{"type": "text", "text": "Hi."}]}))
+    >>> list(records_of_message({"role": "assistant", "content": [{"type": "text", "text": "Hi."}]}))
     [{'role': 'assistant', 'text': 'Hi.'}]
 """
 
@@ -15,7 +15,7 @@ from typing import Any, cast
 from pager.errors import RejectedError
 
 Json = dict[str, Any]
-Turn = Json
+Record = Json
 TIMES = ("at", "created_at", "timestamp", "create_time")
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughts", "reasoning_recap", "item_reference"})
 RESULTS = ("tool_result", "_output")  # how the kinds of tool results end
@@ -39,12 +39,12 @@ def is_message(value: Any) -> bool:
     return isinstance(kind, str) and kind.endswith(("_call", *RESULTS, *THINKING))
 
 
-def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> Iterator[Turn]:
-    """Yield each tool result as a turn of its own, and what was said and called. Raises RejectedError."""
+def records_of_message(message: Mapping[str, Any], where: str = "the message") -> Iterator[Record]:
+    """Yield each tool result as a record of its own, and what was said and called. Raises RejectedError."""
     role = message.get("role", "assistant")
     if not isinstance(role, str) or not role.strip():
         raise RejectedError(f"{where}: its role is {role!r:.100}; it has to be a text, such as user or assistant.")
-    common: Turn = {"role": "user" if role == "human" else role}
+    common: Record = {"role": "user" if role == "human" else role}
     at = next((message[name] for name in TIMES if message.get(name) is not None), None)
     if at is not None and at != "":
         common["at"] = iso_time(at, where)
@@ -52,15 +52,15 @@ def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> 
         common["name"] = message["name"]
     if "role" not in message:
         role = "tool" if str(message["type"]).endswith(RESULTS) else "assistant"
-        yield from _turn({**common, "role": role}, [_part(message)])
+        yield from _record({**common, "role": role}, [_part(message)])
         return
     content = message.get("content")
     texts: list[str] = []
     for part in as_list(content) if isinstance(content, list) else [content]:
         if _kind(part).endswith(RESULTS):
-            yield from _turn(common, texts)
+            yield from _record(common, texts)
             texts.clear()
-            yield from _turn({**common, "role": "tool"}, [_part(as_object(part))])
+            yield from _record({**common, "role": "tool"}, [_part(as_object(part))])
         else:
             texts.append(text_of(part, where))
     texts += [text_of(message.get("refusal"), where), *_texts(message.get("audio") or {})]
@@ -68,7 +68,7 @@ def turns_of_message(message: Mapping[str, Any], where: str = "the message") -> 
     if not isinstance(calls, list | None):
         raise RejectedError(f"{where}: its tool_calls are {calls!r:.100}; they have to be a list of calls.")
     texts += [_call(call, where) for call in as_list(calls)]
-    yield from _turn(common, texts)
+    yield from _record(common, texts)
 
 
 def as_object(value: Any) -> Json:
@@ -81,7 +81,7 @@ def as_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _turn(common: Turn, texts: list[str]) -> Iterator[Turn]:
+def _record(common: Record, texts: list[str]) -> Iterator[Record]:
     text = "\n".join(filter(None, texts))
     if text.strip():
         yield {**common, "text": text}

@@ -1,6 +1,6 @@
 """A table of every searchable part with its neighbours in the session.
 
-A conversation spreads what it says over several turns: the question names what the answer is about. So a part has
+A conversation spreads what it says over several messages: the question names what the answer is about. So a part has
 neighbours, the parts before and after it in the same session. A session is what was said under one name (the
 conversation itself, what a program recorded for a `session`, what it recorded without). Where no name was given, a
 pause longer than `PAUSE` begins another session.
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 PAUSE = 6 * 3600 * 1_000_000  # microseconds
 REACH = 4  # so many neighbours to each side lend their words
 DECAY = 0.75  # what a neighbour lends, for each step of distance
-BACKWARD = 0.9  # what is lent to turns before, against turns behind: an answer follows its question
+BACKWARD = 0.9  # what is lent to parts before, against parts behind: an answer follows its question
 FULL_WORDS = 10  # a longer neighbour lends less of each word, in proportion
 SPARSE = 16  # if more than one part in so many is reached, looking at all of them is quicker than sorting
 Speaker = tuple[str, str | None]  # role and name
 
 
-class TurnTable:
+class PartTable:
     """Every searchable part, as columns by position."""
 
     part: Positions

@@ -1,10 +1,10 @@
-"""Ranks turns as answers to a question. Pure: arrays in, arrays out; every weight is here.
+"""Ranks parts as answers to a question. Pure: arrays in, arrays out; every weight is here.
 
-Words count as in BM25, with its usual constants. But a turn is read together with its neighbours: its count of a word
-is its own and what they lend it (`pager.search.neighbours`), and so is its length. How rare a word is, the turns' own
-words say. Other evidence counts like a word that as many turns hold: who spoke, if the question names them, and when,
+Words count as in BM25, with its usual constants. But a part is read together with its neighbours: its count of a word
+is its own and what they lend it (`pager.search.neighbours`), and so is its length. How rare a word is, the parts' own
+words say. Other evidence counts like a word that as many parts hold: who spoke, if the question names them, and when,
 if the question names a time. Meaning is added with `MEANING` of the spread that the word scores have in this search; a
-turn means what it says and, by `AROUND`, what its neighbours say.
+part means what it says and, by `AROUND`, what its neighbours say.
 
 The weights were chosen on one set of questions and judged on others (`make bench-retrieval`).
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pager.search.neighbours import Speaker, TurnTable
+from pager.search.neighbours import PartTable, Speaker
 from pager.search.words import folded, rarity
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Term(NamedTuple):
 class Ranking:
     """The evidence for each part, by position. Only parts from `after` to before `before` (microseconds) compete."""
 
-    turns: TurnTable
+    table: PartTable
     after: int | None = None
     before: int | None = None
     competes: Mask = field(init=False)
@@ -56,41 +56,41 @@ class Ranking:
     def __post_init__(self) -> None:
         import numpy as np
 
-        self.competes = np.ones(len(self.turns), dtype=np.bool_)
+        self.competes = np.ones(len(self.table), dtype=np.bool_)
         if self.after is not None:
-            self.competes &= self.turns.at >= self.after
+            self.competes &= self.table.at >= self.after
         if self.before is not None:
-            self.competes &= self.turns.at < self.before
-        self.words = np.zeros(len(self.turns))
+            self.competes &= self.table.at < self.before
+        self.words = np.zeros(len(self.table))
 
     def add_word(self, parts: Positions) -> None:
         """Add a word of the question: the parts that hold it, ascending, each as often as it does."""
         import numpy as np
 
         starts = np.flatnonzero(np.diff(parts, prepend=0))  # ids begin with 1
-        found = self.turns.positions(parts[starts])
+        found = self.table.positions(parts[starts])
         counts = np.diff(starts, append=len(parts)).astype(np.float64)
         found, counts = found[found >= 0], counts[found >= 0]
         if not len(found):
             return
-        term = _Term(rarity(len(found), len(self.turns)), found, counts)
+        term = _Term(rarity(len(found), len(self.table)), found, counts)
         self.terms.append(term)
-        reached, sums = self.turns.with_neighbours(found, counts)
+        reached, sums = self.table.with_neighbours(found, counts)
         self.words[reached] += sums * (SATURATION + 1) / (sums + self._norm(reached)) * term.rarity
 
     def _norm(self, positions: Any) -> Any:
-        relative = self.turns.pooled_length[positions] / self.turns.mean_length
+        relative = self.table.pooled_length[positions] / self.table.mean_length
         return SATURATION * (1 - LENGTH + LENGTH * relative)
 
     def add_speakers(self, question: str) -> None:
         """Add whom the question names, or means by a pronoun, among those who speak in the same sessions."""
         import numpy as np
 
-        turns, found, asked = self.turns, np.zeros(len(self.turns), dtype=np.float64), set(_words(question))
-        for number, speaker in enumerate(turns.speakers):
+        table, found, asked = self.table, np.zeros(len(self.table), dtype=np.float64), set(_words(question))
+        for number, speaker in enumerate(table.speakers):
             if share := _named_share(speaker, asked):
-                own = turns.speaker == number
-                together = np.isin(turns.session, turns.session[own])
+                own = table.speaker == number
+                together = np.isin(table.session, table.session[own])
                 found[own] += share * rarity(int(own.sum()), int(together.sum()))
         self._add("who", found)
 
@@ -98,26 +98,26 @@ class Ranking:
         """Add the half-open times that a question names, in microseconds; guessed ones order what else is found."""
         import numpy as np
 
-        found, count = np.zeros(len(self.turns)), len(self.turns)
+        found, count = np.zeros(len(self.table)), len(self.table)
         for spans, least in ((named, 0), (guessed, count // 2)):
             inside = np.zeros(count, dtype=np.bool_)
             for start, end in spans:
-                inside |= (self.turns.at >= start) & (self.turns.at < end)
+                inside |= (self.table.at >= start) & (self.table.at < end)
             if number := int(inside.sum()):
                 found = np.maximum(found, np.where(inside, rarity(max(number, least), count), 0.0))
         self._add("when", found)
 
     def add_meaning(self, positions: Positions, cosines: Floats) -> None:
-        """Add how near turns and their neighbours are; one without a vector is an average neighbour."""
+        """Add how near parts and their neighbours are; one without a vector is an average neighbour."""
         import numpy as np
 
-        found, judged = np.zeros(len(self.turns)), np.zeros(len(self.turns), dtype=np.bool_)
+        found, judged = np.zeros(len(self.table)), np.zeros(len(self.table), dtype=np.bool_)
         judged[positions] = self.competes[positions]
         own = cosines - cosines.mean()
-        reached, sums = self.turns.with_neighbours(positions, own)
+        reached, sums = self.table.with_neighbours(positions, own)
         found[reached] = sums
         found[positions] -= own
-        found *= AROUND / np.maximum(self.turns.neighbourhood[:-1], NEGLIGIBLE)
+        found *= AROUND / np.maximum(self.table.neighbourhood[:-1], NEGLIGIBLE)
         found[positions] += own
         if not judged.any() or (spread := float(found[judged].std())) < NEGLIGIBLE:
             return
@@ -143,8 +143,8 @@ class Ranking:
         order = np.lexsort((-found, -score[found]))
         return [(int(position), float(score[position])) for position in found[order]]
 
-    def parts(self, position: int) -> dict[str, float]:
-        """Return what a turn's score adds up from: `words` are its own, `neighbours` what theirs add."""
+    def explain(self, position: int) -> dict[str, float]:
+        """Return what the score of a part adds up from: `words` are its own, `neighbours` what theirs add."""
         own, norm = 0.0, float(self._norm(position))
         for term in self.terms:
             at = int(term.positions.searchsorted(position))

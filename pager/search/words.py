@@ -36,7 +36,6 @@ _STROKED = str.maketrans(
     {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
 )
 MOST_WORDS = 256  # a question may be a page long
-NEGLIGIBLE = 1e-4  # a smaller spread is rounding, or of words that half of the texts hold: BM25 gives those a millionth
 # Words that nearly every text holds. They cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
     _WORD.findall(
@@ -124,32 +123,6 @@ def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:
 def rarity(count: int, total: int) -> float:
     """Return the weight of a word that `count` of `total` texts hold (BM25's): high for few, near zero for all."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
-
-
-SMALLEST_SPREAD = 1e-100  # below it a division overflows
-
-
-def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
-    """Add two scores, each in units of its spread, best first. A side that does not know an id gives it its least."""
-    found = sorted({*by_words, *by_meaning}, reverse=True)
-    totals = dict.fromkeys(found, 0.0)
-    # A word that half of them hold has no rarity left; it counts by the share of those that do not hold it.
-    without = max(1 - len(by_words) / max(len(found), 1), NEGLIGIBLE)
-    farthest = min(by_meaning.values(), default=0.0)
-    for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
-        if not scores:
-            continue
-        values = [scores.get(each, least) for each in found]
-        mean = math.fsum(values) / len(values)
-        spread = math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
-        spread = spread if spread > SMALLEST_SPREAD else 0.0
-        weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
-        for each, value in zip(found, values, strict=True):
-            totals[each] += (value - least) * weight
-    return sorted(totals.items(), key=lambda each: -each[1])
-
-
-# the word index
 
 
 def index_text(text: str, name: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Steps, parts, calls: SQL for the conversation and for turns recorded from elsewhere."""
+"""Steps, parts, calls: SQL for the conversation and for messages recorded from elsewhere."""
 
 import json
 from collections.abc import Sequence

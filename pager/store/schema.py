@@ -14,7 +14,7 @@ CREATE TABLE meta (
   value TEXT NOT NULL                  -- of a key that is not set there is no row
 ) WITHOUT ROWID;
 
--- What must stay whole in the conversation, and turns recorded from elsewhere. s45 is the row 45.
+-- What must stay whole in the conversation, and messages recorded from elsewhere. s45 is the row 45.
 CREATE TABLE steps (
   id INTEGER PRIMARY KEY,
   kind TEXT NOT NULL CHECK (kind IN ('user', 'assistant', 'record')),  -- a record is never in the prompt by itself

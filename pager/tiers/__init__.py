@@ -24,7 +24,7 @@ from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
 from pager.vectors.index import VectorSource
 from pager.vectors.indexing import Indexing
-from pager.vectors.turns import TurnVectors
+from pager.vectors.said import SaidVectors
 
 EmbedderChoice = Embedder | Literal["default"] | None
 
@@ -50,16 +50,16 @@ class Tiers:
     ) -> "Tiers":
         """Join the tiers. A writer gives the directory of its index. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
-        facts = _meaning_of_facts(store, clock, embedder, index_directory)
-        turns = TurnVectors(store, facts.embedding) if facts else None
+        facts = _fact_vectors(store, clock, embedder, index_directory)
+        said = SaidVectors(store, facts.embedding) if facts else None
         core = Core(store, clock, window.limits.core_tokens)
-        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, turns), pages)
+        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, said), pages)
 
     def invalidate(self) -> None:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""
         self.recall.invalidate()
-        if self.archive.meaning:
-            self.archive.meaning.reset()
+        if self.archive.vectors:
+            self.archive.vectors.reset()
 
 
 def default_embedder() -> Embedder:
@@ -75,7 +75,7 @@ def is_embedder(value: Any) -> bool:
     return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
 
 
-def _meaning_of_facts(
+def _fact_vectors(
     store: Store, clock: Clock, choice: EmbedderChoice, index_directory: Path | None
 ) -> FactVectors | None:
     if choice is None:

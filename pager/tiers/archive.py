@@ -6,7 +6,8 @@ with `as_of`. A fact that was true only before the current one began joins the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from pager.arguments import normalized, optional_text, require_limit, require_te
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
-from pager.search.words import excerpt, fuse, index_text, words
+from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import ALWAYS, Span
 from pager.tiers.pages import Pages
@@ -33,6 +34,8 @@ WORD_CANDIDATES = 256  # places down to which the word score of the candidates b
 MISSED = 3  # hits below the limit that the ledger names
 MAX_EXACT = 5000  # facts with a tag or of a span that are all compared; of more, the newest and the nearest
 MAX_HIT_CHARS = 2000  # of a fact in a hit; page_in reads it whole
+NEGLIGIBLE = 1e-4  # a smaller spread is rounding, or of words that half of the facts hold: BM25 gives those a millionth
+SMALLEST_SPREAD = 1e-100  # below it a division overflows
 
 
 Scores = dict[int, float]
@@ -47,11 +50,11 @@ class _Filter(NamedTuple):
 class Archive:
     """Stores facts, ends them, and finds them."""
 
-    def __init__(self, store: Store, clock: Clock, pages: Pages, meaning: FactVectors | None) -> None:
+    def __init__(self, store: Store, clock: Clock, pages: Pages, vectors: FactVectors | None) -> None:
         self._store = store
         self._clock = clock
         self._pages = pages
-        self.meaning = meaning
+        self.vectors = vectors
         self._latest: int | None = None  # the setting LATEST_FACT; None: not read yet
         store.when_rolled_back(self.invalidate)
 
@@ -69,15 +72,15 @@ class Archive:
             raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
         text, key, tags = str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
         # Before the transaction: embedding takes longer than everything else.
-        vector = self.meaning.embedding.embed(text) if self.meaning else None
+        vector = self.vectors.embedding.embed(text) if self.vectors else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
             self._note_latest(now)
             fact = self._append_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             number = number_of(fact.id)
-            if self.meaning and vector is not None:
-                self.meaning.store(number, vector)
+            if self.vectors and vector is not None:
+                self.vectors.store(number, vector)
             else:
                 mark_unembedded(self._store)
             # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
@@ -208,7 +211,7 @@ class Archive:
         hits, missed = found[:limit], found[limit:]
         if actor is not None:
             detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags}
-            detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
+            detail["without_meaning"] = self.vectors.embedding.failure if self.vectors else None
             with self._store.transaction(durable=False):
                 self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
                 self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
@@ -235,31 +238,31 @@ class Archive:
 
     def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
         most, vector = max(CANDIDATES, limit), None
-        if self.meaning is not None and query.strip() and self.meaning.embedding.prepare_search():
-            vector = self.meaning.embedding.embed(query)
+        if self.vectors is not None and query.strip() and self.vectors.embedding.prepare_search():
+            vector = self.vectors.embedding.embed(query)
         count = most if vector is None else max(WORD_CANDIDATES, most)
         matched = self._store.archive.match(terms, count, *wanted) if terms else []
         by_words, first = dict(matched), [number for number, _ in matched[:most]]
-        if self.meaning is None or vector is None:
+        if self.vectors is None or vector is None:
             return by_words, {}
-        near = [number for number, _ in self._by_meaning(self.meaning, vector, wanted, limit)]
-        by_meaning = dict(self.meaning.cosines_of([*near, *first], vector))  # all of them to the last digit
+        near = [number for number, _ in self._by_meaning(self.vectors, vector, wanted, limit)]
+        by_meaning = dict(self.vectors.cosines_of([*near, *first], vector))  # all of them to the last digit
         scored = {*first, *by_meaning}
         return {number: score for number, score in by_words.items() if number in scored}, by_meaning
 
     def _by_meaning(
-        self, meaning: FactVectors, vector: Vectors, wanted: _Filter, limit: int
+        self, vectors: FactVectors, vector: Vectors, wanted: _Filter, limit: int
     ) -> list[tuple[int, float]]:
         count = most = max(CANDIDATES, limit)
         narrow = bool(wanted.tags) or wanted.stored != ALWAYS
         newest = self._store.archive.newest_of(wanted.tags, wanted.at, MAX_EXACT, wanted.stored) if narrow else []
-        exact = meaning.cosines_of(newest, vector)
+        exact = vectors.cosines_of(newest, vector)
         if narrow and len(newest) < MAX_EXACT:
             return exact[:most]
         # What so many facts fit is not rare, so a few times as many of the nearest hold the hits. Where they do not,
         # four times as many are fetched, up to all there are: none that is nearer than the last hit is missed.
         while True:
-            near = meaning.nearest(vector, count)
+            near = vectors.nearest(vector, count)
             valid = self._store.archive.true_at([number for number, _ in near], *wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 both = {**dict(exact), **{number: score for number, score in near if number in valid}}
@@ -270,14 +273,34 @@ class Archive:
         """Return the current facts that are closest in meaning to a fact, best first; none without an embedder."""
         number = read_page_id(page_id).number
         ids, vectors = self._store.archive.vectors([number])
-        if self.meaning is None or not ids or limit < 1:
+        if self.vectors is None or not ids or limit < 1:
             return []
-        near = dict(self.meaning.nearest(vectors[0], 2 * limit + 1))
+        near = dict(self.vectors.nearest(vectors[0], 2 * limit + 1))
         close = {found: cosine for found, cosine in near.items() if found != number and cosine >= SIMILAR}
         valid = self._store.archive.true_at(list(close), to_micros(self.present()), ())
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])[:limit]
         return [_hit(facts[found], close[found], {"meaning": close[found]}, ()) for found in ordered]
+
+
+def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
+    """Add two scores, each in units of its spread, best first. A side that does not know an id gives it its least."""
+    found = sorted({*by_words, *by_meaning}, reverse=True)
+    totals = dict.fromkeys(found, 0.0)
+    # A word that half of them hold has no rarity left; it counts by the share of those that do not hold it.
+    without = max(1 - len(by_words) / max(len(found), 1), NEGLIGIBLE)
+    farthest = min(by_meaning.values(), default=0.0)
+    for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
+        if not scores:
+            continue
+        values = [scores.get(each, least) for each in found]
+        mean = math.fsum(values) / len(values)
+        spread = math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
+        spread = spread if spread > SMALLEST_SPREAD else 0.0
+        weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
+        for each, value in zip(found, values, strict=True):
+            totals[each] += (value - least) * weight
+    return sorted(totals.items(), key=lambda each: -each[1])
 
 
 def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]) -> Hit:

@@ -76,8 +76,8 @@ def _relevant(hits: Sequence[Hit], message: str, telling: Sequence[str], store: 
     facts, holding = store.archive.count_searchable(), store.archive.count_holding(asked)
     weights = rarities(holding, facts)
     total = sum(weights.values()) or 1.0
-    meaning = archive.meaning if "meaning" in hits[0].parts else None
-    by_chance = meaning.embedding.chance_cosine(message) if meaning else None
+    vectors = archive.vectors if "meaning" in hits[0].parts else None
+    by_chance = vectors.embedding.chance_cosine(message) if vectors else None
     relevant: list[Hit] = []
     for hit, terms in zip(hits, texts, strict=True):
         coverage = sum(weights.get(term, 0.0) for term in terms) / total

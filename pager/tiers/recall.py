@@ -1,7 +1,7 @@
-"""The recall tier: every step that was ever said, and turns recorded from elsewhere.
+"""The recall tier: every step that was ever said, and messages recorded from elsewhere.
 
 Steps are found by their words and their neighbours' words, by meaning, by speaker and by time. Words alone find well;
-an embedder adds to it. What a search needs beside the word index (`TurnTable`, vectors) is loaded once and then grows.
+an embedder adds to it. What a search needs beside the word index (`PartTable`, vectors) is loaded once and then grows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
 from pager.errors import RejectedError
 from pager.search import dates
-from pager.search.neighbours import TurnTable
+from pager.search.neighbours import PartTable
 from pager.search.ranking import Ranking
 from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import Said
 from pager.types import Hit, Json
-from pager.vectors.turns import TurnVectors
+from pager.vectors.said import SaidVectors
 
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
@@ -28,29 +28,29 @@ MAX_YEARS = 30  # "in May" means any May of that many years
 
 
 class Recall:
-    """Stores turns from elsewhere, and finds steps."""
+    """Stores messages from elsewhere, and finds steps."""
 
-    def __init__(self, store: Store, clock: Clock, meaning: TurnVectors | None) -> None:
+    def __init__(self, store: Store, clock: Clock, vectors: SaidVectors | None) -> None:
         self._store = store
         self._clock = clock
-        self.meaning = meaning
-        self._turns: TurnTable | None = None
+        self.vectors = vectors
+        self._table: PartTable | None = None
         self._purges: str | None = None
-        self._is_uncommitted = False  # self._turns was extended within a transaction that is still open
+        self._is_uncommitted = False  # self._table was extended within a transaction that is still open
         store.when_rolled_back(self._invalidate_uncommitted)
 
     def invalidate(self) -> None:
-        """Load turns and vectors again at the next search: after an interrupt, a purge, a repair."""
-        self._turns, self._is_uncommitted = None, False
-        if self.meaning:
-            self.meaning.reset()
+        """Load parts and vectors again at the next search: after an interrupt, a purge, a repair."""
+        self._table, self._is_uncommitted = None, False
+        if self.vectors:
+            self.vectors.reset()
 
     def _invalidate_uncommitted(self) -> None:
         if self._is_uncommitted:
             self.invalidate()
 
     def record(self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None) -> int:
-        """Store a turn from elsewhere. Return its number."""
+        """Store a message from elsewhere. Return its number."""
         moment = moment_of(at, self._clock)
         require_text(text, "text")
         role = clean(require_text(role, "role"))
@@ -66,17 +66,17 @@ class Recall:
                 self._store.said.enqueue([number])
         return number
 
-    def record_many(self, turns: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Store all turns or, if one is wrong, none; the error says which."""
-        if not isinstance(turns, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"the turns are {turns!r:.100}; give dicts with role and text, one for each turn.")
+    def record_many(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Store all messages or, if one is wrong, none; the error says which."""
+        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise RejectedError(f"the messages are {messages!r:.100}; give dicts with role and text.")
         numbers: list[int] = []
         with self._store.transaction():
-            for index, turn in enumerate(turns):
+            for index, message in enumerate(messages):
                 try:
-                    numbers.append(self.record(**_record_fields(turn)))
+                    numbers.append(self.record(**_record_fields(message)))
                 except RejectedError as error:
-                    raise RejectedError(f"turn {index}: {error}") from None
+                    raise RejectedError(f"message {index}: {error}") from None
         return numbers
 
     def search(
@@ -89,7 +89,7 @@ class Recall:
         hits, missed = found[:limit], found[limit:]
         if actor is not None:
             detail = {"after": after, "before": before}
-            detail["without_meaning"] = self.meaning.embedding.failure if self.meaning else None
+            detail["without_meaning"] = self.vectors.embedding.failure if self.vectors else None
             with self._store.transaction(durable=False):
                 self._store.ledger.write_search("recall", query, hits, actor, missed=missed, **detail)
         return hits
@@ -101,54 +101,54 @@ class Recall:
             for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
                 newest.setdefault(said.step, said)
             return [self._hit(said, (), 0.0, {}) for said in list(newest.values())[:limit]]
-        terms, turns = words(query), self._load_turns()
-        if not terms or not len(turns):
+        terms, table = words(query), self._load_table()
+        if not terms or not len(table):
             return []
-        ranking = Ranking(turns, start, end)
+        ranking = Ranking(table, start, end)
         self._add_words(ranking, terms)
         ranking.add_speakers(query)
-        ranking.add_spans(self._named_times(query, turns), self._around_event(query, turns))
-        if self.meaning and (near := self.meaning.nearness(query, turns)):
+        ranking.add_spans(self._named_times(query, table), self._around_event(query, table))
+        if self.vectors and (near := self.vectors.nearness(query, table)):
             ranking.add_meaning(*near)
         best = _best_steps(ranking, limit)
-        parts = self._store.said.said([int(turns.part[place]) for place, _ in best])
-        return [self._hit(parts[int(turns.part[place])], terms, score, ranking.parts(place)) for place, score in best]
+        parts = self._store.said.said([int(table.part[place]) for place, _ in best])
+        return [self._hit(parts[int(table.part[place])], terms, score, ranking.explain(place)) for place, score in best]
 
-    def _load_turns(self) -> TurnTable:
+    def _load_table(self) -> PartTable:
         purges = self._store.settings.get("purges")
-        if self._turns is None or purges != self._purges:
+        if self._table is None or purges != self._purges:
             self.invalidate()
-            self._turns, self._purges = TurnTable(), purges
+            self._table, self._purges = PartTable(), purges
         if self._store.in_transaction:
             self._is_uncommitted = True
             self._store.after_commit(partial(setattr, self, "_is_uncommitted", False))
-        self._turns.extend(self._store.said.metadata(self._turns.newest_part))
-        return self._turns
+        self._table.extend(self._store.said.metadata(self._table.newest_part))
+        return self._table
 
     def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
         for term in self._store.conversation.terms([" ".join(asked)])[0]:
             ranking.add_word(self._store.said.places(term))
 
-    def _named_times(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:
+    def _named_times(self, query: str, table: PartTable) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
-        first = from_micros(turns.first_at, zone).year
-        newest = from_micros(turns.last_at, zone).date()
+        first = from_micros(table.first_at, zone).year
+        newest = from_micros(table.last_at, zone).date()
         last = max(today.year, newest.year)
-        people = {word for _, name in turns.speakers for word in (name or "").lower().split()}
+        people = {word for _, name in table.speakers for word in (name or "").lower().split()}
         spans = dates.spans(query, today, range(max(first, last - MAX_YEARS), last + 1), newest, people)
         within = [(max(start, FIRST), min(end, LAST)) for start, end in spans]
         return [(to_micros(span_start(a, zone)), to_micros(span_start(b, zone))) for a, b in within if a < b]
 
-    def _around_event(self, query: str, turns: TurnTable) -> list[tuple[int, int]]:
+    def _around_event(self, query: str, table: PartTable) -> list[tuple[int, int]]:
         """Return the time before or after an event: "before the move" is before what speaks most clearly of a move."""
         named = dates.event(query)
         if named is None:
             return []
         side, what = named
-        event = Ranking(turns)
+        event = Ranking(table)
         self._add_words(event, words(what))
-        moments = [int(turns.at[place]) for place, _ in event.best(1)]
-        return [(turns.first_at, at) if side == "before" else (at, turns.last_at + 1) for at in moments]
+        moments = [int(table.at[place]) for place, _ in event.best(1)]
+        return [(table.first_at, at) if side == "before" else (at, table.last_at + 1) for at in moments]
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), asked)
@@ -162,19 +162,19 @@ def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:
         found = ranking.best(wanted)
         best: dict[int, tuple[int, float]] = {}
         for place, score in found:
-            best.setdefault(int(ranking.turns.step[place]), (place, score))
+            best.setdefault(int(ranking.table.step[place]), (place, score))
         if len(best) >= limit or len(found) < wanted:
             return list(best.values())[:limit]
         wanted *= 4
 
 
-def _record_fields(turn: Any) -> dict[str, Any]:
-    given = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {"text": turn}
+def _record_fields(message: Any) -> dict[str, Any]:
+    given = dict(cast("Mapping[str, Any]", message)) if isinstance(message, Mapping) else {"text": message}
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
     if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
         raise RejectedError(
             "it needs the texts role and text, and may have at, name and session (texts, too)"
-            + (f"; unknown: {', '.join(sorted(map(str, unknown)))}." if unknown else f"; it is {turn!r:.200}.")
+            + (f"; unknown: {', '.join(sorted(map(str, unknown)))}." if unknown else f"; it is {message!r:.200}.")
         )
     return {"at": None, "name": None, "session": None, **given}

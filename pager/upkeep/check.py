@@ -16,10 +16,10 @@ from pager.upkeep.purge import rebuild_words
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import mark_unembedded
 from pager.vectors.facts import FactVectors
-from pager.vectors.turns import TurnVectors
+from pager.vectors.said import SaidVectors
 
 
-def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
+def check(store: Store, facts: FactVectors | None, said: SaidVectors | None, *, fix: bool) -> list[Problem]:
     """Return what is wrong. With `fix`, `Problem.fixed` says what was repaired."""
     damage = [Problem("pager.db", text) for text in store.maintenance.damage()]
     if damage:
@@ -31,9 +31,9 @@ def check(store: Store, meaning: FactVectors | None, said: TurnVectors | None, *
     found += [Problem("words", text, fix) for text in missing]
     found += _core(store, fix=fix)
     found += _last_request(store)
-    if meaning is not None:
-        found += _vectors(store, meaning, fix=fix)
-        found += [Problem("chroma", text, fixed=False) for text in meaning.check()]
+    if facts is not None:
+        found += _fact_vectors(store, facts, fix=fix)
+        found += [Problem("chroma", text, fixed=False) for text in facts.check()]
     return found + _said_vectors(store, said, fix=fix)
 
 
@@ -64,8 +64,8 @@ def _last_request(store: Store) -> list[Problem]:
     )
 
 
-def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
-    wrong = store.archive.wrong_vectors(meaning.embedding.embedder.dimension)
+def _fact_vectors(store: Store, facts: FactVectors, *, fix: bool) -> list[Problem]:
+    wrong = store.archive.wrong_vectors(facts.embedding.embedder.dimension)
     missing = len(store.archive.without_vector(1_000_000))
     found: list[Problem] = []
     if wrong:
@@ -78,12 +78,12 @@ def _vectors(store: Store, meaning: FactVectors, *, fix: bool) -> list[Problem]:
         mark_unembedded(store)
         # Without an embedder they stay as they are, and the next check reports them again.
         with suppress(EmbedderUnavailableError):
-            meaning.embed_pending(missing + len(wrong))
+            facts.embed_pending(missing + len(wrong))
     return found
 
 
-def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[Problem]:
-    """Find turns that a search by meaning would never find. With `fix` they are embedded with the next batch."""
+def _said_vectors(store: Store, said: SaidVectors | None, *, fix: bool) -> list[Problem]:
+    """Find steps that a search by meaning would never find. With `fix` they are embedded with the next batch."""
     wrong = said.wrong_parts() if said else []
     missing = store.said.unqueued()
     if fix:
@@ -97,5 +97,5 @@ def _said_vectors(store: Store, said: TurnVectors | None, *, fix: bool) -> list[
         found.append(Problem("vectors", f"of another dimension: {parts}", fix))
     if missing:
         steps = ", ".join(f"s{step}" for step in missing[:5])
-        found.append(Problem("vectors", f"{len(missing)} turns have none and are not due for one: {steps}", fix))
+        found.append(Problem("vectors", f"{len(missing)} steps have none and are not due for one: {steps}", fix))
     return found

@@ -202,11 +202,11 @@ def _without(preamble: Sequence[Json], pages: set[str]) -> list[Json]:
 _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
 
 
-def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> None:
+def finish(store: Store, facts: FactVectors | None, index_directory: Path) -> None:
     """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
     rebuild_words(store)
     store.maintenance.erase_freed()
-    if meaning is None:
+    if facts is None:
         try:
             if index_directory.exists():
                 shutil.rmtree(index_directory)  # from a time with an embedder
@@ -215,8 +215,8 @@ def finish(store: Store, meaning: FactVectors | None, index_directory: Path) -> 
             raise StorageError(f"{error.filename} cannot be removed {why}.") from error
     else:
         with suppress(EmbedderUnavailableError):
-            meaning.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
-        meaning.clear("a purge")
+            facts.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
+        facts.clear("a purge")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()
 

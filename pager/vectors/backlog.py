@@ -1,7 +1,7 @@
 """Embed what has no vector yet, and bring the vector index up to date, while other calls go on.
 
-Facts and turns are embedded in batches: the lock of the facade is taken to read a batch and to store its vectors, never
-while the embedder works.
+Facts and messages are embedded in batches: the lock of the facade is taken to read a batch and to store its vectors,
+never while the embedder works.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch
 from pager.vectors.facts import FactVectors
 from pager.vectors.index import Stop, never
-from pager.vectors.turns import TurnVectors
+from pager.vectors.said import SaidVectors
 
 
 class Backlog:
     """The pending vectors of one memory."""
 
-    def __init__(self, store: Store, calls: CallLock, facts: FactVectors | None, turns: TurnVectors | None) -> None:
+    def __init__(self, store: Store, calls: CallLock, facts: FactVectors | None, said: SaidVectors | None) -> None:
         self._store = store
-        self._calls = calls
-        self._turns = turns
-        self._sources = [source for source in (facts, turns) if source is not None]
+        self._call_lock = calls
+        self._said = said
+        self._sources = [source for source in (facts, said) if source is not None]
         self._indexing = facts.indexing if facts else None
         self.recorded: list[int] = []  # committed steps, for `embed_recorded`
 
     def count(self) -> int:
-        """Return the number of facts and turns without a vector. The lock must be held."""
+        """Return the number of facts and messages without a vector. The lock must be held."""
         for source in self._sources:
             if not source.embedding.vectors_match():
                 source.embedding.check_committed()
@@ -43,7 +43,7 @@ class Backlog:
         done = 0
         for source in self._sources:
             while done < limit:
-                with self._calls.lock, self._calls:
+                with self._call_lock.lock, self._call_lock:
                     batch = source.next_batch(min(AT_ONCE, limit - done))
                 if not batch.texts or not self._embed(source, batch):
                     break
@@ -54,39 +54,39 @@ class Backlog:
 
     def add_recorded(self, steps: Sequence[int]) -> None:
         """Embed these steps once they are committed."""
-        if self._turns:
+        if self._said:
             self._store.after_commit(lambda: self.recorded.extend(steps))
 
     def embed_recorded(self) -> None:
         """Embed the committed recorded steps. What an embedder or a disk refuses stays in the backlog."""
-        turns = self._turns
-        if not self.recorded or turns is None:
+        said = self._said
+        if not self.recorded or said is None:
             return
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             if self._store.in_transaction:
                 return  # a transaction of this thread: others would have the lock
             steps, self.recorded = self.recorded, []
         try:
             for start in range(0, len(steps), LARGEST_BATCH):
-                if turns.embedding.is_paused:
+                if said.embedding.is_paused:
                     return
-                with self._calls.lock, self._calls:
-                    batch = turns.batch_of(steps[start : start + LARGEST_BATCH])
-                if batch.texts and not self._embed(turns, batch):
+                with self._call_lock.lock, self._call_lock:
+                    batch = said.batch_of(steps[start : start + LARGEST_BATCH])
+                if batch.texts and not self._embed(said, batch):
                     return
         except StorageError as error:
-            with self._calls.lock, self._calls:
-                turns.embedding.log_once("embedder", f"vectors of turns wait: {error}")
+            with self._call_lock.lock, self._call_lock:
+                said.embedding.log_once("embedder", f"vectors of messages wait: {error}")
 
-    def _embed(self, source: FactVectors | TurnVectors, batch: Batch) -> bool:
+    def _embed(self, source: FactVectors | SaidVectors, batch: Batch) -> bool:
         """Embed a batch. Return False if the embedder failed. Only reading and storing takes the lock."""
         try:
             rows = source.embedding.embed_batch(batch)
         except EmbedderUnavailableError as error:
-            with self._calls.lock, self._calls:
+            with self._call_lock.lock, self._call_lock:
                 source.embedding.log_failure(error)
             return False
-        with self._calls.lock, self._calls:
+        with self._call_lock.lock, self._call_lock:
             source.store_batch(batch, rows)
         return True
 
@@ -100,10 +100,10 @@ class Backlog:
             return
         goes_on = True
         while goes_on and not stop():
-            with self._calls.lock, self._calls:
+            with self._call_lock.lock, self._call_lock:
                 task = self._indexing.next_task(stop, whole=whole)
             if task is None:
                 return
             outcome = task.run()
-            with self._calls.lock, self._calls:
+            with self._call_lock.lock, self._call_lock:
                 goes_on = self._indexing.finish(task, outcome)

@@ -163,7 +163,7 @@ def test_two_turns_in_one_thread_say_so_instead_of_waiting_for_ever(stage: Stage
     assert agent.turn("hello?").text == "Again."
 
 
-def test_threads_take_turns(stage: Stage) -> None:
+def test_turns_of_threads_do_not_overlap(stage: Stage) -> None:
     agent = stage.agent()
     threads = [threading.Thread(target=agent.turn, args=[f"turn {number}"]) for number in range(6)]
     for thread in threads:

@@ -1,6 +1,6 @@
 """Measure the agent: `python -m tests.bench.bench_agent [turn prompt start]`
 
-Times are medians; what is compared takes turns in this process. Exits with 1 when a limit does not hold.
+Times are medians; what is compared alternates in this process. Exits with 1 when a limit does not hold.
 
 - turn: `agent.turn(text)` of configs/assistant.yaml, without an embedder, against the request of that turn, sent once
   more with the same client and streamed to its end. Both go to one quick server in its own process. With facts in the

@@ -1,6 +1,6 @@
 """Measure the memory: `python -m tests.bench.bench_memory [turn archive search disk start]`
 
-Every figure is a ratio of two sides that take turns in this process (or an absolute bound, where that was required),
+Every figure is a ratio of two sides that alternate in this process (or an absolute bound, where that was required),
 the median of hundreds of rounds after a warm-up. Disk and clock are the machine's own: set TMPDIR to choose the disk.
 Exits with 1 when a limit does not hold.
 

@@ -3,8 +3,8 @@
 R@k is the share of what answers a question among the first k hits, `any@k` the share of questions with some of it
 there; nDCG looks at the order of the first ten, and R<250 at what fits into so many tokens when hits are read in order.
 Weights were chosen on the first sets and are judged on others; each table says which it is. Then: what is recalled
-before anybody asks, and what a search and a new turn cost in a memory of 100,000 turns. Exits with 1 when a limit does
-not hold.
+before anybody asks, and what a search and a new message cost in a memory of 100,000 messages. Exits with 1 when a
+limit does not hold.
 
 The data is not part of the project: `../shared/data` beside the repository, or what --data says.
 """
@@ -46,13 +46,14 @@ class Bench:
 
 
 PEOPLE, SAME = "bfcl_memory", "the same questions"
-JUDGES = "judges the weights of turns: nothing was chosen here"
+CHOSEN = "weights of recall were chosen here"
+JUDGES = "judges the weights of recall: nothing was chosen here"
 OF_PEOPLE = {"any@5": 0.96, "any@10": 0.98}
 BENCHES = (
-    Bench(f"{PEOPLE}, each sentence a turn", "weights of turns were chosen here", "recall", question_sets.by_sentence),
-    Bench(PEOPLE, SAME, "recall", question_sets.by_turn, OF_PEOPLE),
+    Bench(f"{PEOPLE}, each sentence a message", CHOSEN, "recall", question_sets.by_sentence),
+    Bench(PEOPLE, SAME, "recall", question_sets.by_message, OF_PEOPLE),
     Bench(f"{PEOPLE}, five people in one memory", SAME, "recall", question_sets.in_one_memory),
-    Bench("tau2_banking, each line a turn", JUDGES, "recall", question_sets.by_line),
+    Bench("tau2_banking, each line a message", JUDGES, "recall", question_sets.by_line),
     Bench("talks of two people, asked in other words", JUDGES, "recall", question_sets.talks),
     Bench(f"{PEOPLE}, each sentence a fact", "chosen here", "archive", question_sets.by_sentence),
     Bench("tau2_banking, documents as facts", "judged", "archive", question_sets.documents,

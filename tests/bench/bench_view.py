@@ -1,6 +1,6 @@
 """Measure the debug view: `python -m tests.bench.bench_view [paint agent]`
 
-Times are medians; what is compared takes turns. Needs a browser. Exits with 1 when a limit does not hold.
+Times are medians; what is compared alternates. Needs a browser. Exits with 1 when a limit does not hold.
 
 - paint: how soon the view is there, and `selfpager show`, for an agent of 100,000 turns and facts against one of 100,
   both with the same window. A paint counts from the click on the address until the window, the request and what is
@@ -28,7 +28,7 @@ from tests.browser.looking import serving
 from tests.browser.programs import started
 
 OLD, YOUNG = 100_000, 100
-PIECE = 1_000  # facts and turns are grown in turns, as they come in life
+PIECE = 1_000  # facts and turns are grown alternately, as they come in life
 PAINTS, SHOWS, SCROLLS = 25, 15, 40
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 JUMP = "part => { const box = document.querySelector('.long'); box.scrollTop = part * box.scrollHeight; }"

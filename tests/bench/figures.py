@@ -1,4 +1,4 @@
-"""Measure two sides in turns, print figures with their limits as a table, and run the benches that make them.
+"""Measure two sides alternately, print figures with their limits as a table, and run the benches that make them.
 
 def turn(work: Path) -> list[Figure]: ...
 sys.exit(run({"turn": turn}, sys.argv[1:], "anthropic"))
@@ -46,7 +46,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sides that were measured in turns, in seconds."""
+    """Two sides that were measured alternately, in seconds."""
 
     names: tuple[str, str]
     ours: Sequence[float]
@@ -85,7 +85,7 @@ def with_each(arguments: Iterator[Item], action: Callable[[Item], object]) -> Ti
     return lambda: timed(action, next(arguments))
 
 
-def in_turns(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
+def alternately(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
     """Each side once per round, the first one rotating. Garbage is collected after each, so that all begin alike: it
     is not collected on another's time, and what it does to the processor's caches is the same for all."""
     seconds: list[list[float]] = [[] for _ in sides]
@@ -105,7 +105,7 @@ def in_turns(*sides: Timed, rounds: int, warm_up: int) -> list[list[float]]:
 
 
 def pair(ours: Timed, bare: Timed, names: tuple[str, str], *, rounds: int, warm_up: int) -> Pair:
-    return Pair(names, *in_turns(ours, bare, rounds=rounds, warm_up=warm_up))
+    return Pair(names, *alternately(ours, bare, rounds=rounds, warm_up=warm_up))
 
 
 def printed_by(program: str, *arguments: object) -> Any:

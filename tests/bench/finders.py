@@ -67,13 +67,13 @@ def ours(asked: QuestionSet, place: Path, opened: ExitStack, *, tier: str, embed
     memory = opened.enter_context(Memory.open(place, embedder=embedder))
     if tier == "recall":
         search = memory.search_recall
-        turns = [
+        messages = [
             {"role": "user", "text": text, "session": session}
             for text, session in zip(asked.texts, asked.sessions, strict=True)
         ]
-        for turn, (name, at) in zip(turns, asked.said or (), strict=False):
-            turn |= {"name": name, "at": at}
-        memory.record_many(turns)
+        for message, (name, at) in zip(messages, asked.said or (), strict=False):
+            message |= {"name": name, "at": at}
+        memory.record_many(messages)
     else:
         search = memory.search_archive
         archive_texts(memory, asked.texts)

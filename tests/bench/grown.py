@@ -126,5 +126,5 @@ def fill_log(memory: Memory, directory: Path) -> None:
     while length != before:
         before = length
         for _ in range(BATCH):
-            memory.record("user", "one more turn, recorded elsewhere")
+            memory.record("user", "one more message, recorded elsewhere")
         length = (directory / "pager.db-wal").stat().st_size

@@ -1,7 +1,7 @@
 """The questions that retrieval is measured on; each names what answers it. The first two are in the shared data.
 
-- bfcl_memory: five people tell an agent about themselves, and are asked questions afterwards. Gold: the turn that holds
-  the source of the answer; or, where each sentence is a turn of its own, the sentences that do.
+- bfcl_memory: five people tell an agent about themselves, and are asked questions afterwards. Gold: the message that
+  holds the source of the answer; or, where each sentence is a message of its own, the sentences that do.
 - tau2_banking: documents of a bank, and situations of customers as long as a page. Gold: the documents that one needs.
 - talks: five conversations between two people over a year, with questions in other words than theirs. Written for this,
   each by a writer who knew neither the others nor how anything is searched, when all weights had been chosen.
@@ -46,7 +46,7 @@ def missing(data: Path) -> list[str]:
     return [name for name in NEEDED if not (data / name).is_file()]
 
 
-def by_turn(data: Path) -> list[QuestionSet]:
+def by_message(data: Path) -> list[QuestionSet]:
     return [_person(data / "bfcl_memory", person, split=False) for person in PEOPLE]
 
 
@@ -55,7 +55,7 @@ def by_sentence(data: Path) -> list[QuestionSet]:
 
 
 def in_one_memory(data: Path) -> list[QuestionSet]:
-    return [together(by_turn(data))]
+    return [together(by_message(data))]
 
 
 def together(sets: Sequence[QuestionSet]) -> QuestionSet:
@@ -75,7 +75,7 @@ def documents(data: Path) -> list[QuestionSet]:
 
 
 def by_line(data: Path) -> list[QuestionSet]:
-    """Each document a session, each line of it a turn; a document is found with any of its lines."""
+    """Each document a session, each line of it a message; a document is found with any of its lines."""
     texts, names, questions = _banking(data)
     lines = [(line, place) for place, text in enumerate(texts) for line in text.splitlines() if re.search(r"\w", line)]
     wholes = [place for _, place in lines]
@@ -88,16 +88,16 @@ def talks(_: Path | None = None) -> list[QuestionSet]:
 
 
 def _talk(lines: Sequence[Any]) -> QuestionSet:
-    turns = [line for line in lines if "text" in line]
-    sessions = [str(turn["session"]) for turn in turns]
+    messages = [line for line in lines if "text" in line]
+    sessions = [str(message["session"]) for message in messages]
     place = {f"{name}:{place - sessions.index(name) + 1}": place for place, name in enumerate(sessions)}
     questions = [
         Question(line["question"], frozenset(place[name] for name in line["gold"]))
         for line in lines
         if "question" in line
     ]
-    said = [(turn["name"], turn["at"]) for turn in turns]
-    return QuestionSet([turn["text"] for turn in turns], sessions, questions, said=said)
+    said = [(message["name"], message["at"]) for message in messages]
+    return QuestionSet([message["text"] for message in messages], sessions, questions, said=said)
 
 
 def _banking(data: Path) -> tuple[list[str], list[str], list[Question]]:
@@ -115,7 +115,7 @@ def _person(folder: Path, person: str, *, split: bool) -> QuestionSet:
     texts: list[str] = []
     sessions: list[str] = []
     for conversation in _lines(folder / f"prereq_{person}.json"):
-        said = [turn["content"] for messages in conversation["question"] for turn in messages]
+        said = [message["content"] for messages in conversation["question"] for message in messages]
         pieces = [piece for text in said for piece in (_SENTENCE.split(text) if split else [text]) if piece.strip()]
         texts += pieces
         sessions += [conversation["id"]] * len(pieces)

@@ -1,11 +1,11 @@
-"""Measure a search of turns against a bare full-text match of the same words, and what a new turn's words cost.
+"""Measure a search of messages against a bare full-text match of the same words, and what indexing a new one costs.
 
 The bare side is a second connection to the same database that asks the same index of words for its ten best by its own
-rank. Both get the same questions in turns: as people ask them, and of three words that hardly any turn holds. With the
-default embedder most of a search is the embedding of its question, which is reported by itself and not in the ratios.
-The rest looks at every vector, however few turns hold the words: where those are rare there is no limit. The turns' own
-vectors stand there by chance, which costs the same. Turns are indexed one at a time in a transaction of many, so that
-the work is compared, and not the disk's own time for a commit.
+rank. Both get the same questions alternately: as people ask them, and of three words that hardly any message holds.
+With the default embedder most of a search is the embedding of its question, which is reported by itself and not in the
+ratios. The rest looks at every vector, however few messages hold the words: where those are rare there is no limit. The
+messages' own vectors are random, which costs the same. Messages are indexed one at a time in a transaction of many, so
+that the work is compared, and not the disk's own time for a commit.
 """
 
 import sqlite3
@@ -25,23 +25,23 @@ from pager import Memory
 from pager.search.words import words
 from pager.tiers import default_embedder
 from pager.vectors.embedder import Embedder
-from tests.bench.figures import Figure, Timed, in_turns, pair, timed, with_each
+from tests.bench.figures import Figure, Timed, alternately, pair, timed, with_each
 from tests.bench.texts import Texts
 
-SIZES = {10_000: 5.0, 100_000: 15.0}  # turns: how many times a bare match
+SIZES = {10_000: 5.0, 100_000: 15.0}  # messages: how many times a bare match
 SMALL, LARGE = 1_000, 100_000
 NAMES = ("Ana", "Ben")
 PER_DAY = 40
 ROUNDS, WARM_UP, LIMIT = 200, 20, 10
 RECORDED, RECORDED_AT_ONCE = 30, 100
-RARE = range(2, 13)  # how many turns hold a rare word
+RARE = range(2, 13)  # how many messages hold a rare word
 MATCH = f"SELECT rowid, rank FROM said_words WHERE said_words MATCH ? ORDER BY rank LIMIT {LIMIT}"
 
 
 def figures(work: Path) -> list[Figure]:
     work.mkdir(parents=True, exist_ok=True)
-    figures = [figure for turns, limit in SIZES.items() for figure in _searches(work / str(turns), turns, limit)]
-    return [*figures, _new_turn(work)]
+    figures = [figure for size, limit in SIZES.items() for figure in _searches(work / str(size), size, limit)]
+    return [*figures, _new_message(work)]
 
 
 class _RandomVectors:
@@ -70,8 +70,8 @@ class _Timed:
         return rows[0]
 
 
-def _grow(directory: Path, turns: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
-    messages = [texts.said(2) for _ in range(turns)]
+def _grow(directory: Path, size: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
+    messages = [texts.said(2) for _ in range(size)]
     with Memory.open(directory, embedder=embedder) as memory:
         memory.record_many(
             {"role": "user", "name": NAMES[number % 2], "text": text, "at": _day(number // PER_DAY)}
@@ -84,9 +84,9 @@ def _day(number: int) -> str:
     return f"{2000 + number // 336}-{number // 28 % 12 + 1:02}-{number % 28 + 1:02}"
 
 
-def _searches(directory: Path, turns: int, limit: float) -> Iterator[Figure]:
+def _searches(directory: Path, size: int, limit: float) -> Iterator[Figure]:
     texts = Texts()
-    messages = _grow(directory, turns, texts, _RandomVectors())
+    messages = _grow(directory, size, texts, _RandomVectors())
     kinds = {"a question": lambda: texts.questions(messages), "three rare words": lambda: _rare(messages)}
     embedder = _Timed()
     for is_embedded, name in ((False, "no embedder"), (True, "MiniLM")):
@@ -94,22 +94,22 @@ def _searches(directory: Path, turns: int, limit: float) -> Iterator[Figure]:
             Memory.open(directory, embedder=embedder if is_embedded else None) as memory,
             closing(sqlite3.connect(directory / "pager.db")) as database,
         ):
-            first = timed(memory.search_recall, "the first one reads the vectors of all turns")
+            first = timed(memory.search_recall, "the first one reads all vectors")
             for kind, questions in kinds.items():
                 same = tee(questions())
                 search = with_each(same[0], partial(memory.search_recall, limit=LIMIT))
                 sides = _without(embedder.calls, search), with_each(same[1], partial(_match, database))
                 both = pair(*sides, ("search_recall", "bare"), rounds=ROUNDS, warm_up=WARM_UP)
-                what = f"search_recall at {turns:,} turns, {kind}, {name}, against a bare full-text match"
+                what = f"search_recall at {size:,} messages, {kind}, {name}, against a bare full-text match"
                 yield both.medians(what, None if is_embedded and kind != "a question" else limit)
-        yield Figure(f"the first search of a process at {turns:,} turns, {name}", "", first, None, " s")
+        yield Figure(f"the first search of a process at {size:,} messages, {name}", "", first, None, " s")
     yield Figure("beside that, embedding the question", "MiniLM", 1000 * median(embedder.calls), None, " ms")
 
 
 def _rare(messages: Sequence[str]) -> Iterator[str]:
     """The same ones every time."""
-    random, turns_with = Random(1), Counter(word for text in messages for word in set(text.lower().split()))
-    rare_words = [word for word, turns in turns_with.items() if turns in RARE and word.isalpha()]
+    random, holding = Random(1), Counter(word for text in messages for word in set(text.lower().split()))
+    rare_words = [word for word, count in holding.items() if count in RARE and word.isalpha()]
     while True:
         yield " ".join(random.sample(rare_words, 3))
 
@@ -128,8 +128,8 @@ def _without(calls: Sequence[float], side: Timed) -> Timed:
     return seconds
 
 
-def _new_turn(work: Path) -> Figure:
-    """The same new turns in a small and in a large memory, in turns."""
+def _new_message(work: Path) -> Figure:
+    """The same new messages in a small and in a large memory, alternately."""
     texts = Texts()
     _grow(work / str(SMALL), SMALL, texts)
     new = [
@@ -141,8 +141,8 @@ def _new_turn(work: Path) -> Figure:
         Memory.open(work / str(LARGE), embedder=None) as large,
     ):
         sides = [with_each(iter(new), memory.record_many) for memory in (large, small)]
-        in_large, in_small = map(sum, in_turns(*sides, rounds=RECORDED, warm_up=WARM_UP))
-    per_turn = [1000 * seconds / (RECORDED * RECORDED_AT_ONCE) for seconds in (in_large, in_small)]
-    measured = f"{per_turn[0]:.3f} ms at {LARGE:,}, {per_turn[1]:.3f} ms at {SMALL:,}"
+        in_large, in_small = map(sum, alternately(*sides, rounds=RECORDED, warm_up=WARM_UP))
+    per_message = [1000 * seconds / (RECORDED * RECORDED_AT_ONCE) for seconds in (in_large, in_small)]
+    measured = f"{per_message[0]:.3f} ms at {LARGE:,}, {per_message[1]:.3f} ms at {SMALL:,}"
     ratio = in_large / in_small  # of the sums: merging the index is dear and rare
-    return Figure(f"a new turn at {LARGE:,} turns against at {SMALL:,}", measured, ratio, 1.3)
+    return Figure(f"a new message at {LARGE:,} messages against at {SMALL:,}", measured, ratio, 1.3)

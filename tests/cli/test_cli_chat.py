@@ -55,12 +55,12 @@ def test_it_goes_on_after_a_restart_and_instances_are_apart(place: Shop) -> None
 
 def test_history_from_elsewhere_is_imported_once(place: Shop) -> None:
     history = place.folder / "history.jsonl"
-    turn = '{"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"}\n'
-    history.write_text(turn + '{"role": "assistant", "text": "How nice."}\n', encoding="utf-8")
+    message = '{"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"}\n'
+    history.write_text(message + '{"role": "assistant", "text": "How nice."}\n', encoding="utf-8")
     options = ("--history", str(history))
     place.model.script("Hello.", "Hello.")
     for count in (2, 0):
-        assert f"imported {count} turns" in place.chat("hello", options=options).err
+        assert f"imported {count} messages" in place.chat("hello", options=options).err
     with place.memory() as memory:
         assert memory.search_recall("moved to Porto")[0].who == "Dana"
     history.write_text('{"role": "user", "text": "x"}\nnot json\n', encoding="utf-8")

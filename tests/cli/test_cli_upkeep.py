@@ -164,7 +164,7 @@ def test_the_content_of_a_file_decides_what_is_imported(command: Command, alice:
         Path(name).write_text(talk, encoding="utf-8")
     Path("notes").mkdir()
     Path("notes/MEMORY.md").write_text("# Tea\ngreen, no sugar", encoding="utf-8")
-    assert command("import", "talk.txt", "--as", "alice").out == "imported 1 turn from talk.txt into alice.\n"
+    assert command("import", "talk.txt", "--as", "alice").out == "imported 1 message from talk.txt into alice.\n"
     notes = command("import", "notes", "--as", "alice", "--json").json
     assert notes == {"imported": "alice", "file": "notes", "facts": 1}
     with Memory.open(alice, embedder=None) as memory:

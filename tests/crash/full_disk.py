@@ -109,7 +109,7 @@ class Scene:
         do, hear = self._insist, self._hear
         page = do("record", lambda: self.memory.record("user", "it was said elsewhere"))
         hear("page", page, "it was said elsewhere")
-        do("record_many", lambda: self.memory.record_many({"role": "user", "text": f"turn {n}"} for n in range(50)))
+        do("record_many", lambda: self.memory.record_many({"role": "user", "text": f"message {n}"} for n in range(50)))
         gone, kept, secret = (self._archive(text) for text in ("it will be forgotten", "it stays in view", SECRET))
         do("forget", lambda: self.memory.forget(gone, "over"))
         do("pin", lambda: self.memory.page_in(kept, pin=True))

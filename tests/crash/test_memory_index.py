@@ -36,9 +36,9 @@ def archive(memory: Memory, first: int, last: int) -> None:
 
 
 def nearest(memory: Memory, content: str, limit: int) -> list[tuple[int, float]]:
-    meaning = memory._tiers.archive.meaning
-    assert meaning is not None
-    return meaning.nearest(vector(meaning, content), limit)
+    vectors = memory._tiers.archive.vectors
+    assert vectors is not None
+    return vectors.nearest(vector(vectors, content), limit)
 
 
 def lost(memory: Memory, facts: int) -> list[int]:

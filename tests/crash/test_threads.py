@@ -1,4 +1,4 @@
-"""Threads that share a memory take turns: every step is there, in an order, and none is interleaved."""
+"""Threads that share a memory wait for each other: every step is there, in an order, and none is interleaved."""
 
 import json
 import sys
@@ -88,13 +88,13 @@ def assert_whole_turns(memory: Memory, names: list[str], rounds: int) -> None:
 
 def test_turns_of_eight_threads(tmp_path: Path) -> None:
     """A turn is several calls; a caller holds a lock of its own around them. Others archive, record and search."""
-    provider, turns = standin(), threading.Lock()
+    provider, one_at_a_time = standin(), threading.Lock()
     talkers = [f"talker{number}" for number in range(3)]
     with open_memory(tmp_path) as memory:
 
         def talk(name: str) -> None:
             for number in range(1, ROUNDS + 1):
-                with turns:
+                with one_at_a_time:
                     turn(memory, provider, name, number)
 
         def archive(name: str) -> None:
@@ -181,7 +181,7 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), keep_up)
         memory.embed_pending()
         assert (tmp_path / "chroma" / "state.json").exists()
-        nearest = memory._tiers.archive.meaning
+        nearest = memory._tiers.archive.vectors
         assert nearest is not None
         facts = memory.inspect.newest_facts(10_000)
         assert len(facts) == THREADS * each
@@ -216,7 +216,7 @@ def test_closing_while_others_are_at_work(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_closed_waits_for_whoever_reads(tmp_path: Path) -> None:
     with open_memory(tmp_path, embedder=None) as memory:
-        memory.record_many({"role": "user", "text": f"turn {number} about trains and hats"} for number in range(300))
+        memory.record_many({"role": "user", "text": f"message {number} about trains and hats"} for number in range(300))
     for _ in range(ROUNDS):
         reader, begun = MemoryReader.open(tmp_path, embedder=None), threading.Barrier(4)
 

@@ -43,7 +43,7 @@ def test_what_came_later_was_not_there_yet(talk: Talk) -> None:
     )
 
 
-def test_a_recorded_turn_is_never_in_the_prompt_by_itself(talk: Talk) -> None:
+def test_a_recorded_message_is_never_in_the_prompt_by_itself(talk: Talk) -> None:
     talk.memory.record("user", "I moved to Porto.", name="Dana", at="2024-05-03T10:00Z")
     found = trace(talk.memory, "moved to Porto")
     assert found.events[0].text.startswith("s1 was recorded from elsewhere: Dana said it")

@@ -1,4 +1,4 @@
-"""Conversations in files: each turn is imported once, in order, and an error names its place."""
+"""Conversations in files: each message is imported once, in order, and an error names its place."""
 
 import json
 from collections.abc import Callable

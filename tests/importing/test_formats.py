@@ -72,7 +72,7 @@ RARE_ANTHROPIC = [
 ]  # fmt: skip
 CALL = "assistant", 'fetch_order {"number": 17}'
 SEARCH = 'web_search_call {"type": "search", "query": "hats"}'
-READ = {  # the turns of each: who, what, and when if that is there
+READ = {  # the messages of each: who, what, and when if that is there
     "openai": (OPENAI, [
         ("developer", "Be brief."), ("user", "Where is order 17?\n(image_url)"), CALL, ("tool", "two hats"),
         ("assistant", "On its way.", "2026-05-05T14:30:00+00:00"),
@@ -104,9 +104,9 @@ READ = {  # the turns of each: who, what, and when if that is there
 @pytest.mark.parametrize(("value", "expected"), READ.values(), ids=READ)
 def test_messages_are_read(value: Any, expected: list[tuple[str, ...]]) -> None:
     (found,) = conversations_in(value, "c.json")
-    read = [turn for _, turn in found.turns]
-    assert [tuple(turn[key] for key in ("role", "text", "at") if key in turn) for turn in read] == expected
-    assert [turn["name"] for turn in read if "name" in turn] == (["Dana"] if value is OPENAI else [])
+    read = [record for _, record in found.records]
+    assert [tuple(record[key] for key in ("role", "text", "at") if key in record) for record in read] == expected
+    assert [record["name"] for record in read if "name" in record] == (["Dana"] if value is OPENAI else [])
 
 
 def node(name: str, parent: str | None, role: str, *parts: Any, **more: Any) -> dict[str, Any]:
@@ -133,8 +133,8 @@ CHATGPT: list[dict[str, Any]] = [
 
 def test_an_export_of_chatgpt_gives_the_branch_that_is_shown() -> None:
     hats, empty = conversations_in(CHATGPT, "conversations.json")
-    assert (hats.name, empty.name, list(empty.turns)) == ("c-1", "c-2", [])
-    assert list(hats.turns) == [
+    assert (hats.name, empty.name, list(empty.records)) == ("c-1", "c-2", [])
+    assert list(hats.records) == [
         ("conversations.json: conversation 0: message a",
          {"role": "user", "text": "Where is it?\n(image_asset_pointer)\n(document)\norder.pdf",
           "at": "2026-05-05T14:30:00+00:00"}),
@@ -157,7 +157,7 @@ def test_an_export_of_claude() -> None:
     }  # fmt: skip
     (found,) = conversations_in([talk], "conversations.json")
     assert found.name == "u-1"
-    assert [turn for _, turn in found.turns] == [
+    assert [record for _, record in found.records] == [
         {"role": "user", "text": "Where?\n(document)\norder.txt\ntwo hats", "at": "2026-05-05T14:00:00Z"},
         {"role": "assistant", "text": "On its way.", "at": "2026-05-05T14:01:00Z"},
         {"role": "user", "text": "(document)\nhat.png", "at": "2026-05-05T14:01:00Z"},
@@ -178,8 +178,8 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.di
 @given(VALUES)
 def test_whatever_a_file_holds_is_read_or_refused(value: Any) -> None:
     try:
-        read = [turn for found in conversations_in(value, "c.json") for _, turn in found.turns]
+        read = [record for found in conversations_in(value, "c.json") for _, record in found.records]
     except RejectedError as error:
         assert str(error).startswith("c.json")
     else:
-        assert all(turn.keys() >= {"role", "text"} for turn in read)
+        assert all(record.keys() >= {"role", "text"} for record in read)

@@ -40,7 +40,7 @@ def test_importing_loads_nothing_heavy_and_touches_nothing(tmp_path: Path) -> No
             set[str](),
         ),
     ],
-    ids=["recording", "a search of turns", "a search of facts", "a request", "a turn without facts"],
+    ids=["recording", "a search of messages", "a search of facts", "a request", "a turn without facts"],
 )
 def test_what_needs_no_model_and_no_index_loads_none(
     tmp_path: Path, options: str, actions: str, needed: set[str]

@@ -77,7 +77,7 @@ def test_core_is_edited_as_often_as_it_is_billed_and_reads_as_the_edit_left_it()
         assert FRAME.core_after(every)["text"] == CORE.replace(edit["old_text"], edit["new_text"]) != CORE
 
 
-def test_the_questions_of_the_talks_name_turns_that_are_there() -> None:
+def test_the_questions_of_the_talks_name_messages_that_are_there() -> None:
     talks = question_sets.talks()
     assert [len(talk.questions) for talk in talks] == [80] * 5
     for talk in talks:

@@ -1,4 +1,4 @@
-"""Who is whose neighbour in a conversation, and what speaks for a turn, against sums that are written down plainly."""
+"""Who is whose neighbour in a conversation, and what speaks for a part, against sums that are written down plainly."""
 
 import math
 from itertools import pairwise
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.neighbours import BACKWARD, DECAY, FULL_WORDS, PAUSE, REACH, TurnTable
+from pager.search.neighbours import BACKWARD, DECAY, FULL_WORDS, PAUSE, REACH, PartTable
 from pager.search.ranking import LENGTH, SATURATION, Ranking, rarity
 from pager.store.rows import SaidMeta
 
@@ -21,20 +21,20 @@ def told(part: int, at: int = 0, session: str | None = None, **changes: Any) -> 
     return SaidMeta(part, part, at, known["kind"], known["role"], known["name"], session, known["length"])
 
 
-def sessions(*turns: SaidMeta) -> TurnTable:
-    found = TurnTable()
-    found.extend(turns)
+def sessions(*rows: SaidMeta) -> PartTable:
+    found = PartTable()
+    found.extend(rows)
     return found
 
 
-def links(found: TurnTable) -> list[tuple[int, int]]:
+def links(found: PartTable) -> list[tuple[int, int]]:
     return list(zip(found.before[:-1].tolist(), found.after[:-1].tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
     ("odd", "even"), [({"session": "a"}, {"session": "b"}), ({"kind": "user"}, {"kind": "record"})]
 )
-def test_turns_of_one_session_are_neighbours_also_when_others_come_between(odd: Any, even: Any) -> None:
+def test_parts_of_one_session_are_neighbours_also_when_others_come_between(odd: Any, even: Any) -> None:
     """The conversation itself and what was recorded are two sessions."""
     assert links(sessions(told(1, **odd), told(2, **even), told(3, **odd), told(4, **even))) == [
         (-1, 2), (-1, 3), (0, -1), (1, -1),
@@ -60,9 +60,9 @@ def test_a_long_pause_ends_a_session_that_has_no_name(
     st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.integers(0, 20), st.integers(0, 40)), max_size=25),
     st.lists(st.integers(0, 25), max_size=4),
 )
-def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, int, int]], cuts: list[int]) -> None:
-    all_told = [told(n + 1, hours * HOUR, name, length=length) for n, (name, hours, length) in enumerate(turns)]
-    whole, grown = sessions(*all_told), TurnTable()
+def test_growing_piece_by_piece_comes_to_the_same(rows: list[tuple[str | None, int, int]], cuts: list[int]) -> None:
+    all_told = [told(n + 1, hours * HOUR, name, length=length) for n, (name, hours, length) in enumerate(rows)]
+    whole, grown = sessions(*all_told), PartTable()
     edges = [0, *sorted(cuts), len(all_told)]
     for start, end in pairwise(edges):
         grown.extend(all_told[start:end])
@@ -70,23 +70,23 @@ def test_growing_piece_by_piece_comes_to_the_same(turns: list[tuple[str | None, 
     assert whole.session.tolist() == grown.session.tolist()
     np.testing.assert_allclose(whole.pooled_length, grown.pooled_length)
     assert (whole.first_at, whole.last_at) == (grown.first_at, grown.last_at)
-    assert grown.mean_length == pytest.approx(float(grown.pooled_length[:-1].mean()) if turns else 0.0)
+    assert grown.mean_length == pytest.approx(float(grown.pooled_length[:-1].mean()) if rows else 0.0)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 40)), min_size=1, max_size=25), st.data())
-def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: st.DataObject) -> None:
-    found = sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns)))
-    places = data.draw(st.lists(st.sampled_from(range(len(turns))), unique=True))
+def test_each_part_lends_to_its_neighbours(rows: list[tuple[str, int]], data: st.DataObject) -> None:
+    found = sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(rows)))
+    places = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True))
     values = data.draw(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)))
     known = dict(zip(places, values, strict=True))
     expected = []
-    for place, (name, _) in enumerate(turns):
-        of_session = [n for n, (other, _) in enumerate(turns) if other == name]
+    for place, (name, _) in enumerate(rows):
+        of_session = [n for n, (other, _) in enumerate(rows) if other == name]
         at = of_session.index(place)
         lent = sum(
             (BACKWARD if n > at else 1.0)
             * DECAY ** abs(at - n)
-            * min(1.0, FULL_WORDS / max(1, turns[other][1]))
+            * min(1.0, FULL_WORDS / max(1, rows[other][1]))
             * known.get(other, 0.0)
             for n, other in enumerate(of_session)
             if 0 < abs(at - n) <= REACH
@@ -103,17 +103,17 @@ def test_each_turn_lends_to_its_neighbours(turns: list[tuple[str, int]], data: s
 
 
 def parts_of(rank: Ranking) -> list[dict[str, float]]:
-    return [rank.parts(place) for place in range(len(rank.turns))]
+    return [rank.explain(place) for place in range(len(rank.table))]
 
 
-def apart(count: int, **changes: Any) -> TurnTable:
-    """Turns without neighbours."""
+def apart(count: int, **changes: Any) -> PartTable:
+    """Parts without neighbours."""
     return sessions(*(told(n + 1, session=str(n), **changes) for n in range(count)))
 
 
 def test_without_neighbours_it_is_bm25() -> None:
-    turns = sessions(*(told(n + 1, session=str(n), length=length) for n, length in enumerate([5, 10, 3, 2])))
-    rank = Ranking(turns)
+    table = sessions(*(told(n + 1, session=str(n), length=length) for n, length in enumerate([5, 10, 3, 2])))
+    rank = Ranking(table)
     rank.add_word(np.array([1, 2, 2]))
     idf = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     for place, (count, length) in enumerate([(1, 5), (2, 10), (0, 3), (0, 2)]):
@@ -126,31 +126,31 @@ def test_without_neighbours_it_is_bm25() -> None:
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 30)), min_size=1, max_size=12),
     st.lists(st.lists(st.integers(1, 12), max_size=8), max_size=3),
 )
-def test_the_parts_add_up_to_the_score(turns: list[tuple[str, int]], terms: list[list[int]]) -> None:
-    rank = Ranking(sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(turns))))
+def test_the_parts_add_up_to_the_score(rows: list[tuple[str, int]], terms: list[list[int]]) -> None:
+    rank = Ranking(sessions(*(told(n + 1, session=name, length=length) for n, (name, length) in enumerate(rows))))
     for term in terms:
         rank.add_word(np.array(sorted(term), dtype=np.int64))
     rank.add_speakers("what did the user say?")
     rank.add_spans([(0, 1)])
-    rank.add_meaning(np.arange(len(turns)), np.linspace(0, 1, len(turns)))
-    for place, score in rank.best(len(turns)):
-        assert sum(rank.parts(place).values()) == pytest.approx(score, abs=1e-5)
-        assert rank.parts(place).get("neighbours", 0.0) >= 0
+    rank.add_meaning(np.arange(len(rows)), np.linspace(0, 1, len(rows)))
+    for place, score in rank.best(len(rows)):
+        assert sum(rank.explain(place).values()) == pytest.approx(score, abs=1e-5)
+        assert rank.explain(place).get("neighbours", 0.0) >= 0
 
 
 def test_the_one_who_is_named_comes_first_of_two_who_say_the_same() -> None:
-    turns = sessions(*(told(n + 1, session="a", name=["Ana Lima", "Ben"][n % 2]) for n in range(4)))
+    table = sessions(*(told(n + 1, session="a", name=["Ana Lima", "Ben"][n % 2]) for n in range(4)))
     for question, wanted in {
         "What does ANA like?": [0, 2], "ana lima's cat": [0, 2], "ben?": [1, 3], "Who?": [],
     }.items():  # fmt: skip
-        rank = Ranking(turns)
+        rank = Ranking(table)
         rank.add_speakers(question)
         assert [place for place, parts in enumerate(parts_of(rank)) if "who" in parts] == wanted, question
-    rank = Ranking(turns)
+    rank = Ranking(table)
     rank.add_speakers("ana's cat")
-    half = rank.parts(0)["who"]
+    half = rank.explain(0)["who"]
     rank.add_speakers("ana lima's cat")
-    assert rank.parts(0)["who"] == pytest.approx(2 * half)
+    assert rank.explain(0)["who"] == pytest.approx(2 * half)
 
 
 def test_who_speaks_alone_gains_nothing_by_it() -> None:
@@ -158,10 +158,10 @@ def test_who_speaks_alone_gains_nothing_by_it() -> None:
     crowd = sessions(
         *(told(n + 1, name="Ana", session="a") for n in range(50)), *(told(n + 51, session="b") for n in range(500))
     )
-    for turns in (alone, crowd):
-        rank = Ranking(turns)
+    for table in (alone, crowd):
+        rank = Ranking(table)
         rank.add_speakers("Where does Ana live?")
-        assert rank.parts(0)["who"] < 0.02
+        assert rank.explain(0)["who"] < 0.02
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ def test_the_time_of_which_a_question_speaks_counts_like_a_word() -> None:
     rank = Ranking(sessions(*(told(n + 1, at=n, session=str(n)) for n in range(5))))
     rank.add_spans([(1, 2), (3, 9)])
     assert [place for place, parts in enumerate(parts_of(rank)) if "when" in parts] == [1, 3, 4]
-    assert rank.parts(1)["when"] == pytest.approx(rarity(3, 5))
+    assert rank.explain(1)["when"] == pytest.approx(rarity(3, 5))
     assert [place for place, _ in rank.best(9)] == [4, 3, 1]
 
 
-def test_a_turn_means_what_its_neighbours_say_too() -> None:
+def test_a_part_means_what_its_neighbours_say_too() -> None:
     near = np.array([0.5, 0.5, 0.9, 0.5, 0.5, 0.5])
-    turns = sessions(told(1, session="a"), told(2, session="b"), told(3, session="b"),
+    table = sessions(told(1, session="a"), told(2, session="b"), told(3, session="b"),
                      *(told(n, session=str(n)) for n in (4, 5, 6)))  # fmt: skip
-    rank = Ranking(turns)
+    rank = Ranking(table)
     rank.add_meaning(np.arange(6), near)
     assert [place for place, _ in rank.best(2)] == [2, 1]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.words import MOST_WORDS, excerpt, folded, fuse, telling_words, words
+from pager.search.words import MOST_WORDS, excerpt, folded, telling_words, words
 
 
 @pytest.mark.parametrize(
@@ -77,43 +77,3 @@ def test_common_words_are_left_out_unless_there_are_no_others() -> None:
     assert words("what is it") == ["what", "is", "it"]
     assert words("it isn't Dana's") == ["dana"]
     assert len(words(" ".join(map(str, range(1_000))))) == MOST_WORDS
-
-
-def scores(least: float, most: float) -> st.SearchStrategy[dict[int, float]]:
-    return st.dictionaries(st.integers(1, 9), st.floats(least, most, allow_subnormal=True))
-
-
-RARE = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the texts
-
-
-@pytest.mark.parametrize(
-    ("by_words", "by_meaning", "order"),
-    [
-        ({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1}, [2, 1, 4, 3]),  # what both sides find comes first
-        (RARE, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6}, [4, 2, 3, 1]),
-        (RARE, {}, [3, 1, 2]),
-        ({5: 1.0, 7: 2.0, 6: 1.0}, {}, [7, 6, 5]),  # the newest of equal ones is first
-        ({}, {5: 0.1, 7: 0.2}, [7, 5]),
-        ({}, {}, []),
-    ],
-)
-def test_two_rankings_are_made_one(by_words: dict[int, float], by_meaning: dict[int, float], order: list[int]) -> None:
-    assert [each for each, _ in fuse(by_words, by_meaning)] == order
-
-
-def test_the_units_of_a_side_do_not_matter() -> None:
-    by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
-    larger = {each: 1_000 * score for each, score in by_words.items()}
-    shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
-    assert [each for each, _ in fuse(by_words, by_meaning)] == [each for each, _ in fuse(larger, shifted)]
-    assert fuse({1: 2.0}, {}) == [(1, 2.0)]
-
-
-@given(scores(0, 50), scores(-1, 1))
-def test_everything_that_was_found_has_a_score_that_is_not_negative(
-    by_words: dict[int, float], by_meaning: dict[int, float]
-) -> None:
-    found = fuse(by_words, by_meaning)
-    assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
-    assert all(score >= 0 for _, score in found)
-    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pager import Memory, MemoryReader, RejectedError
-from pager.tiers.archive import MAX_EXACT
+from pager.tiers.archive import MAX_EXACT, fuse
 from tests.support import HandClock, Words
 
 
@@ -233,3 +233,43 @@ def test_of_many_facts_that_a_filter_leaves_the_oldest_is_found_too(tmp_path: Pa
         assert ids(memory.search_archive("some other room of the house", tags=["all"], limit=9))[0] == old.id
         hits = memory.search_archive("chair", tags=["all"], limit=MAX_EXACT + 9)
         assert (len(hits), {"all" in hit.tags for hit in hits}) == (MAX_EXACT + 1, {True})
+
+
+def scores(least: float, most: float) -> st.SearchStrategy[dict[int, float]]:
+    return st.dictionaries(st.integers(1, 9), st.floats(least, most, allow_subnormal=True))
+
+
+RARE = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than half of the facts
+
+
+@pytest.mark.parametrize(
+    ("by_words", "by_meaning", "order"),
+    [
+        ({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1}, [2, 1, 4, 3]),  # what both sides find comes first
+        (RARE, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6}, [4, 2, 3, 1]),
+        (RARE, {}, [3, 1, 2]),
+        ({5: 1.0, 7: 2.0, 6: 1.0}, {}, [7, 6, 5]),  # the newest of equal ones is first
+        ({}, {5: 0.1, 7: 0.2}, [7, 5]),
+        ({}, {}, []),
+    ],
+)
+def test_two_scores_are_made_one(by_words: dict[int, float], by_meaning: dict[int, float], order: list[int]) -> None:
+    assert [each for each, _ in fuse(by_words, by_meaning)] == order
+
+
+def test_the_units_of_a_side_do_not_matter() -> None:
+    by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
+    larger = {each: 1_000 * score for each, score in by_words.items()}
+    shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
+    assert [each for each, _ in fuse(by_words, by_meaning)] == [each for each, _ in fuse(larger, shifted)]
+    assert fuse({1: 2.0}, {}) == [(1, 2.0)]
+
+
+@given(scores(0, 50), scores(-1, 1))
+def test_everything_that_was_found_has_a_score_that_is_not_negative(
+    by_words: dict[int, float], by_meaning: dict[int, float]
+) -> None:
+    found = fuse(by_words, by_meaning)
+    assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
+    assert all(score >= 0 for _, score in found)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)

@@ -1,4 +1,4 @@
-"""Recall: every step that was ever said, by its words and by its date; turns recorded from elsewhere."""
+"""Recall: every step that was ever said, by its words and by its date; messages recorded from elsewhere."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ def found(memory: Memory, query: str, **span: Any) -> list[str]:
     return [hit.page_id for hit in memory.search_recall(query, **span)]
 
 
-def test_what_was_undone_makes_nobody_read_all_turns_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_undone_makes_nobody_read_all_parts_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.record_many([{"role": "user", "text": f"topic{number}"} for number in range(9)])
     memory.search_recall("topic3")
     metadata, asked = memory._store.said.metadata, list[int]()
@@ -49,8 +49,8 @@ def test_word_order_stems_case_and_accents_do_not_matter(memory: Memory, query: 
 
 @pytest.mark.parametrize("query", ["", " \n\t"])
 def test_a_blank_query_gives_the_newest_of_the_span(memory: Memory, query: str) -> None:
-    steps = [memory.record("user", f"turn {number}", at=f"2026-01-{number + 1:02}") for number in range(9)]
-    memory.record("user", "an older turn, recorded late", at="2026-01-01")
+    steps = [memory.record("user", f"message {number}", at=f"2026-01-{number + 1:02}") for number in range(9)]
+    memory.record("user", "an older message, recorded late", at="2026-01-01")
     assert found(memory, query, limit=3) == steps[:-4:-1]
     assert found(memory, query, before="2026-01-02") == [steps[1], "s10", steps[0]]
 
@@ -118,16 +118,16 @@ def test_the_limit_is_applied_within_the_span(memory: Memory) -> None:
     assert found(memory, "engine", after="2026-02-01", limit=1) == [inside]
 
 
-# turns from elsewhere
+# messages from elsewhere
 
 
 @pytest.mark.slow
-def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
+def test_ten_thousand_messages_are_one_transaction(tmp_path: Path) -> None:
     commits: list[str] = []
     with Memory.open(tmp_path, embedder=None) as memory:
         database_of(memory).trace(lambda sql: commits.append(sql) if sql.startswith(("COMMIT", "BEGIN")) else None)
-        turns = ({"role": "user", "text": f"turn {number}", "at": "2026-01-01"} for number in range(10_000))
-        steps = memory.record_many(turns)
+        messages = ({"role": "user", "text": f"message {number}", "at": "2026-01-01"} for number in range(10_000))
+        steps = memory.record_many(messages)
         database_of(memory).trace(None)
         assert commits == ["BEGIN IMMEDIATE", "COMMIT"]
         assert (steps[0], steps[-1], len(steps)) == ("s1", "s10000", 10_000)
@@ -135,7 +135,7 @@ def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("turn", "why"),
+    ("message", "why"),
     [
         (None, "needs the texts role and text"),
         ("hello", "needs the texts role and text"),
@@ -150,9 +150,9 @@ def test_ten_thousand_turns_are_one_transaction(tmp_path: Path) -> None:
         ({"role": "user", "text": "a", "at": 5}, "5 is not a moment"),
     ],
 )
-def test_all_turns_are_recorded_or_none_and_the_error_says_which(memory: Memory, turn: Any, why: str) -> None:
-    with pytest.raises(RejectedError, match=rf"turn 2: .*{why}"):
-        memory.record_many([{"role": "user", "text": "one"}, {"role": "user", "text": "two"}, turn])
+def test_all_messages_are_recorded_or_none_and_the_error_says_which(memory: Memory, message: Any, why: str) -> None:
+    with pytest.raises(RejectedError, match=rf"message 2: .*{why}"):
+        memory.record_many([{"role": "user", "text": "one"}, {"role": "user", "text": "two"}, message])
     assert found(memory, "") == []
     assert memory.record_many([]) == []
     assert memory.record("user", "one") == "s1"

@@ -11,8 +11,8 @@ from tests.support import HandClock
 from tests.tiers.test_recall import found
 
 
-def tell(memory: Memory, *turns: tuple[str, str], **more: Any) -> list[str]:
-    return memory.record_many({"role": "user", "name": name, "text": text, **more} for name, text in turns)
+def tell(memory: Memory, *messages: tuple[str, str], **more: Any) -> list[str]:
+    return memory.record_many({"role": "user", "name": name, "text": text, **more} for name, text in messages)
 
 
 def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -> None:
@@ -28,7 +28,7 @@ def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -> None
     assert len(hits) == 4
 
 
-def test_a_time_in_the_question_is_read_against_the_turns_time(tmp_path: Path) -> None:
+def test_a_time_in_the_question_is_read_against_the_time_of_what_was_said(tmp_path: Path) -> None:
     clock = HandClock()
     with Memory.open(tmp_path, embedder=None, clock=clock) as memory:
         steps = {
@@ -42,7 +42,7 @@ def test_a_time_in_the_question_is_read_against_the_turns_time(tmp_path: Path) -
         assert found(memory, "what about the lake, yesterday?")[0] == yesterday
 
 
-def test_a_time_alone_finds_its_turns(memory: Memory) -> None:
+def test_a_time_alone_finds_what_was_said_then(memory: Memory) -> None:
     step = memory.record("user", "nothing else", at="2023-05-08")
     memory.record("user", "and more", at="2023-06-08")
     hits = memory.search_recall("May 2023")
@@ -79,7 +79,7 @@ def test_a_person_is_no_month(memory: Memory) -> None:
 
 
 @pytest.mark.slow
-def test_equal_turns_come_in_the_same_order_wherever_they_stand(tmp_path: Path) -> None:
+def test_equal_messages_come_in_the_same_order_wherever_they_stand(tmp_path: Path) -> None:
     with Memory.open(tmp_path, clock=HandClock()) as memory:
         noise = [{"role": "user", "text": f"noise {number}", "session": f"n{number}"} for number in range(37)]
         for number in range(9):

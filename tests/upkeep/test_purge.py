@@ -176,7 +176,7 @@ def spilled_message(talk: Talk) -> str:
     return step
 
 
-def recorded_turn(talk: Talk) -> str:
+def recorded_message(talk: Talk) -> str:
     talk.memory.record("user", "harmless", name="Dana")
     return talk.memory.record("user", SECRET, name="Dana", session=f"about {SECRET}")
 
@@ -219,7 +219,7 @@ def fact_moved_out_of_core(talk: Talk) -> str:
 
 
 BUILDERS = [
-    reply_with_calls, reply_with_repeated_ids, paused_reply, spilled_message, recorded_turn, evicted_message,
+    reply_with_calls, reply_with_repeated_ids, paused_reply, spilled_message, recorded_message, evicted_message,
     long_request_in_digest_and_preamble, long_fact_in_pieces, fact_moved_out_of_core,
 ]  # fmt: skip
 

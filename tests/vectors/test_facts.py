@@ -87,7 +87,7 @@ def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tm
             memory.archive(f"topic{number}")
             memory.record("user", f"topic{number}")
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        archival, recall = memory._tiers.archive.meaning, memory._tiers.recall.meaning
+        archival, recall = memory._tiers.archive.vectors, memory._tiers.recall.vectors
         assert archival is not None
         assert recall is not None
         late = [(source, batch, source.embedding.embed_batch(batch)) for source in (archival, recall)
@@ -113,11 +113,11 @@ def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
         clock.set(clock.now() + 2 * PAUSE)
         memory.archive("a seat at the aisle")
         with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
-            meaning = reading._tiers.archive.meaning
-            assert meaning is not None
-            assert {number for number, _ in meaning.nearest(embedder.embed(["cat"])[0], 9)} == {1, 3}
+            vectors = reading._tiers.archive.vectors
+            assert vectors is not None
+            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9)} == {1, 3}
             assert memory.embed_pending() == 1
-            assert {number for number, _ in meaning.nearest(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
+            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
             pass
         hits = memory.search_archive("a window seat")
         assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
-        assert memory._tiers.archive.meaning is not None
-        assert len(memory._tiers.archive.meaning.nearest(embedder.embed(["seat"])[0], 9)) == 2
+        assert memory._tiers.archive.vectors is not None
+        assert len(memory._tiers.archive.vectors.nearest(embedder.embed(["seat"])[0], 9)) == 2
 
 
 @pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
@@ -164,12 +164,12 @@ def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as
             pass
         memory.compact()
         archive = memory._tiers.archive
-        assert archive.meaning is not None
-        assert archive.meaning.indexing is not None
-        assert archive.meaning.indexing.through() > 700
+        assert archive.vectors is not None
+        assert archive.vectors.indexing is not None
+        assert archive.vectors.indexing.through() > 700
         now = _Filter(to_micros(archive.present()), [], ALWAYS)
         for number, text in enumerate(apart, start=1):
-            assert archive._by_meaning(archive.meaning, embedder.embed([text])[0], now, limit=5)[0][0] == number
+            assert archive._by_meaning(archive.vectors, embedder.embed([text])[0], now, limit=5)[0][0] == number
 
 
 def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(memory: Memo
         assert search("seat")[0].parts["meaning"] > 0
         database_of(memory).trace(None)
         about = [sql for sql in statements if "vector" in sql or "embedder" in sql]
-        assert len(about) == 1, about  # the vectors of the candidates; or those of turns that are new
+        assert len(about) == 1, about  # the vectors of the candidates; or those of messages that are new
 
 
 def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def memory(index: Watched, tmp_path: Path, embedder: Broken) -> Iterator[Memory]
         yield memory
 
 
-def meaning_of(memory: Memory) -> FactVectors:
-    assert memory._tiers.archive.meaning is not None
-    return memory._tiers.archive.meaning
+def vectors_of(memory: Memory) -> FactVectors:
+    assert memory._tiers.archive.vectors is not None
+    return memory._tiers.archive.vectors
 
 
 def archive(memory: Memory, first: int, last: int) -> None:
@@ -119,12 +119,12 @@ def archive_without_vector(memory: Memory, embedder: Broken, number: int) -> Non
     embedder.broken = True
     archive(memory, number, number)
     embedder.broken = False
-    meaning_of(memory).embedding.embed_all(["it works again"])
+    vectors_of(memory).embedding.embed_all(["it works again"])
 
 
 def lost(memory: Memory, numbers: Sequence[int]) -> list[int]:
     """Facts that are not found by their meaning alone, and first."""
-    meaning = meaning_of(memory)
+    meaning = vectors_of(memory)
     asked = meaning.embedding.embed_all([f"topic{number}" for number in numbers])
     near = {number: meaning.nearest(row, 2) for number, row in zip(numbers, asked, strict=True)}
     return [number for number, hits in near.items() if hits[0][0] != number or hits[1][1] > 0.99]
@@ -156,7 +156,7 @@ def test_a_search_neither_opens_nor_builds_it(memory: Memory, index: Watched) ->
     assert lost(memory, range(1, 6 * BATCH, 50)) == []
 
 
-def test_others_take_their_turns_while_it_is_built(memory: Memory, index: Watched) -> None:
+def test_others_get_the_lock_while_it_is_built(memory: Memory, index: Watched) -> None:
     archive(memory, 1, BATCH)
     index.go_on.clear()
     building = in_thread(memory.embed_pending)
@@ -176,7 +176,7 @@ def test_a_vector_that_comes_while_it_is_built_is_not_missed(memory: Memory, ind
     archive(memory, 1, 4)
     archive_without_vector(memory, embedder, 5)
     archive(memory, 6, BATCH)
-    meaning = meaning_of(memory)
+    meaning = vectors_of(memory)
     indexing = meaning.indexing
     assert isinstance(indexing, Indexing)
     task = indexing.next_task(never)
@@ -213,7 +213,7 @@ def test_a_purge_does_not_wait_for_it_and_leaves_nothing_in_it(memory: Memory, i
     building.join()
     index.go_on.set()
     memory.embed_pending()
-    meaning = meaning_of(memory)
+    meaning = vectors_of(memory)
     assert index.through == BATCH + 1
     assert 5 not in dict(meaning.nearest(meaning.embedding.embed_all(["topic5"])[0], 2 * BATCH))
     assert lost(memory, [4, 6]) == []
@@ -251,7 +251,7 @@ def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
         archive(memory, first, first + BATCH // 2 - 1)
         memory.embed_pending()
         assert lost(memory, [1, first, first + BATCH // 2 - 1]) == []
-        held = meaning_of(memory)._tail._matrix
+        held = vectors_of(memory)._tail._matrix
         compared.append(len(held.ids) if held else 0)
     assert compared[:3] == [128, 256, 384]  # all of them
     # Its oldest go when they are in a generation, which may lack a fact for every four that it holds.

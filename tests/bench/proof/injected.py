@@ -1,16 +1,16 @@
 """Injected tokens: how much of the past stands in the prompt for a question, and whether what answers it is in there.
 
 The people of bfcl_memory tell, one after the other, and are asked afterwards; the source of each answer is one of their
-sentences. A past of 10 or 100 turns is a stretch of that conversation with the questions whose sources are in it; one
-of 1,000 turns is all of it, with sessions of the talks (tests/bench/talks) between its own. Then the talks themselves,
-each a past with its own questions, where what answers one is a turn. Ways to bring it along:
+sentences. A past of 10 or 100 messages is a stretch of that conversation with the questions whose sources are in it;
+one of 1,000 messages is all of it, with sessions of the talks (tests/bench/talks) between its own. Then the talks
+themselves, each a past with its own questions, where what answers one is a message. Ways to bring it along:
 
-- everything: every turn, word for word.
+- everything: every message, word for word.
 - prefetch: up to 4 facts in 400 tokens, as configs/assistant.yaml has it, without anybody asking. No model is at work
   here, so each sentence that was told is a fact.
 - search_recall: what the tool answers to the question as it stands: ten excerpts.
-- search_recall, 5 pages: the five best turns, word for word.
-- newest: as many tokens of the newest turns as those five took. What that finds, any prompt would.
+- search_recall, 5 pages: the five best messages, word for word.
+- newest: as many tokens of the newest messages as those five took. What that finds, any prompt would.
 """
 
 from bisect import bisect_right
@@ -36,31 +36,31 @@ EXCERPTS, PAGES = 10, 5
 class Question:
     text: str
     sources: tuple[str, ...]  # the sentences that hold the answer; one of them is enough
-    turns: frozenset[int]  # where they stand
+    messages: frozenset[int]  # where they stand
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    turns: list[str]
+    messages: list[str]
     sessions: list[str]
     facts: list[str]
     questions: list[Question]
 
 
 def pasts(data: Path, length: int) -> list[Past]:
-    """Return conversations of so many turns; a rest of less than half of that belongs to the one before."""
-    turns = question_sets.together(question_sets.by_turn(data))
+    """Return conversations of so many messages; a rest of less than half of that belongs to the one before."""
+    messages = question_sets.together(question_sets.by_message(data))
     sentences = question_sets.together(question_sets.by_sentence(data))
     sources = [_sources(sentences, question.gold) for question in sentences.questions]
-    whole = Past(turns.texts, turns.sessions, sentences.texts, [
-        Question(question.text, found, question.gold) for question, found in zip(turns.questions, sources, strict=True)
+    whole = Past(messages.texts, messages.sessions, sentences.texts, [
+        Question(asked.text, found, asked.gold) for asked, found in zip(messages.questions, sources, strict=True)
     ])  # fmt: skip
-    if length > len(whole.turns):
+    if length > len(whole.messages):
         return [_among_talks(whole, length)]
-    starts = list(range(0, len(whole.turns), length))
-    if len(whole.turns) - starts[-1] < length / 2:
+    starts = list(range(0, len(whole.messages), length))
+    if len(whole.messages) - starts[-1] < length / 2:
         del starts[-1]
-    return [_stretch(whole, range(start, end)) for start, end in pairwise([*starts, len(whole.turns)])]
+    return [_stretch(whole, range(start, end)) for start, end in pairwise([*starts, len(whole.messages)])]
 
 
 def _sources(asked: QuestionSet, places: frozenset[int]) -> tuple[str, ...]:
@@ -68,36 +68,37 @@ def _sources(asked: QuestionSet, places: frozenset[int]) -> tuple[str, ...]:
 
 
 def _stretch(whole: Past, places: range) -> Past:
-    turns = [whole.turns[place] for place in places]
-    text = "\n".join(turns)
+    messages = [whole.messages[place] for place in places]
+    text = "\n".join(messages)
     questions = [
-        replace(each, turns=frozenset(place - places.start for place in each.turns & set(places)))
+        replace(each, messages=frozenset(place - places.start for place in each.messages & set(places)))
         for each in whole.questions
-        if each.turns & set(places) and any(source in text for source in each.sources)
+        if each.messages & set(places) and any(source in text for source in each.sources)
     ]
     facts = [fact for fact in whole.facts if fact in text]
-    return Past(turns, whole.sessions[places.start : places.stop], facts, questions)
+    return Past(messages, whole.sessions[places.start : places.stop], facts, questions)
 
 
 def _among_talks(whole: Past, length: int) -> Past:
-    """Sessions of the talks, of so many turns, between the sessions of the people, in an order by chance."""
+    """Sessions of the talks, of so many messages, between the sessions of the people, in an order by chance."""
     others = [
         (f"talk {number} {name}", text)
         for number, talk in enumerate(question_sets.talks())
         for name, text in zip(talk.sessions, talk.texts, strict=True)
-    ][: length - len(whole.turns)]
+    ][: length - len(whole.messages)]
     sessions: dict[str, list[str]] = {}
-    for name, text in [*zip(whole.sessions, whole.turns, strict=True), *others]:
+    for name, text in [*zip(whole.sessions, whole.messages, strict=True), *others]:
         sessions.setdefault(name, []).append(text)
     names = list(sessions)
     Random(5).shuffle(names)
-    turns = [text for name in names for text in sessions[name]]
-    place = {text: number for number, text in enumerate(turns)}
+    messages = [text for name in names for text in sessions[name]]
+    place = {text: number for number, text in enumerate(messages)}
     questions = [
-        replace(each, turns=frozenset(place[whole.turns[old]] for old in each.turns)) for each in whole.questions
+        replace(each, messages=frozenset(place[whole.messages[old]] for old in each.messages))
+        for each in whole.questions
     ]
     facts = whole.facts + [text for _, text in others]
-    return Past(turns, [name for name in names for _ in sessions[name]], facts, questions)
+    return Past(messages, [name for name in names for _ in sessions[name]], facts, questions)
 
 
 def talks() -> list[Past]:
@@ -120,25 +121,25 @@ def _shares(chosen: Sequence[Past], work: Path) -> Json:
         way: {"tokens": fmean(row[way][0] for row in rows), "found": fmean(row[way][1] for row in rows)}
         for way in rows[0]
     }
-    return {"turns": fmean(len(past.turns) for past in chosen), "questions": len(rows), "ways": ways}
+    return {"messages": fmean(len(past.messages) for past in chosen), "questions": len(rows), "ways": ways}
 
 
 def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
     """For each question and each way: the tokens it brings along, and whether a source is among them."""
-    sizes = [tokens.total(text) for text in past.turns]
+    sizes = [tokens.total(text) for text in past.messages]
     with Memory.open(place) as memory:
-        turns = zip(past.turns, past.sessions, strict=True)
-        memory.record_many({"role": "user", "text": text, "session": session} for text, session in turns)
+        messages = zip(past.messages, past.sessions, strict=True)
+        memory.record_many({"role": "user", "text": text, "session": session} for text, session in messages)
         archive_texts(memory, past.facts)
         for question in past.questions:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
-            pages = [past.turns[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
+            pages = [past.messages[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
             facts = [each.line for each in choose_facts(PREFETCH, question.text, memory._tiers.archive, memory._store)]
             whole = _measured(pages, question)
             yield {
-                "everything": (sum(sizes), _holds(past.turns, question)),
-                "newest": _measured(_newest(past.turns, sizes, whole[0]), question),
+                "everything": (sum(sizes), _holds(past.messages, question)),
+                "newest": _measured(_newest(past.messages, sizes, whole[0]), question),
                 "prefetch": _measured(facts, question),
                 "search_recall": _measured(excerpts, question),
                 "search_recall, 5 pages": whole,
@@ -155,6 +156,6 @@ def _holds(texts: Sequence[str], question: Question) -> bool:
     return any(" ".join(source.split()) in text for source in question.sources)
 
 
-def _newest(turns: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
+def _newest(messages: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
     fitting = bisect_right(list(accumulate(reversed(sizes))), budget)
-    return list(reversed(turns))[:fitting]
+    return list(reversed(messages))[:fitting]

@@ -1,7 +1,7 @@
 """Overhead per turn: what each side adds to the call of the model, in a short conversation and in a long one.
 
 All ask one quick server over HTTP, whose own time is subtracted. A side first takes its first turns for real, then gets
-its past the quickest way it has, and is measured in rounds in which the sides take turns. The median round counts: in
+its past the quickest way it has, and is measured in rounds in which the sides alternate. The median round counts: in
 each some turns bring a fact, which a median of turns would not show. A side that needs longer for its past than there
 is time is measured where it stands, and left out from there on; a side that fails is left out at once.
 """

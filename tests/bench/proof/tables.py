@@ -28,10 +28,10 @@ CELLS = "{facts:,}|{grow_s:.1f}|{archive_ms:.2f}|{search_ms:.2f}|{start_ms:.0f}|
 EVERY = {"1": "", "3": "third "}
 WAYS = {
     "everything": "everything",
-    "newest": "newest turns, as many tokens as the 5 pages",
+    "newest": "newest messages, as many tokens as the 5 pages",
     "prefetch": "ours, unasked: up to 4 facts",
     "search_recall": "ours, search: 10 excerpts",
-    "search_recall, 5 pages": "ours, search: the 5 best turns whole",
+    "search_recall, 5 pages": "ours, search: the 5 best messages whole",
 }
 
 
@@ -194,8 +194,8 @@ def survival_lines(figures: Json) -> Rows:
 
 def injected(figures: Json) -> tuple[Rows, Json]:
     talks = figures["talks"]
-    columns = {f"{int(length):,} turns": past for length, past in figures["people"].items()}
-    columns[f"talks of {talks['turns']:,.0f} turns, asked in other words"] = talks
+    columns = {f"{int(length):,} messages": past for length, past in figures["people"].items()}
+    columns[f"talks of {talks['messages']:,.0f} messages, asked in other words"] = talks
     rows = [["tokens of the past, answer in them", *columns]]
     for way, name in WAYS.items():
         cells = [past["ways"][way] for past in columns.values()]
@@ -206,9 +206,9 @@ def injected(figures: Json) -> tuple[Rows, Json]:
 def injected_lines(figures: Json) -> Rows:
     length, people = list(figures["people"].items())[-1]
     talks = figures["talks"]
-    of_talks = f"{talks['turns']:,.0f} past turns for a question in other words"
+    of_talks = f"{talks['messages']:,.0f} past messages for a question in other words"
     return [
-        _injected_line(f"{int(length):,} past turns for a question", people["ways"], "search_recall, 5 pages"),
+        _injected_line(f"{int(length):,} past messages for a question", people["ways"], "search_recall, 5 pages"),
         _injected_line(of_talks, talks["ways"], "search_recall"),
     ]
 

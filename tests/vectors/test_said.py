@@ -1,4 +1,4 @@
-"""What turns mean: when they are embedded, what is found before that, and that nothing of it outlasts the turns."""
+"""Vectors of what was said: when it is embedded, what is found before that, and that no vector outlasts its part."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +10,7 @@ import pytest
 
 from pager import Memory, MemoryReader, StorageError
 from pager.vectors.embedding import PAUSE
-from pager.vectors.turns import pack
+from pager.vectors.said import pack
 from tests.standin import Reply
 from tests.support import Broken, HandClock, Letters, Talk, Words, database_of, undone
 from tests.support.secret import SECRET, assert_gone, marks_in
@@ -37,7 +37,7 @@ def test_a_search_embeds_its_question_and_nothing_else(memory: Memory, embedder:
     assert memory.count_unembedded() == 9
 
 
-def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path: Path) -> None:
+def test_a_search_of_messages_without_vectors_asks_nothing_of_an_embedder(tmp_path: Path) -> None:
     class Unmeasured(Words):
         """One of Chroma's embeds a text to know its dimension."""
 
@@ -55,10 +55,10 @@ def test_a_search_of_turns_without_vectors_asks_nothing_of_an_embedder(tmp_path:
         assert embedder.asked == []
 
 
-def test_another_embedder_embeds_all_turns_anew(tmp_path: Path) -> None:
-    turns = [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(40)]
+def test_another_embedder_embeds_all_messages_anew(tmp_path: Path) -> None:
+    messages = [{"role": "user", "text": f"topic{number}", "session": str(number)} for number in range(40)]
     with Memory.open(tmp_path, embedder=None, clock=HandClock()) as memory:
-        memory.record_many(turns)
+        memory.record_many(messages)
         assert memory.count_unembedded() == memory.embed_pending() == 0
     for embedder in (Words("one", 16), Words("two", 24)):
         with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
@@ -86,7 +86,7 @@ def test_what_a_transaction_records_is_embedded_together_after_it(memory: Memory
     assert found(memory, "second")[0] == steps[1]
 
 
-def test_others_take_their_turns_while_what_was_recorded_is_embedded(tmp_path: Path) -> None:
+def test_others_get_the_lock_while_what_was_recorded_is_embedded(tmp_path: Path) -> None:
     at_work, go_on = Event(), Event()
 
     class Slow(Words):
@@ -117,11 +117,11 @@ def test_what_is_recorded_stays_so_where_its_vector_cannot_be_stored(
             patched.setattr(memory._store.said, "store_vectors", full)
             assert memory.record("user", "topic1") == "s1"
         assert found(memory, "topic1") == ["s1"]
-        assert "vectors of turns wait: the disk is full" in memory.ledger(events=["embedder"])[0].reason
+        assert "vectors of messages wait: the disk is full" in memory.ledger(events=["embedder"])[0].reason
         assert memory.embed_pending() == 1
 
 
-def test_a_turn_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
+def test_a_step_of_the_conversation_is_embedded_when_it_leaves_the_prompt(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, window=6_000, embedder=embedder)
     talk.ask("something terrible", Reply.refusal())
@@ -175,7 +175,7 @@ def test_an_embedder_that_fails_is_told_once_and_rests_while_words_answer(tmp_pa
         assert "without_meaning" not in memory.ledger(events=["search"])[-1].detail
 
 
-def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: Memory) -> None:
+def test_a_message_without_a_vector_that_is_not_queued_is_found_by_check(memory: Memory) -> None:
     tell(memory, ("Ana", "topic"), ("Ana", "other"))
     database_of(memory).run("DELETE FROM said_vectors WHERE part = 1")
     database_of(memory).run("UPDATE said_vectors SET vector = x'00'")
@@ -189,7 +189,7 @@ def test_a_turn_without_a_vector_that_waits_for_none_is_found_by_check(memory: M
 
 
 @pytest.mark.parametrize("embedder", [None, Words()])
-def test_turns_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder: Words | None) -> None:
+def test_messages_that_were_undone_are_nobodys_neighbours(tmp_path: Path, embedder: Words | None) -> None:
     with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
         tell(memory, ("Ana", "hello there"), session="kept")
         with undone(memory):
@@ -215,7 +215,7 @@ def test_a_reader_sees_what_is_committed_and_forgets_what_is_purged(memory: Memo
         assert "s1" not in {hit.page_id for hit in reading.search_recall("engine")}
 
 
-def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
+def test_no_file_keeps_a_purged_message_or_what_it_meant(tmp_path: Path) -> None:
     embedder = Words()
     talk = Talk(tmp_path, embedder=embedder)
     step = talk.memory.record("user", SECRET, name="Ana")
@@ -236,14 +236,14 @@ def test_no_file_keeps_a_purged_turn_or_what_it_meant(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_was_read_before_a_purge_is_thrown_away(memory: Memory) -> None:
-    turns = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
-    step, _ = memory.record_many(turns, embed=False)
-    meaning = memory._tiers.recall.meaning
-    assert meaning is not None
-    batch = meaning.next_batch(9)
-    rows = meaning.embedding.embed_batch(batch)
+    messages = [{"role": "user", "text": text} for text in (SECRET, f"again: {SECRET}")]
+    step, _ = memory.record_many(messages, embed=False)
+    vectors = memory._tiers.recall.vectors
+    assert vectors is not None
+    batch = vectors.next_batch(9)
+    rows = vectors.embedding.embed_batch(batch)
     memory.purge(step)
-    meaning.store_batch(batch, rows)
+    vectors.store_batch(batch, rows)
     assert memory._store.said.vectors(0) == []
     assert memory.embed_pending() == 1
 

@@ -1,6 +1,6 @@
-"""Vectors of turns: stored in SQLite with one byte for each number, and held in memory while they are searched.
+"""Vectors of what was said: stored in SQLite with one byte for each number, and held in memory while they are searched.
 
-A turn gets its vector when it has been recorded, or when it has left the prompt. Until then it waits in the table
+A part gets its vector when it was recorded, or when its step has left the prompt. Until then it is queued in the table
 `said_owed`, so nothing is lost when the process dies. A search embeds its question and nothing else.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pager.blocks import text_of
 from pager.search.growing_array import GrowingArray
-from pager.search.neighbours import TurnTable
+from pager.search.neighbours import PartTable
 from pager.store import Store
 from pager.store.rows import Said
 from pager.vectors.embedding import LARGEST_BATCH, Batch, Embedding
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 SCALE_BYTES = 4  # before the numbers stands the float32 by which all of them are multiplied
 
 
-class PartVectors:
+class LoadedVectors:
     """Vectors in memory with the parts that they belong to."""
 
     def __init__(self, dimension: int) -> None:
         self.matrix = Int8Matrix(dimension)
-        self._turns: TurnTable | None = None
+        self._table: PartTable | None = None
         self._positions = GrowingArray("int64")
 
-    def positions(self, turns: TurnTable) -> NDArray[np.int64]:
-        """Return the position of each part among the turns; -1 for a part that came after they were read."""
+    def positions(self, table: PartTable) -> NDArray[np.int64]:
+        """Return the position of each part in the table; -1 for a part that came after the table was read."""
         import numpy as np
 
-        if turns is not self._turns:
-            self._turns, self._positions = turns, GrowingArray("int64")
+        if table is not self._table:
+            self._table, self._positions = table, GrowingArray("int64")
         found = self._positions.rows
-        fresh = turns.positions(self.matrix.ids[len(found) :])
+        fresh = table.positions(self.matrix.ids[len(found) :])
         if (fresh < 0).any():
             return np.concatenate([found, fresh])
         self._positions.extend(fresh)
         return self._positions.rows
 
 
-class TurnVectors:
-    """Stores the vectors of turns and finds turns by them. A failure of the embedder raises nothing."""
+class SaidVectors:
+    """Stores the vectors of parts and compares them with a question. A failure of the embedder raises nothing."""
 
     def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store = store
@@ -60,10 +60,10 @@ class TurnVectors:
         """Drop what is in memory: something was undone or purged."""
         self._row = 0
         self._drops = self.embedding.drops
-        self._vectors: PartVectors | None = None
+        self._vectors: LoadedVectors | None = None
 
     def next_batch(self, limit: int) -> Batch:
-        """Return the oldest turns without a vector."""
+        """Return the oldest queued parts."""
         return self._batch(self._store.said.queued(limit))
 
     def batch_of(self, steps: Sequence[int]) -> Batch:
@@ -84,15 +84,15 @@ class TurnVectors:
                 self._store.said.store_vectors(list(zip(ids, pack(rows), strict=True)))
 
     def count_pending(self) -> int:
-        """Return the number of turns without a vector."""
+        """Return the number of queued parts."""
         return self._store.said.count_queued(1 << 62)
 
     def wrong_parts(self) -> list[int]:
         """Return the parts whose vector has not the length of this embedder's."""
         return self._store.said.wrong_vectors(SCALE_BYTES + self.embedding.embedder.dimension)
 
-    def nearness(self, question: str, turns: TurnTable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return the positions of all turns that have a vector, and their cosines with the question."""
+    def nearness(self, question: str, table: PartTable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return the positions of all parts that have a vector, and their cosines with the question."""
         import numpy as np
 
         if not self.embedding.prepare_search():
@@ -102,11 +102,11 @@ class TurnVectors:
             return None
         if not self.embedding.vectors_match():
             return None
-        positions, cosines = vectors.positions(turns), vectors.matrix.cosines(vector)
-        is_turn = positions >= 0
-        return positions[is_turn], cosines[is_turn].astype(np.float64)
+        positions, cosines = vectors.positions(table), vectors.matrix.cosines(vector)
+        in_table = positions >= 0
+        return positions[in_table], cosines[in_table].astype(np.float64)
 
-    def _load(self) -> PartVectors | None:
+    def _load(self) -> LoadedVectors | None:
         import numpy as np
 
         if self._drops != self.embedding.drops:
@@ -117,7 +117,7 @@ class TurnVectors:
         self._row = fresh[-1][0]
         raw = np.frombuffer(b"".join(vector for _, _, vector in fresh), dtype=np.uint8).reshape(len(fresh), -1)
         # The dimension is not asked of the embedder: one of Chroma's would embed a text to know it.
-        self._vectors = vectors = self._vectors or PartVectors(raw.shape[1] - SCALE_BYTES)
+        self._vectors = vectors = self._vectors or LoadedVectors(raw.shape[1] - SCALE_BYTES)
         scales = np.ascontiguousarray(raw[:, :SCALE_BYTES]).view(np.float32)[:, 0]
         vectors.matrix.extend([part for _, part, _ in fresh], scales, raw[:, SCALE_BYTES:].view(np.int8))
         return vectors
