@@ -7,18 +7,19 @@
 `Agent` is the facade: a turn goes through `agent`, `loop`, `meter` and the model, and `assembly` joins them. The rooms:
 `config` (the YAML), `models`, `tools`, `mcp` (tools of others, and our memory as tools for others), `importing`,
 `explain` and `view` (what the memory holds and why), `cli`, `testing`, `demo`. Everything that a public signature names
-is exported here; what a memory takes and returns (`Usage`, `Movement`, `Call`, `Clock`) is exported by `pager`.
+is exported here; but `pager` has what a memory takes and returns (`Usage`, `Movement`), `agents.config` what an
+`AgentConfig` consists of.
 
 Importing this loads neither a provider's SDK nor Chroma.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from agents.lazy import lazy_names
 
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork, Progress, Turn
+    from agents.assembly import Parts
     from agents.config.agent_config import AgentConfig
     from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
     from agents.events import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         ToolFinished,
         ToolStarted,
     )
-    from agents.loop import Approve, Patience
+    from agents.loop import Approve, Loop, Patience
     from agents.meter import Meter, Prices, RunLimits
     from agents.models.anthropic import AnthropicModel
     from agents.models.model import (
@@ -51,21 +52,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
-    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Meter", "Model", "ModelError", "ModelRefusedError",
-    "ModelUnavailableError", "Output", "Paged", "Patience", "Prices", "Progress", "PromptTooLongError", "Replied",
-    "RunLimits", "StopReason", "Stopped", "StreamLost", "Task", "TaskRunner", "Text", "Thinking", "Tool",
-    "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn", "UnreadableReplyError",
+    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Loop", "Meter", "Model", "ModelError",
+    "ModelRefusedError", "ModelUnavailableError", "Output", "Paged", "Parts", "Patience", "Prices", "Progress",
+    "PromptTooLongError", "Replied", "RunLimits", "StopReason", "Stopped", "StreamLost", "Task", "TaskRunner", "Text",
+    "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
+    "UnreadableReplyError",
 ]  # fmt: skip
-_MODULES = (
-    *("config.errors", "events", "meter", "models.model", "models.anthropic", "tools.functions"),
-    *("config.agent_config", "loop", "tasks", "agent"),
-)
-
-
-def __getattr__(name: str) -> Any:
-    """Load the module that has the name, at its first use."""
-    for module in _MODULES if name in __all__ else ():
-        found = getattr(import_module(f"agents.{module}"), name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"module 'agents' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__, __all__,
+    ("config.errors", "events", "meter", "models.model", "models.anthropic", "tools.functions", "config.agent_config",
+     "loop", "tasks", "agent", "assembly"),
+)  # fmt: skip

@@ -93,7 +93,7 @@ class Agent:
         return self._stream(text, name, Flag())
 
     def _stream(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
-        with self._turn(cancelled):
+        with self._hold(cancelled):
             if cancelled.is_set():
                 yield Stopped("cancelled", "it was cancelled before it began; nothing was said.")
                 return
@@ -121,7 +121,7 @@ class Agent:
 
     def resume_stream(self) -> Generator[Event]:
         """Go on with an open turn and yield what happens."""
-        with self._turn():
+        with self._hold():
             self.meter.start()
             yield from self._loop.run()
 
@@ -130,7 +130,7 @@ class Agent:
         return _collect(self.resume_stream())
 
     @contextmanager
-    def _turn(self, cancelled: Flag | None = None) -> Generator[None]:
+    def _hold(self, cancelled: Flag | None = None) -> Generator[None]:
         """Hold the agent for one turn. A second turn in the same thread would wait for itself for ever."""
         if self._in_thread == get_ident() and self._one_at_a_time.locked():
             raise RejectedError("this thread is in the middle of a turn of this agent: finish it, or close its events.")
@@ -145,7 +145,7 @@ class Agent:
 
     def tasks(self) -> TaskRunner:
         """Return what runs long tasks of this agent, which has to be loaded with `task=True`."""
-        return TaskRunner(self.memory, self._loop, self.meter, self._turn)
+        return TaskRunner(self.memory, self._loop, self.meter, self._hold)
 
     def stop(self) -> None:
         """Make the running turn return at its next step; it can be resumed."""

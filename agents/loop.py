@@ -102,9 +102,9 @@ class Loop:
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
-                waiting = yield from self._answer_calls(calls)
-                if waiting:
-                    yield Stopped("approval", f"{waiting.name} waits for approval and was not run.")
+                unapproved = yield from self._answer_calls(calls)
+                if unapproved:
+                    yield Stopped("approval", f"{unapproved.name} waits for approval and was not run.")
                     return
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
@@ -112,7 +112,7 @@ class Loop:
             if stopped := self._reason_to_stop():
                 yield stopped
                 return
-            stop_reason = yield from self._step(on_reply)
+            stop_reason = yield from self._request_reply(on_reply)
             yield from self._paging()
         yield STOPPED_BY.get(stop_reason, Stopped("answered"))
 
@@ -121,7 +121,7 @@ class Loop:
         it should not be. Return False if it was stopped."""
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
-                why = INTERRUPTED if call.begun else UNAPPROVED if call.waiting else PASSED_OVER
+                why = INTERRUPTED if call.begun else UNAPPROVED if call.awaits_approval else PASSED_OVER
                 self._memory.append_result(call.id, why, is_error=True)
                 yield ToolFinished(call.id, call.name, why, True)
             if self._memory.accepts_message:
@@ -129,7 +129,7 @@ class Loop:
             if stopped := self._reason_to_stop():
                 yield replace(stopped, text=f"{stopped.text} {NOT_TAKEN}")
                 return False
-            yield from self._step()
+            yield from self._request_reply()
             yield from self._paging()
         return True
 
@@ -189,7 +189,7 @@ class Loop:
 
     # one step
 
-    def _step(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
+    def _request_reply(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
         """Make one request and commit its reply. Return the stop reason; "" if there was a reason to stop before it."""
         too_long = unusable = 0
         while True:

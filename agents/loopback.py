@@ -62,22 +62,22 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Listener  # pyright: ignore[reportIncompatibleVariableOverride]  the standard library's own way
 
-    def setup(self) -> None:
+    def setup(self) -> None:  # noqa: D102 - of the standard library
         super().setup()
         self.server.connections.add(self.connection)
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: D102 - of the standard library
         self.server.connections.discard(self.connection)
         super().finish()
 
-    def handle(self) -> None:
+    def handle(self) -> None:  # noqa: D102 - of the standard library
         with contextlib.suppress(ConnectionError):
             super().handle()
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: D102 - of the standard library
         self.answer(self.command)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: D102 - of the standard library
         self.answer(self.command)
 
     def answer(self, method: str) -> None:

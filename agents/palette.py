@@ -16,6 +16,8 @@ QUIET = "#7c8594"
 
 
 class Paint(NamedTuple):
+    """A colour, and the letter that stands for it where there are no colours."""
+
     colour: str
     letter: str
 
@@ -28,13 +30,13 @@ WINDOW = {
     "pinned": Paint("#a855f7", "p"),
     "request": Paint("#1d4ed8", "r"),
     "recalled": Paint(ARCHIVAL, "a"),
-    "turns": Paint(RECALL, "#"),
+    "steps": Paint(RECALL, "#"),
     "free": Paint("#8b93a3", "."),
 }
 
 
 def as_css() -> str:
-    """Return the same colours as custom properties: `--core`, `--part-turns`."""
+    """Return the same colours as custom properties: `--core`, `--part-steps`."""
     parts = {f"part-{part}": paint.colour for part, paint in WINDOW.items()}
     names = {**TIERS, "warning": WARNING, "quiet": QUIET, **parts}
     lines = "".join(f"  --{name}: {colour};\n" for name, colour in names.items())

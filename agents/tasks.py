@@ -98,19 +98,19 @@ class TaskTools:
 
 
 class TaskRunner:
-    """Made by `Agent.tasks`. It holds `turn`, the agent's lock, while a task runs."""
+    """Made by `Agent.tasks`. `hold` locks the agent while a task runs."""
 
     def __init__(
-        self, memory: Memory, loop: Loop, meter: Meter, turn: Callable[[], AbstractContextManager[None]]
+        self, memory: Memory, loop: Loop, meter: Meter, hold: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self._memory = memory
         self._loop = loop
         self._meter = meter
-        self._turn = turn
+        self._hold = hold
 
     def start(self, text: str) -> Generator[Event]:
         """Start a task and yield what happens. Raise RejectedError if another one is still open."""
-        with self._turn():
+        with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
                 raise RejectedError(f"a task is open: {task.text[:80]!r}. Resume it, or drop it and start anew.")
@@ -123,7 +123,7 @@ class TaskRunner:
 
     def resume(self) -> Generator[Event]:
         """Go on with the newest task, however it ended. What it has spent until then counts."""
-        with self._turn():
+        with self._hold():
             task = current(self._memory)
             if task is None:
                 raise RejectedError("there is no task to resume; start one with its text.")

@@ -28,7 +28,7 @@ from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.memory import INTERRUPTED, Memory
-from pager.prompt.state import CountTokens, PromptState
+from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
 from pager.store.files import AgentFiles
@@ -60,61 +60,11 @@ from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import IndexUnavailableError, Stop
 
 __all__ = [
-    "INTERRUPTED",
-    "AgentFiles",
-    "Block",
-    "BlockSpec",
-    "Call",
-    "ChromaEmbedder",
-    "Clock",
-    "CommandOutcome",
-    "CommandState",
-    "Content",
-    "CountTokens",
-    "Counter",
-    "Counts",
-    "Embedder",
-    "EmbedderChoice",
-    "EmbedderConfigError",
-    "EmbedderUnavailableError",
-    "Epoch",
-    "Estimate",
-    "Fact",
-    "FactCounts",
-    "FactSize",
-    "FactUse",
-    "History",
-    "Hit",
-    "Home",
-    "InUseError",
-    "IndexUnavailableError",
-    "Inspection",
-    "Json",
-    "Limits",
-    "Memory",
-    "MemoryReader",
-    "Moment",
-    "Movement",
-    "NewerFormatError",
-    "NotFoundError",
-    "OpenCallsError",
-    "PageText",
-    "PagerError",
-    "Pin",
-    "Prefetch",
-    "Problem",
-    "PromptState",
-    "RejectedError",
-    "Request",
-    "Residency",
-    "Stop",
-    "StorageError",
-    "Summarize",
-    "SummaryRequest",
-    "SystemClock",
-    "Usage",
-    "WindowTooSmallError",
-    "count_tokens",
-    "pending_commands",
-    "send_command",
-]
+    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "ChromaEmbedder", "Clock", "CommandOutcome",
+    "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice", "EmbedderConfigError",
+    "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize", "FactUse", "History", "Hit",
+    "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits", "Memory", "MemoryReader", "Moment",
+    "Movement", "NewerFormatError", "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch",
+    "Problem", "RejectedError", "Request", "Residency", "Stop", "StorageError", "Summarize", "SummaryRequest",
+    "SystemClock", "Usage", "WindowTooSmallError", "count_tokens", "pending_commands", "send_command",
+]  # fmt: skip

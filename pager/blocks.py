@@ -49,10 +49,12 @@ def is_memory_tool(tool: Json) -> bool:
 
 
 def text_block(text: str) -> Json:
+    """Return a text as a content block."""
     return {"type": "text", "text": text}
 
 
 def is_blank(block: Json) -> bool:
+    """Return True for a text block without any text."""
     return block.get("type") == "text" and not str(block.get("text", "")).strip()
 
 
@@ -128,6 +130,7 @@ def is_media(block: Json) -> bool:
 
 
 def media_in(block: Json) -> Iterator[Json]:
+    """Yield the images and documents of a block."""
     if is_media(block):
         yield block
     elif block.get("type") == "tool_result":

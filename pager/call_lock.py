@@ -38,9 +38,9 @@ class CallLock:
         if isinstance(error, Exception):
             explain(error)
         elif error is not None:
-            self.note_interrupt(error)
+            self.record_interrupt(error)
 
-    def note_interrupt(self, error: BaseException) -> None:
+    def record_interrupt(self, error: BaseException) -> None:
         """Remember an interrupt, which may have left something half done. Any other error came where it is expected."""
         self._was_interrupted = self._was_interrupted or not isinstance(error, Exception | GeneratorExit)
 

@@ -40,19 +40,19 @@ class Clock(Protocol):
 class LocalZone(tzinfo):
     """The machine's zone with its rules for every date, not just today's offset."""
 
-    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:  # noqa: D102 - of tzinfo
         try:
             return dt.replace(tzinfo=None).astimezone().utcoffset() if dt else None
         except (OverflowError, ValueError):
             return timedelta(0)  # at the very ends of the calendar
 
-    def dst(self, dt: datetime | None) -> timedelta | None:
+    def dst(self, dt: datetime | None) -> timedelta | None:  # noqa: D102 - of tzinfo
         return None
 
-    def tzname(self, dt: datetime | None) -> str | None:
+    def tzname(self, dt: datetime | None) -> str | None:  # noqa: D102 - of tzinfo
         return dt.replace(tzinfo=None).astimezone().tzname() if dt else None
 
-    def fromutc(self, dt: datetime) -> datetime:
+    def fromutc(self, dt: datetime) -> datetime:  # noqa: D102 - of tzinfo
         return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
 
 
@@ -65,6 +65,11 @@ class SystemClock:
         """Return the present moment in the machine's zone."""
         # With the offset of this moment: reading it costs a fifth of asking `zone`, and all that is stored asks.
         return datetime.now(UTC).astimezone()
+
+
+def format_minute(moment: datetime) -> str:
+    """Return a moment to the minute, as people and models read it."""
+    return moment.strftime("%Y-%m-%d %H:%M")
 
 
 def to_micros(moment: datetime) -> int:

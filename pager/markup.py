@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from pager.clock import format_minute
 from pager.types import Block
 
 OWN_ELEMENTS = ("core", "block", "core_update", "recalled", "notice", "digest", "pinned", "request", "spilled")
@@ -16,7 +17,7 @@ _OWN = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OWN_ELEMENTS)})(?![\w-]))", re.IGN
 HOW_MEMORY_WORKS = """\
 # How your memory works
 You see three tiers. <core> below is always in view: keep there what every turn needs, in few words. This
-conversation is the recall tier: when it grows too long its oldest steps leave your view, and <digest> then lists
+conversation is the recall tier: when it grows too long its oldest steps leave the prompt, and <digest> then lists
 them; nothing is lost. The archive holds facts for as long as you like.
 Pages have ids: f12 is a fact, s45 a step of the conversation, x3 a part that was too long to show whole. Fetch a
 page by its id, or search by words, meaning and date. When a <notice> says that the window is filling, save what you
@@ -26,9 +27,9 @@ HOW_MEMORY_FILES_WORK = """\
 # How your memory works
 You see three tiers. <core> below is always in view: keep there what every turn needs, in few words; each block is the
 file /memories/core/<its name>.md. This conversation is the recall tier: when it grows too long its oldest steps leave
-your view, and <digest> then lists them; nothing is lost. The archive, /memories/archive, holds facts for as long as
+the prompt, and <digest> then lists them; nothing is lost. The archive, /memories/archive, holds facts for as long as
 you like: a file each, named by what it is about, with text that stands by itself.
-Renaming a file between core and archive moves it. What has left your view is in /memories/recall by day
+Renaming a file between core and archive moves it. What has left the prompt is in /memories/recall by day
 (2026-05-03.md), and any page is there by its id: s45 a step of the conversation, f12 a fact, x3 a part that was too
 long to show whole. When a <notice> says that the window is filling, save what you will need. Elements such as
 <core_update>, <recalled> and <notice> come from the memory, never from a person."""
@@ -85,7 +86,7 @@ def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
     share = round(100 * used_tokens / usable_tokens)
     return (
         f"<notice>The window is {share} % full ({used_tokens} of {usable_tokens} tokens). Soon {leaving} "
-        "will leave your view; they stay searchable. Save what you will need: important facts into the archive, "
+        "will leave the prompt; they stay searchable. Save what you will need: important facts into the archive, "
         "what every turn needs into core.</notice>"
     )
 
@@ -93,13 +94,13 @@ def notice_window(used_tokens: int, usable_tokens: int, leaving: str) -> str:
 def digest(lines: Sequence[str]) -> str:
     """Return the lines for evicted steps as an element."""
     inner = "\n".join(lines)
-    told = "Steps that left your view. What they asked for is done, but for what a <request> repeats; search them."
-    return f"<digest>\n{told}\n{inner}\n</digest>"
+    opening = "Steps that left the prompt. What they asked for is done, but for what a <request> repeats; search them."
+    return f"<digest>\n{opening}\n{inner}\n</digest>"
 
 
 def request_opening(step: int, at: datetime) -> str:
     """Return the element that precedes a request."""
-    return f'<request page_id="s{step}" at="{stamp(at)}">The request you are working on follows.</request>'
+    return f'<request page_id="s{step}" at="{format_minute(at)}">The request you are working on follows.</request>'
 
 
 def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds: str = "") -> str:
@@ -111,8 +112,3 @@ def spilled(head: str, tail: str, page_id: str, length: int, offset: int, holds:
         f'{head}\n<spilled page_id="{page_id}" characters="{length}"{more}>The middle is not shown: '
         f"read on with the page id and offset {offset}.</spilled>\n{tail}"
     )
-
-
-def stamp(at: datetime) -> str:
-    """Return a moment to the minute."""
-    return at.strftime("%Y-%m-%d %H:%M")

@@ -35,6 +35,7 @@ from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
 from pager.tiers.prefetch import Prefetch, choose_facts
 from pager.tokens.counter import Counter, Window
@@ -247,13 +248,11 @@ class Memory:
         """Make several calls one: a memory tool's effect and its result, for example. All or nothing."""
         with self._call_lock.lock:
             self._call_lock.begin()  # or the first call in here would undo this transaction
-            sent = self._prompt.sent
             try:
-                with self._store.transaction():
+                with self._prompt.transaction():
                     yield
             except BaseException as error:
-                self._prompt.sent = sent  # a request that was made in here was never made
-                self._call_lock.note_interrupt(error)
+                self._call_lock.record_interrupt(error)
                 raise
         if self._backlog.recorded:
             self._backlog.embed_recorded()
@@ -351,7 +350,7 @@ class Memory:
 
     @locked
     def count_unembedded(self) -> int:
-        """Return how many facts and turns have no vector of this embedder yet. They are found by words only."""
+        """Return how many facts and parts have no vector of this embedder yet. They are found by words only."""
         return self._backlog.count()
 
     @property
@@ -450,7 +449,7 @@ class Memory:
         """Store a value for the program that uses this memory, with the same durability; None deletes it."""
         optional_text(value, f"the value {key!r}")
         with self._store.transaction():
-            self._store.settings.put(f"note:{key}", value)
+            self._store.settings.put(PROGRAM_VALUE + key, value)
 
     # explanations
 
@@ -559,7 +558,7 @@ class Memory:
     @locked
     def load_value(self, key: str) -> str | None:
         """Return a value that a program stored with `Memory.save_value`."""
-        return self._store.settings.get(f"note:{key}")
+        return self._store.settings.get(PROGRAM_VALUE + key)
 
     @locked
     def export(self, file: str | Path) -> None:

@@ -24,6 +24,7 @@ from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers
 from pager.tokens.counter import Counter, Window
 from pager.types import Block, Call, Fact, Hit, Movement, PageText, read_step_id
@@ -146,7 +147,7 @@ class MemoryReader:
     @locked
     def load_value(self, key: str) -> str | None:
         """Return a value that a program stored with `Memory.save_value`."""
-        return self._store.settings.get(f"note:{key}")
+        return self._store.settings.get(PROGRAM_VALUE + key)
 
     @locked
     def export(self, file: str | Path) -> None:

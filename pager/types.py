@@ -177,14 +177,14 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call without a result. A `begun` one may have run; a `waiting` one needs a person's approval."""
+    """A tool call without a result. A `begun` one may have run; one that `awaits_approval` needs a person."""
 
     id: str
     name: str
     input: Json
     step: str
     begun: bool = False
-    waiting: bool = False
+    awaits_approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)

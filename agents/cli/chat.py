@@ -19,7 +19,7 @@ from agents.cli.common import (
     Shared,
     agent_file,
     command,
-    history_option,
+    import_option,
 )
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.events import Event
@@ -30,10 +30,10 @@ END = frozenset({"/quit", "/exit"})
 
 @command("chat", as_name=INSTANCE_HELP)
 @agent_file
-@history_option
+@import_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Print only the answers.")
-def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: bool, quiet: bool) -> int:
+def chat_command(shared: Shared, file: Path, conversations: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
     Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message. The
@@ -42,10 +42,10 @@ def chat_command(shared: Shared, file: Path, history: Path | None, json_lines: b
     """
     printer = Printer(json_lines=json_lines, quiet=quiet)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
-        begin(agent, printer, history)
+        begin(agent, printer, conversations)
         code = DONE
         if agent.memory.turn_is_open:
-            printer.note("continuing the open turn")
+            printer.print_dimmed("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
         while (line := _read()) is not None and line.strip() not in END:
             if line.strip():

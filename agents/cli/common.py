@@ -50,7 +50,7 @@ class AgentName(click.types.StringParamType):
 
     name = "name"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: D102 - of click
         try:
             Home(".").agent_files(value)
         except RejectedError as error:
@@ -58,6 +58,7 @@ class AgentName(click.types.StringParamType):
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the agents whose names begin so."""
         from click.shell_completion import CompletionItem
 
         home = Home.locate(ctx.obj.home_path if ctx.obj else None)
@@ -71,7 +72,9 @@ PATH = click.Path(path_type=Path)
 PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
-history_option = click.option("--history", type=PATH, help="A file with earlier conversations to remember.")
+import_option = click.option(
+    "--import", "conversations", type=PATH, help="A file with earlier conversations to remember."
+)
 
 
 def json_option(help_text: str) -> Callable[[Function], Function]:

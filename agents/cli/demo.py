@@ -21,7 +21,7 @@ import click
 
 from agents.cli.common import DONE, Shared, command
 from agents.cli.visible import visible
-from agents.demo.stage import DemoError, Process, Stage, Turn, text_of
+from agents.demo.stage import DemoError, Exchange, Process, Stage, text_of
 from agents.meter import Prices
 from pager.reader import MemoryReader
 from pager.types import Json, Usage
@@ -66,7 +66,7 @@ def demo_command(shared: Shared) -> int:
     return DONE
 
 
-def facts(stage: Stage) -> list[Turn]:
+def facts(stage: Stage) -> list[Exchange]:
     """Chapter 1: a fact outlives its process, and is superseded."""
     heading("1  Facts outlive the process")
     with stage.start("chat", "guide") as talk:
@@ -89,18 +89,18 @@ def facts(stage: Stage) -> list[Turn]:
     return turns
 
 
-def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Turn]:
+def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Exchange]:
     """Chapter 2: the window fills, the oldest steps leave, and one of them is quoted word for word."""
     heading(f"2  {len(trip)} turns through a window of 6,000 tokens")
     prose(
         f"Dana plans a journey. Each line is the window after a turn, of the {USABLE:,} tokens that a request may "
         "have (the rest is for the reply). When it is too full the oldest steps leave in one move; they stay on disk."
     )
-    turns: list[Turn] = []
+    turns: list[Exchange] = []
     for number, text in enumerate(trip, start=1):
         turn = talk.say(text)
         turns.append(turn)
-        evicted = turn.moved("evict")
+        evicted = turn.paged("evict")
         if evicted:
             first, last, size = evicted[0], evicted[-1], sum(movement["tokens"] for movement in evicted)
             span = f"{first['page_id']} to {last['page_id']} leave: {size:,} tokens"
@@ -111,11 +111,11 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Turn]:
     with stage.memory("guide") as memory:
         sizes = [usage.whole_input for turn in turns for _, usage in turn.usages]
         check(max(sizes) <= USABLE, f"the largest of {len(sizes)} requests had {max(sizes):,} of {USABLE:,} tokens")
-        evictions = sum(bool(turn.moved("evict")) for turn in turns)
+        evictions = sum(bool(turn.paged("evict")) for turn in turns)
         check(evictions >= 2, f"{evictions} evictions made room; no model was asked")
         page_id = next(arguments["page_id"] for name, arguments, _ in turns[-1].calls if name == "page_in")
         text, found = memory.page_text(page_id), turns[-1].calls[0][2]
-        left = [movement for turn in turns[:-1] for movement in turn.moved("evict") if movement["page_id"] == page_id]
+        left = [movement for turn in turns[:-1] for movement in turn.paged("evict") if movement["page_id"] == page_id]
         check(
             text in trip and bool(left) and page_id in found and text in turns[-1].answer,
             f"{page_id} had left; it was found by search_recall, read by page_in and quoted word for word",
@@ -162,7 +162,7 @@ def kill(stage: Stage) -> None:
     check(checked.returncode == 0, "all laws hold, and both stores agree")
 
 
-def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) -> None:
+def savings(stage: Stage, paging: Sequence[Exchange], everything: Sequence[Exchange]) -> None:
     """Chapter 4: the same conversation with everything in the prompt."""
     heading("4  What paging saves")
     prose("Another agent with a window of 200,000 tokens was told the same. All requests so far:")
@@ -179,7 +179,7 @@ def savings(stage: Stage, paging: Sequence[Turn], everything: Sequence[Turn]) ->
     for name, turns in (("everything", everything), ("guide", paging)):
         with stage.memory(name) as memory:
             steps = [each for turn in turns for each in turn.usages]
-            stored = [(step, answered.usage) for step, _ in steps if (answered := memory.history.prompt(step).answered)]
+            stored = [(request.step, request.usage) for request in memory.inspect.requests(0, len(steps)).rows[::-1]]
             check(stored == steps, f"{name}: {len(steps)} requests are on disk with these numbers")
     whole, paged = total(everything), total(paging)
     less = round(100 * (1 - paged.whole_input / whole.whole_input))
@@ -218,11 +218,11 @@ def wait_for(file: Path) -> None:
 
 
 def steps_of(memory: MemoryReader) -> list[list[Json]]:
-    """Return the blocks of every step of an agent from which nothing was evicted."""
-    return [memory.history.blocks_of(f"s{number}") for number in range(1, len(memory.history.prompt().steps) + 1)]
+    """Return the blocks of every step of an agent."""
+    return [memory.history.blocks_of(f"s{number}") for number in range(1, memory.inspect.steps(0, 0).total + 1)]
 
 
-def total(turns: Sequence[Turn]) -> Usage:
+def total(turns: Sequence[Exchange]) -> Usage:
     """Return the usage of all requests."""
     return sum((usage for turn in turns for _, usage in turn.usages), Usage())
 
@@ -242,7 +242,7 @@ def typed(line: str, remark: str = "") -> None:
     click.echo(click.style(f"$ {line}", fg="cyan", bold=True) + (f"   # {remark}" if remark else ""))
 
 
-def show(turn: Turn) -> Turn:
+def show(turn: Exchange) -> Exchange:
     """Print a message, the calls that it led to, and the answer. Return the turn."""
     calls = [
         f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given, _ in turn.calls
@@ -253,7 +253,7 @@ def show(turn: Turn) -> Turn:
     return turn
 
 
-def bar(number: int, turn: Turn) -> None:
+def bar(number: int, turn: Exchange) -> None:
     """Print how full the window is, in one line."""
     used = [event for event in turn.events if event["event"] == "replied"][-1]["window_tokens"]
     cells = round(BAR_CELLS * used / USABLE)

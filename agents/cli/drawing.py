@@ -5,7 +5,6 @@ change colours or turn the direction of writing are made visible.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import accumulate
 
 from rich.columns import Columns
@@ -19,6 +18,7 @@ from agents.cli.visible import visible
 from agents.explain.snapshot import Snapshot
 from agents.explain.trace import Trace, Verdict
 from agents.explain.trace_events import TraceEvent
+from pager.clock import format_minute
 from pager.inspect import ResidentStep, WindowUse
 from pager.types import Block, Fact, FactUse, Movement
 
@@ -111,7 +111,7 @@ class Drawing:
         full, empty = ("#", ".") if self._plain else ("\u2588", "\u2500")
         style = palette.CORE if block.used_tokens < block.limit_tokens else palette.WARNING
         meter = Text.assemble((full * cells, style), (empty * (METER_CELLS - cells), palette.QUIET))
-        about = [f"v{block.version}", f"{visible(block.actor)} {_moment(block.at)}"]
+        about = [f"v{block.version}", f"{visible(block.actor)} {format_minute(block.at)}"]
         about += ["read-only"] if block.read_only else []
         about += [f"from {visible(block.file)}"] if block.file else []
         return [
@@ -129,7 +129,7 @@ class Drawing:
         yield _title("Turns", f"{len(steps)} steps in the prompt, {steps[0].page_id} to {steps[-1].page_id}", "recall")
         if len(steps) > self._steps:
             yield _quiet(f"\u2026 {len(steps) - self._steps} older steps")
-        yield _rows(map(_step, steps[-self._steps :]))
+        yield _rows(map(_step_cells, steps[-self._steps :]))
         pages = [f"{page.page_id} {page.how.replace('_', ' ')} since {page.from_step}" for page in snapshot.pages]
         if pages:
             yield _quiet(f"also in the prompt: {', '.join(pages)}")
@@ -192,9 +192,9 @@ def _rows(rows: Iterable[Sequence[Text]], *, cut: bool = True) -> RenderableType
     return Padding(grid, (0, 0, 0, INDENT), expand=False)
 
 
-def _step(step: ResidentStep) -> list[Text]:
+def _step_cells(step: ResidentStep) -> list[Text]:
     return [
-        Text(step.page_id, style=palette.RECALL), Text(_moment(step.at), style=palette.QUIET),
+        Text(step.page_id, style=palette.RECALL), Text(format_minute(step.at), style=palette.QUIET),
         Text(visible(step.who)[:16]), Text(f"{step.tokens:,}", justify="right"), Text(visible(step.words)),
     ]  # fmt: skip
 
@@ -207,11 +207,11 @@ def _fact(row: Fact | FactUse) -> list[Text]:
     elif fact.forgotten is not None:
         ended = "(forgotten) "
     elif fact.valid_until:
-        ended = f"(until {_moment(fact.valid_until)}) "
+        ended = f"(until {format_minute(fact.valid_until)}) "
     key = f"{visible(fact.key)}: " if fact.key else ""
     text = "(purged)" if fact.purged else visible(" ".join(fact.text[:400].split()))
     return [
-        Text(fact.id, style=palette.ARCHIVAL), Text(_moment(fact.at), style=palette.QUIET),
+        Text(fact.id, style=palette.ARCHIVAL), Text(format_minute(fact.at), style=palette.QUIET),
         Text(uses, justify="right"), Text.assemble((ended, palette.QUIET), (key, "bold"), text),
     ]  # fmt: skip
 
@@ -221,14 +221,10 @@ def _moved(movement: Movement) -> list[Text]:
     tokens = f"{movement.tokens:,} tokens" if movement.tokens else ""
     about = " \u00b7 ".join(filter(None, (tokens, visible(" ".join(why[:400].split())))))
     return [
-        Text(_moment(movement.at), style=palette.QUIET), Text(movement.step),
+        Text(format_minute(movement.at), style=palette.QUIET), Text(movement.step),
         Text(visible(movement.event), style="bold"), Text(visible(movement.page_id or "")),
         Text(visible(movement.actor), style=palette.QUIET), Text(about),
     ]  # fmt: skip
-
-
-def _moment(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M")
 
 
 def drawn_trace(found: Trace) -> RenderableType:
@@ -272,6 +268,6 @@ def _event(event: TraceEvent) -> list[Text]:
     colour = palette.TIERS[TIER_OF_EVENT.get(event.event, "recall")]
     name = {None: event.event, True: "found", False: "missed"}[event.found]
     return [
-        Text(_moment(event.at), style=palette.QUIET), Text(event.step),
+        Text(format_minute(event.at), style=palette.QUIET), Text(event.step),
         Text(name, style=palette.WARNING if event.found is False else colour), Text(visible(event.text)),
     ]  # fmt: skip

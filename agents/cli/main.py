@@ -56,9 +56,11 @@ class LazyGroup(click.Group):
     """Imports the module of a command when it runs, so that `--help` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         module, about = COMMANDS[cmd_name]
@@ -67,6 +69,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
@@ -88,7 +91,7 @@ def cli() -> None:
       selfpager show assistant                see what it remembers
       selfpager view                          see it in a browser, live
       selfpager trace assistant "my seat"     learn why it does or does not know something
-    """
+    """  # noqa: D401 - the help of the program
 
 
 cli.params += shared_options(HOME_HELP, INSTANCE_HELP)

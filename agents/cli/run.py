@@ -7,7 +7,7 @@ import click
 
 from agents import tasks
 from agents.agent import Agent
-from agents.cli.common import FAILED, INSTANCE_HELP, STOPPED, Shared, agent_file, command, history_option
+from agents.cli.common import FAILED, INSTANCE_HELP, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
@@ -24,11 +24,11 @@ OUTAGE_SECONDS = 12 * 3600.0
 @click.option("--resume", is_flag=True, help="Continue the open task, however it stopped.")
 @click.option("--new", is_flag=True, help="Drop the open task and start another one.")
 @click.option("--approve/--deny", "approval", default=None, help="Answer the tool call that waits for approval.")
-@history_option
+@import_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")
 def run_command(
     shared: Shared, file: Path, task: str | None, resume: bool, new: bool, approval: bool | None,
-    history: Path | None, json_lines: bool,
+    conversations: Path | None, json_lines: bool,
 ) -> int:  # fmt: skip
     """Work on TASK until it is done or a limit is reached.
 
@@ -53,8 +53,8 @@ def run_command(
         file, home=shared.home_path, as_name=shared.as_name, approve=approve,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
-        begin(agent, printer, history)
-        waiting += [call.id for call in agent.memory.open_calls if call.waiting][:1]
+        begin(agent, printer, conversations)
+        waiting += [call.id for call in agent.memory.open_calls if call.awaits_approval][:1]
         if approval is not None and not waiting:
             raise RejectedError("no call waits for approval; resume without --approve and --deny.")
         runner = agent.tasks()
@@ -82,7 +82,7 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
             fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
             money = f" · ${agent.meter.usd:.4f}" if event.usd is not None else ""
             spent = f"step {agent.meter.steps} · {agent.meter.tokens:,} tokens{money}"
-            printer.note(f"{spent} · window {fill} % · {doing}")
+            printer.print_dimmed(f"{spent} · window {fill} % · {doing}")
             printer.embedding(agent.background)
             doing = "thinking"
 

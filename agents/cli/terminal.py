@@ -29,8 +29,8 @@ MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, 
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
     "notice": "notified that the window fills", "epoch": "new epoch",
 }  # fmt: skip
-NOTE_CHARS = 100
-MIN_TEXTS_TO_NOTE = 256  # fewer are embedded at once
+DIMMED_CHARS = 100
+MIN_TEXTS_TO_REPORT = 256  # fewer are embedded at once
 
 
 def as_json(value: Any) -> str:
@@ -92,31 +92,31 @@ class Printer:
                 self._in_line = not text.endswith("\n")
                 sys.stdout.flush()
             case StreamLost(reason, seconds):
-                self.note(f"{reason}; trying again in {seconds:.0f} s")
+                self.print_dimmed(f"{reason}; trying again in {seconds:.0f} s")
             case ToolStarted(_, name, arguments):
-                self.note(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
+                self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
-                self.error(f"{name}: {text[:NOTE_CHARS]}")
+                self.error(f"{name}: {text[:DIMMED_CHARS]}")
             case Paged(movement):
                 if text := MOVEMENTS.get(movement.event):
-                    self.note(f"{text} {movement.page_id or movement.reason}".strip())
+                    self.print_dimmed(f"{text} {movement.page_id or movement.reason}".strip())
             case ApprovalNeeded(_, name, _):
-                self.note(f"{name} waits for approval")
+                self.print_dimmed(f"{name} waits for approval")
             case _:
                 pass
 
-    def note(self, text: str) -> None:
-        """Print a dimmed line to standard error, cut to `NOTE_CHARS`; nothing with `--quiet`."""
+    def print_dimmed(self, text: str) -> None:
+        """Print a dimmed line to standard error, cut to `DIMMED_CHARS`; nothing with `--quiet`."""
         if self._quiet:
             return
         line = " ".join(text.split())
-        self._to_stderr(line if len(line) <= NOTE_CHARS else line[: NOTE_CHARS - 1] + "…", dim=True)
+        self._to_stderr(line if len(line) <= DIMMED_CHARS else line[: DIMMED_CHARS - 1] + "…", dim=True)
 
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""
         done, total = background.progress
-        if background.is_busy and total >= MIN_TEXTS_TO_NOTE and not self.json_lines:
-            self.note(f"embedding: {done:,} of {total:,} texts; the rest is found by words meanwhile")
+        if background.is_busy and total >= MIN_TEXTS_TO_REPORT and not self.json_lines:
+            self.print_dimmed(f"embedding: {done:,} of {total:,} texts; the rest is found by words meanwhile")
 
     def error(self, text: str) -> None:
         """Print an error in full."""
@@ -140,12 +140,14 @@ class Printer:
             self._in_line = False
 
 
-def begin(agent: Agent, printer: Printer, history: Path | None) -> None:
-    """Print the remarks of an agent that was just opened, and import the conversations of `--history`."""
+def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:
+    """Print the remarks of an agent that was just opened, and import the conversations of `--import`."""
     for remark in agent.remarks:
-        printer.note(remark)
-    if history:
-        printer.note(f"imported {import_conversations(agent.memory, history)} messages from {history}")
+        printer.print_dimmed(remark)
+    if conversations:
+        printer.print_dimmed(
+            f"imported {import_conversations(agent.memory, conversations)} messages from {conversations}"
+        )
         agent.background.wake()
     printer.embedding(agent.background)
 

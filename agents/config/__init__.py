@@ -11,5 +11,41 @@ Nothing is guessed: unknown keys, duplicate keys and numbers written as text are
 - `render`, `schema`: the resolved configuration as YAML or JSON; the JSON schema for editors.
 - `embedders`: the embedder that a configuration names, and the one with which a stored agent ran last.
 
-Called by `agents.agent`, `assembly`, `cli` and `mcp`.
+Called by `agents.agent`, `assembly`, `cli` and `mcp`. What `AgentConfig` names is exported here.
 """
+
+from typing import TYPE_CHECKING
+
+from agents.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agents.config.agent_config import AgentConfig, load
+    from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
+    from agents.config.sections import (
+        ArchivalConfig,
+        BlockConfig,
+        CoreConfig,
+        EmbedderConfig,
+        FunctionTool,
+        LimitsConfig,
+        MemoryConfig,
+        ModelConfig,
+        PrefetchConfig,
+        PricesConfig,
+        RecallConfig,
+        Section,
+        ServerConfig,
+        ServerTools,
+        SummarizeConfig,
+        SummaryConfig,
+        ToolConfig,
+        WindowConfig,
+    )
+
+__all__ = [
+    "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
+    "EmbedderConfig", "FunctionTool", "LimitsConfig", "MemoryConfig", "ModelConfig", "PrefetchConfig", "PricesConfig",
+    "RecallConfig", "Section", "ServerConfig", "ServerTools", "SummarizeConfig", "SummaryConfig", "ToolConfig",
+    "WindowConfig", "load",
+]  # fmt: skip
+__getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections"))

@@ -69,6 +69,7 @@ class AgentConfig(Section):
     )
 
     def model_post_init(self, context: Any, /) -> None:
+        """Keep the file's document, from which `place` is read."""
         if context is not None:
             self._document = context
 

@@ -21,6 +21,7 @@ from agents.config.field_types import (
     Text,
     Url,
 )
+from pager.limits import EVICT_AT, EVICT_TO, NOTIFY_AT
 
 
 class Section(BaseModel):
@@ -88,11 +89,11 @@ class WindowConfig(Section):
 
     limit_tokens: PositiveInt | None = None
     """The largest request together with its reply. Default: the model's window, at most 200000."""
-    notify_at: Share = 0.70
+    notify_at: Share = NOTIFY_AT
     """At this share the agent is told how full the window is."""
-    evict_at: Share = 0.85
+    evict_at: Share = EVICT_AT
     """At this share the oldest steps leave the prompt."""
-    evict_to: Share = 0.50
+    evict_to: Share = EVICT_TO
     """The share that is left after an eviction."""
     max_part_tokens: PositiveInt | None = None
     """Longer results and messages are kept on disk, with their two ends in the prompt. Default: an eighth of the
@@ -160,6 +161,7 @@ class RecallConfig(Section):
 
     @property
     def summarizes(self) -> bool:
+        """Return True if a model writes the digest."""
         return self.digest != "build"
 
     @property

@@ -19,7 +19,7 @@ class Expanded(str):
 
     source: str
 
-    def __new__(cls, text: str, source: str) -> Expanded:
+    def __new__(cls, text: str, source: str) -> Expanded:  # noqa: D102 - of str
         expanded = super().__new__(cls, text)
         expanded.source = source
         return expanded

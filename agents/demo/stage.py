@@ -28,8 +28,8 @@ class DemoError(PagerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The output of a process for one message."""
+class Exchange:
+    """A message, and the output of a process for it."""
 
     asked: str
     events: tuple[Json, ...]
@@ -53,7 +53,7 @@ class Turn:
         """Return each reply's step and what its request cost."""
         return [(event["step"], Usage(**event["usage"])) for event in self.events if event["event"] == "replied"]
 
-    def moved(self, kind: str) -> list[Json]:
+    def paged(self, kind: str) -> list[Json]:
         """Return the movements of this kind, as the ledger has them."""
         paged = [event["movement"] for event in self.events if event["event"] == "paged"]
         return [movement for movement in paged if movement["event"] == kind]
@@ -76,7 +76,7 @@ class Process:
         assert self._process.stdout
         return map(json.loads, self._process.stdout)
 
-    def say(self, text: str) -> Turn:
+    def say(self, text: str) -> Exchange:
         """Send a message and return everything that happens until it is answered."""
         with suppress(BrokenPipeError):  # it has ended: there are no events then
             print(text, file=self._process.stdin, flush=True)
@@ -84,7 +84,7 @@ class Process:
         for event in self.events():
             events.append(event)
             if event["event"] == "stopped":
-                return Turn(text, tuple(events))
+                return Exchange(text, tuple(events))
         raise self._failed()
 
     def kill(self) -> int:

@@ -18,11 +18,11 @@ WORD = re.compile(r"\w{3,}")
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
 RESIDENCIES = {  # how a page is in a request -> the part of the window, and in words
-    "step": ("turns", "a step of the conversation"),
+    "step": ("steps", "a step of the conversation"),
     "request": ("request", "the request under way"),
     "pinned": ("pinned", "a pinned page"),
     "recalled": ("recalled", "a recalled fact"),
-    "paged_in": ("turns", "a page that was read"),
+    "paged_in": ("steps", "a page that was read"),
 }
 
 

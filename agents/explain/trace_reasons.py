@@ -16,7 +16,7 @@ def reasons(
 ) -> tuple[str, ...]:
     """Return why none of these places stood in the request that `at` answered; for None in the next one."""
     lines = [_core(reader, name, wanted, at) for name in places.core]
-    lines += [_step(reader, page, parts, at) for page, parts in steps.items()]
+    lines += [_step_reason(reader, page, parts, at) for page, parts in steps.items()]
     lines += [_fact(reader, fact, wanted, at) for fact in places.facts]
     if len(lines) > MOST_REASONS:  # the newest say most
         lines = [f"{len(lines) - MOST_REASONS} more places are left out here.", *lines[-MOST_REASONS:]]
@@ -40,7 +40,7 @@ def _core(reader: AnyMemory, name: str, wanted: str, at: str | None) -> str:
     return f"It stood in {block} until {by(after.block.actor)} changed that after {after.step}."
 
 
-def _step(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | None) -> str:
+def _step_reason(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: str | None) -> str:
     before = _number(at)
     if _number(page) >= before:
         return f"{page} was only said after that request."

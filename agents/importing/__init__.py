@@ -6,7 +6,7 @@ messages.py       a message of another program as messages for recall
 notes.py          import_notes: Markdown files, each section a fact
 
 Every import happens as a whole or not at all, and what was imported before is not imported again. Called by the
-commands `import`, `chat --history` and `run --history`.
+commands `import`, `chat --import` and `run --import`.
 """
 
 from agents.importing.conversations import import_conversations

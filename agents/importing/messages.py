@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pager.errors import RejectedError
+from pager.types import Json
 
-Json = dict[str, Any]
 Record = Json
 TIMES = ("at", "created_at", "timestamp", "create_time")
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughts", "reasoning_recap", "item_reference"})

@@ -7,7 +7,7 @@ fact until it is forgotten.
 
 YAML front matter is a fact of its own. Hidden files (.git) and installed packages (node_modules) are left out.
 
-    >>> [(note.key, note.text) for note in sections("app/CLAUDE.md", "# Build\\nmake\\n## Tests\\npytest")]
+    >>> [(part.key, part.text) for part in sections("app/CLAUDE.md", "# Build\\nmake\\n## Tests\\npytest")]
     [('app/CLAUDE.md#Build', '# Build\\nmake'), ('app/CLAUDE.md#Build/Tests', '# Build\\n## Tests\\npytest')]
 """
 
@@ -26,7 +26,9 @@ FRONT_MATTER = "front matter"
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 
 
-class Note(NamedTuple):
+class MarkdownSection(NamedTuple):
+    """A section below its headings, and the key that its fact gets."""
+
     key: str
     text: str
 
@@ -45,15 +47,15 @@ def import_notes(memory: Memory, path: Path) -> int:
     texts = {(Path(base.name) / file.relative_to(base)).as_posix(): read_text(file) for file in files}
     imported = 0
     with memory.transaction():
-        for note in (note for name, text in texts.items() for note in sections(name, text)):
-            current = memory.inspect.current_fact(note.key)
-            if current is None or current.text != note.text:
-                memory.archive(note.text, key=note.key)
+        for section in (section for name, text in texts.items() for section in sections(name, text)):
+            current = memory.inspect.current_fact(section.key)
+            if current is None or current.text != section.text:
+                memory.archive(section.text, key=section.key)
                 imported += 1
     return imported
 
 
-def sections(name: str, text: str) -> list[Note]:
+def sections(name: str, text: str) -> list[MarkdownSection]:
     """Return the sections of a file that have a text, in order, each below its headings."""
     front = _FRONT.match(text)
     found: list[tuple[list[str], str, str]] = []
@@ -64,14 +66,14 @@ def sections(name: str, text: str) -> list[Note]:
             key = f"{name}#{'/'.join(heading.title for heading in headings)}" if headings else name
             found.append(([heading.line for heading in headings], body, key))
     taken = {key for _, _, key in found}
-    notes: dict[str, Note] = {}
+    named: dict[str, MarkdownSection] = {}
     for headings, body, key in found:
         own, number = key, 1
-        while own in notes or (number > 1 and own in taken):  # "A (2)" may be the name of another section
+        while own in named or (number > 1 and own in taken):  # "A (2)" may be the name of another section
             number += 1
             own = f"{key} ({number})"
-        notes[own] = Note(own, "\n".join((*headings, body.strip("\n"))))
-    return list(notes.values())
+        named[own] = MarkdownSection(own, "\n".join((*headings, body.strip("\n"))))
+    return list(named.values())
 
 
 class _Heading(NamedTuple):

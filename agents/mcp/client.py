@@ -135,7 +135,7 @@ def _output(name: str, result: types.CallToolResult) -> Output:
     address. Raise ToolCallError with the tool's own text if it is an error."""
     blocks = [_block(content) for content in result.content]
     if not blocks and result.structured_content is not None:
-        blocks = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
+        blocks = [{"type": "text", "text": json.dumps(result.structured_content, ensure_ascii=False)}]
     if result.is_error:
         raise ToolCallError("\n".join(block["text"] for block in blocks if "text" in block) or f"{name} failed.")
     if all(block["type"] == "text" for block in blocks):
@@ -150,17 +150,10 @@ def clean(value: Any) -> Any:
 
 
 def _block(content: types.ContentBlock) -> Json:
-    if content.type == "text":
-        return _text(content.text)
     if content.type == "image" and content.mime_type in IMAGES:
         source = {"type": "base64", "media_type": content.mime_type, "data": content.data}
         return {"type": "image", "source": source}
-    if content.type == "resource" and hasattr(content.resource, "text"):
-        return _text(str(getattr(content.resource, "text", "")))
-    inner = getattr(content, "resource", content)
+    inner = getattr(content, "resource", content)  # a text, or an embedded text
     words = [content.type, getattr(content, "name", ""), getattr(inner, "mime_type", ""), getattr(inner, "uri", "")]
-    return _text(f"({' '.join(str(word) for word in words if word)})")
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}
+    text = getattr(inner, "text", None)
+    return {"type": "text", "text": f"({' '.join(str(word) for word in words if word)})" if text is None else text}

@@ -29,6 +29,7 @@ from pager.types import Json
 Script = Callable[[Json], Reply]
 QUOTED = re.compile(r"said|result|result\.(?P<number>[1-9]\d{0,2})")
 SAID_CHARS = 80
+DISARMED = "&lt;"  # how the memory begins text that looks like its own elements
 _PLACEHOLDER = re.compile(r"\{\{\s*(?P<name>[^{}]*?)\s*\}\}")
 # What the memory puts beside a message or a result. In what others say, these names are disarmed: &lt;notice>.
 _FROM_MEMORY = re.compile(r"\s*<(?:core|core_update|recalled|notice|digest|pinned|request|spilled)(?![\w-])")
@@ -73,7 +74,7 @@ class OpenTurn:
             content = as_blocks(message["content"])
             texts = [block["text"] for block in content if block["type"] == "text" and not _from_memory(block)]
             if texts:
-                return cls(_armed("\n".join(texts)), tuple(reversed(results)))
+                return cls("\n".join(texts).replace(DISARMED, "<"), tuple(reversed(results)))
             results.append(tuple(_result_text(block) for block in content if block["type"] == "tool_result"))
         return cls("", tuple(reversed(results)))
 
@@ -95,6 +96,7 @@ class Entries:
         return [(entry.place, tool) for entry in self._entries for tool, _ in entry.calls]
 
     def __call__(self, params: Json) -> Reply:
+        """Return the reply to a request. Raise ModelRefusedError if no entry fits."""
         turn = OpenTurn.of(params)
         if not self._started:  # replies that an earlier process gave in this turn count as used
             for index in range(len(turn.results)):
@@ -157,6 +159,7 @@ class ScriptedModel:
         self._provider = SimulatedProvider()
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
+        """Yield the blocks of the script's reply."""
         self._provider.check_window(params)
         params = {"model": self.name, **params}
         message = self._provider.finish(params, self.script(params))
@@ -168,9 +171,11 @@ class ScriptedModel:
         return FinishedReply(message)
 
     def count_tokens(self, params: Json) -> int | None:
+        """Return the tokens of a request."""
         return count_tokens(params)
 
     def max_input_tokens(self) -> int | None:
+        """Return the window of the simulated provider."""
         return self._provider.limit_tokens
 
     def close(self) -> None:
@@ -183,12 +188,8 @@ def _from_memory(block: Json) -> bool:
 
 def _result_text(result: Json) -> str:
     texts = [block for block in as_blocks(result.get("content")) if block["type"] == "text"]
-    return _armed("\n".join(block["text"] for block in takewhile(lambda block: not _from_memory(block), texts)))
-
-
-def _armed(text: str) -> str:
-    """Undo what the memory does to text that looks like its own elements."""
-    return text.replace("&lt;", "<")
+    said = "\n".join(block["text"] for block in takewhile(lambda block: not _from_memory(block), texts))
+    return said.replace(DISARMED, "<")
 
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:

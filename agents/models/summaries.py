@@ -11,7 +11,7 @@ from pager import SummaryRequest, count_tokens
 READ_SECONDS = 60.0  # the longest wait for the model; then the memory keeps the digest that it built
 THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its summary
 INSTRUCTIONS = """\
-You write the memory of a conversation between a person and an assistant. Its oldest steps leave the assistant's view;
+You write the memory of a conversation between a person and an assistant. Its oldest steps leave the assistant's prompt;
 your words stand there in their place. Say what was asked, what was found out and decided, what is still to be done,
 with names, numbers, dates and the ids of the steps (s12). Keep what an earlier summary says, shorter. Plain sentences
 in one paragraph, in the language of the conversation, and nothing else."""

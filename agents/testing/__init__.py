@@ -8,38 +8,21 @@ format, `faults` the faults.
 Importing this loads nothing else until a name is used: pytest imports it at every start, for the fixture.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from agents.lazy import lazy_names
 
 if TYPE_CHECKING:
     from agents.models.replies import Reply, broken_call, call, thinking
     from agents.testing.faults import Fault, disconnect, http_error, stall, stream_error, too_long, truncate
     from agents.testing.scripted_server import ScriptedServer
+    from agents.testing.wire import ApiError
 
 __all__ = [
-    "Fault",
-    "Reply",
-    "ScriptedServer",
-    "broken_call",
-    "call",
-    "disconnect",
-    "http_error",
-    "stall",
-    "stream_error",
-    "thinking",
-    "too_long",
-    "truncate",
-]
+    "ApiError", "Fault", "Reply", "ScriptedServer", "broken_call", "call", "disconnect", "http_error", "stall",
+    "stream_error", "thinking", "too_long", "truncate",
+]  # fmt: skip
 
-_MODULES = ("models.replies", "testing.faults", "testing.scripted_server")
-
-
-def __getattr__(name: str) -> Any:
-    """Load the module that has the name, at its first use."""
-    for module in _MODULES if name in __all__ else ():
-        found = getattr(import_module(f"agents.{module}"), name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"module 'agents.testing' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    "agents", __all__, ("models.replies", "testing.faults", "testing.wire", "testing.scripted_server")
+)

@@ -31,9 +31,9 @@ STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-
 class Service(Protocol):
     """Decides the answers. It is called by one thread at a time, and each method may raise `ApiError`."""
 
-    def create(self, params: Json) -> Sending: ...  # POST /v1/messages
-    def count_tokens(self, params: Json) -> int: ...  # POST /v1/messages/count_tokens
-    def model(self, model_id: str) -> Json: ...  # GET /v1/models/{id}
+    def create(self, params: Json) -> Sending: ...  # noqa: D102 - POST /v1/messages
+    def count_tokens(self, params: Json) -> int: ...  # noqa: D102 - POST /v1/messages/count_tokens
+    def model(self, model_id: str) -> Json: ...  # noqa: D102 - GET /v1/models/{id}
 
 
 def model_record(model_id: str, *, max_input_tokens: int, max_tokens: int = 32_000) -> Json:

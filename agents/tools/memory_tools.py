@@ -28,7 +28,7 @@ class ReadingTools(Generic[MemoryT]):
         self._memory = memory
         self._clock = clock
         self._actor = actor
-        self._noted: dict[str, str] = {"actor": actor} if isinstance(memory, Memory) else {}  # in the ledger
+        self._options: dict[str, str] = {"actor": actor} if isinstance(memory, Memory) else {}  # for the ledger
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -45,7 +45,7 @@ class ReadingTools(Generic[MemoryT]):
             after: A date: only what was stored since. `before` likewise.
         """
         hits = self._memory.search_archive(
-            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), **self._noted
+            query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), **self._options
         )
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
@@ -60,8 +60,8 @@ class ReadingTools(Generic[MemoryT]):
         return self._bounded(lines)
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
-        """Find steps of this conversation by words, meaning, people and dates, also those that have left your view."""
-        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), **self._noted)
+        """Find steps of this conversation by words, meaning, people and dates, also those that have left the prompt."""
+        hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), **self._options)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."
         return self._bounded([f"{hit.page_id} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}" for hit in hits])
@@ -70,7 +70,7 @@ class ReadingTools(Generic[MemoryT]):
         """Read a page (f12, s45, x3) verbatim, from a character offset on.
 
         Args:
-            pin: Keep it in view across evictions until page_out.
+            pin: Keep it in the prompt across evictions until page_out.
         """
         if isinstance(self._memory, Memory):
             page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
@@ -78,7 +78,7 @@ class ReadingTools(Generic[MemoryT]):
             raise RejectedError("this memory is read-only here, so nothing can be pinned. Read the page without pin.")
         else:
             page = self._memory.read_page(page_id, offset)
-        if page.where and self._actor == ACTOR:  # only the agent sees what is in its view
+        if page.where and self._actor == ACTOR:  # only the agent sees what is in its prompt
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
         on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
@@ -99,7 +99,7 @@ class ReadingTools(Generic[MemoryT]):
 
 
 class MemoryTools(ReadingTools[Memory]):
-    """All of them. Whatever they change is noted in the ledger as done by `actor`."""
+    """All of them. Whatever they change is in the ledger as done by `actor`."""
 
     NAMES = ("core_append", "core_replace", "archive", *ReadingTools.NAMES, "page_out", "forget")
 
@@ -143,7 +143,7 @@ class MemoryTools(ReadingTools[Memory]):
         """Unpin a page (page_id), or move text from a core block to the archive (block and text)."""
         if page_id and not block and not text:
             self._memory.page_out(page_id, actor=self._actor)
-            return f"{page_id} is no longer pinned; it leaves your view at the next eviction."
+            return f"{page_id} is no longer pinned; it leaves the prompt at the next eviction."
         if block and text and not page_id:
             fact = self._memory.move_to_archive(block, text, key=key, tags=tags or (), actor=self._actor)
             changed = next(other for other in self._memory.core() if other.name == block)

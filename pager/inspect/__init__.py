@@ -20,29 +20,7 @@ from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thre
 from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
 
 __all__ = [
-    "MOST_COLUMNS",
-    "PARTS",
-    "AnsweredRequest",
-    "Change",
-    "ChangedPiece",
-    "Column",
-    "CoreVersion",
-    "Epoch",
-    "FactSize",
-    "History",
-    "Inspection",
-    "MovedPiece",
-    "Pin",
-    "Places",
-    "PromptPiece",
-    "ResidentStep",
-    "Rows",
-    "SaidPart",
-    "StepRow",
-    "Thresholds",
-    "WindowPart",
-    "WindowUse",
-    "compose_accents",
-    "contains_text",
-    "normalize_text",
-]
+    "MOST_COLUMNS", "PARTS", "AnsweredRequest", "Change", "ChangedPiece", "Column", "CoreVersion", "Epoch", "FactSize",
+    "History", "Inspection", "MovedPiece", "Pin", "Places", "PromptPiece", "ResidentStep", "Rows", "SaidPart",
+    "StepRow", "Thresholds", "WindowPart", "WindowUse", "compose_accents", "contains_text", "normalize_text",
+]  # fmt: skip

@@ -9,7 +9,6 @@ from pager.clock import Moment, from_micros, span_end, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.limits import Limits
 from pager.prompt.prompt import rebuild, stored_limits
-from pager.prompt.state import PromptState
 from pager.store import Store
 from pager.store.rows import CoreVersion, StepRow
 from pager.tokens.counter import Counter
@@ -70,10 +69,6 @@ class History:
     def residencies(self, page_id: str) -> list[Residency]:
         """Return when a page was in the prompt, how, and why it left."""
         return self._store.prompt.residencies(str(read_page_id(page_id)))
-
-    def prompt(self, at: str | None = None) -> PromptState:
-        """Return a copy of the present prompt, or of the one in the request that the reply `at` answered."""
-        return PromptState.load(self._store) if at is None else PromptState.load_at(self._store, read_step_id(at))
 
     def counter(self, model: str) -> Counter:
         """Return the counter of a model, with what was learned so far."""

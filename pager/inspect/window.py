@@ -13,11 +13,11 @@ from pager.prompt import digest
 from pager.prompt.state import PromptState
 from pager.store.rows import AnsweredRequest, Part
 from pager.tokens.counter import Counter
-from pager.types import Counts
+from pager.types import Counts, number_of
 
 # In the order of the prompt. What is left of usable is free.
 MOST_COLUMNS = 120
-PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "turns")
+PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def part_name(part: Part) -> str:
         return "recalled"
     if part.kind == "update":
         return "pinned" if part.form and blocks.text_of(part.form).startswith("<pinned ") else "core"
-    return "turns"
+    return "steps"
 
 
 def share_out(total: int, estimates: Sequence[int]) -> list[int]:
@@ -169,7 +169,7 @@ def columns_of(
         fixed = state.epoch.sizes.get(name, Counts()) if state.epoch else Counts()
         growth.append(([part.id for part in own], list(accumulate((part.counts for part in own), initial=fixed))))
     for place, (request, limits) in enumerate(requests):
-        estimates = [counter.tokens(sums[bisect_right(ids, request.last_part)]) for ids, sums in growth]
+        estimates = [counter.tokens(sums[bisect_right(ids, number_of(request.last_part))]) for ids, sums in growth]
         used = request.usage.whole_input if request.usage else request.estimated_tokens
         yield Column(
             step=request.step,

@@ -31,6 +31,7 @@ class TieredMemoryTool(BetaAbstractMemoryTool):
         self._files = MemoryFiles(memory)
 
     def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
+        """Carry out a command of the model, and return the answer."""
         return _answer(self._files, input)
 
     def _carry_out(self, command: BaseModel) -> str:
@@ -47,6 +48,7 @@ class AsyncTieredMemoryTool(BetaAsyncAbstractMemoryTool):
         self._files = MemoryFiles(memory)
 
     async def call(self, input: object) -> str:  # noqa: A002
+        """Carry out a command of the model in a thread, and return the answer."""
         return await asyncio.to_thread(_answer, self._files, input)
 
     async def _carry_out(self, command: BaseModel) -> str:

@@ -14,7 +14,7 @@ NUMBER_WIDTH = 6
 LEVELS = 2
 CONTEXT_LINES = 2  # shown before and after a change
 UNITS = "BKMG"
-NOTE_TOKENS = 60  # reserved for the note how to read on
+HINT_TOKENS = 60  # reserved for the hint how to read on
 
 
 def not_found(path: str) -> RejectedError:
@@ -40,8 +40,8 @@ def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str]
 
 
 def fitting(lines: Sequence[str], limit_tokens: int) -> list[str]:
-    """Return the first lines, as many as fit into the limit with a note how to read on."""
-    left, shown = limit_tokens - NOTE_TOKENS, list[str]()
+    """Return the first lines, as many as fit into the limit with a hint how to read on."""
+    left, shown = limit_tokens - HINT_TOKENS, list[str]()
     for line in lines:
         left -= tokens.total(line) + 1
         if left < 0:
@@ -51,13 +51,13 @@ def fitting(lines: Sequence[str], limit_tokens: int) -> list[str]:
 
 
 def body(lines: Sequence[str], first: int, limit_tokens: int, last: int, read_whole: str) -> tuple[list[str], int]:
-    """Return as many numbered lines as fit into the limit, with a note how to read on, and the last number shown."""
+    """Return as many numbered lines as fit into the limit, with a hint how to read on, and the last number shown."""
     shown = fitting(numbered(lines, first), limit_tokens)
     end = first + max(1, len(shown)) - 1
     if len(shown) == len(lines):
         return shown, end
     if not shown:
-        shown = [tokens.head(numbered(lines[:1], first)[0], max(8, limit_tokens - NOTE_TOKENS))]
+        shown = [tokens.head(numbered(lines[:1], first)[0], max(8, limit_tokens - HINT_TOKENS))]
         shown.append(f"(Line {first} is too long to be shown whole; {read_whole}.)")
     shown.append(f"(Lines {first} to {end} of {last} are shown; read on with view_range [{end + 1}, -1].)")
     return shown, end

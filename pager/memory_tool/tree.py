@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from unicodedata import normalize
 
-from pager.clock import read_moment
+from pager.clock import format_minute, read_moment
 from pager.errors import NotFoundError, RejectedError
-from pager.markup import stamp
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store.rows import FactSize
 from pager.types import Block, Fact
 
 LINE_CHARS = 500
-IN_VIEW = frozenset({"step", "request"})
+IN_PROMPT = frozenset({"step", "request"})
 ROOT = "/memories"
 ARCHIVE, CORE, RECALL = "archive", "core", "recall"
 AREAS = (ARCHIVE, CORE, RECALL)
@@ -122,7 +121,7 @@ class MemoryTree:
         if place.area == CORE:
             return {f"{block.name}{MARKDOWN}": len(block.value.encode()) for block in self._memory.core()}
         if place.area == RECALL:
-            days = self._memory.history.days(without=self._in_view())
+            days = self._memory.history.days(without=self._in_prompt())
             return {f"{day}{MARKDOWN}": count for day, count in days.items()}
         if place.name:
             return {key[len(place.name) + 1 :]: count for _, key, count in self._named(f"{place.name}/")}
@@ -183,17 +182,17 @@ class MemoryTree:
             read_moment(day, self._memory.zone)
         except RejectedError:
             return None
-        in_view = self._in_view()
+        in_prompt = self._in_prompt()
         lines, pages = list[str](), list[tuple[int, str]]()
         for step in self._memory.history.steps_on(day):
-            if step.page_id not in in_view:
+            if step.page_id not in in_prompt:
                 pages.append((len(lines) + 1, step.page_id))
-                heading = f"## {step.page_id} {stamp(step.at)} {step.who}"
+                heading = f"## {step.page_id} {format_minute(step.at)} {step.who}"
                 lines += [heading, *_lines(self._memory.page_text(step.page_id)), ""]
         return File("\n".join(lines), None, tuple(pages)) if pages else None
 
-    def _in_view(self) -> set[str]:
-        return {residency.page_id for residency in self._memory.history.resident() if residency.how in IN_VIEW}
+    def _in_prompt(self) -> set[str]:
+        return {residency.page_id for residency in self._memory.history.resident() if residency.how in IN_PROMPT}
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -43,6 +43,7 @@ class StepSize:
 
     @property
     def tokens(self) -> int:
+        """Return the tokens of all parts."""
         return sum(part.tokens for part in self.parts)
 
 
@@ -59,6 +60,8 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """What to do before the next request: which steps leave, and which parts are spilled."""
+
     action: Literal["append", "notify", "renew"]
     leaving: tuple[int, ...] = ()
     spill: Mapping[int, int] = field(default_factory=dict[int, int])  # part -> tokens it may keep

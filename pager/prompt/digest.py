@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 
 from pager import markup
-from pager.clock import from_micros
+from pager.clock import format_minute, from_micros
 from pager.types import Json
 
 FIRST_WORDS_CHARS = 90
@@ -30,19 +30,22 @@ class Line:
     dated: bool = True
 
     def text(self, zone: tzinfo) -> str:
+        """Return the line as the model reads it."""
         pages = f"s{self.first}" if self.first == self.last else f"s{self.first}-s{self.last}"
         if not self.dated:
             return pages
-        start, end = (markup.stamp(from_micros(at, zone)) for at in (self.from_at, self.to_at))
+        start, end = (format_minute(from_micros(at, zone)) for at in (self.from_at, self.to_at))
         head = f"{pages}: {self.turns} turns, {start} to {end}" if self.turns > 1 else f"{pages} {start}"
         return f"{head}: {markup.disarm(self.words)}" if self.words else head
 
 
 def read(lines: Sequence[Json]) -> list[Line]:
+    """Return stored lines."""
     return [Line(**line) for line in lines]
 
 
 def write(lines: Sequence[Line]) -> list[Json]:
+    """Return lines as they are stored."""
     return [asdict(line) for line in lines]
 
 

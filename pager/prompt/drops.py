@@ -48,7 +48,7 @@ class Drops:
         state.reset_base()
 
     def _leave(self, leaving: Step, step: int, reason: str) -> None:
-        self._store.prompt.leave(f"s{leaving.id}", "step", step, reason)
+        self._store.prompt.end_residency(f"s{leaving.id}", "step", step, reason)
         self._store.said.enqueue([leaving.id])
         self._store.prompt.release([leaving.id], step, reason)
         self._log_drop(leaving, reason)

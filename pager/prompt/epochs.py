@@ -40,6 +40,7 @@ class Draft:
     spilled: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def state(self) -> PromptState:
+        """Return the prompt as it is once this is open."""
         return PromptState(epoch=self.epoch, epoch_lives=True, steps=self.steps)
 
 
@@ -107,7 +108,6 @@ class Epochs:
         requests = [step for step in self._requests(state) if step.id not in ids]
         requests = [self._fresh_step(step, draft, plan, whole=False) for step in requests]
         self._write_preamble(draft, state, requests)
-        draft.epoch.first_step = draft.steps[0].id if draft.steps else 0
         return draft
 
     def _blank(self, number: int, reason: str) -> Epoch:
@@ -120,7 +120,7 @@ class Epochs:
         sizes = {"tools": self._setup.tool_counts(calls=calls), "instructions": self._setup.system_counts}
         sizes["core"] = tokens.count(core)
         settings = self._setup.settings(self._window.limits)
-        return Epoch(number, 0, self._setup.tools_after(calls=calls), system, [], [], settings, sizes, reason)
+        return Epoch(number, self._setup.tools_after(calls=calls), system, [], [], settings, sizes, reason)
 
     def _fresh_step(self, step: Step, draft: Draft, plan: Plan, *, whole: bool) -> Step:
         parts = [self._fresh_part(part, draft, plan, whole=whole) for part in step.parts]
@@ -187,11 +187,11 @@ class Epochs:
     def open(self, state: PromptState, draft: Draft) -> None:
         """Commit the new epoch with every movement in the ledger, and put it into the state."""
         store = self._store
-        number, step = draft.epoch.id, store.conversation.last_step()
+        number, step, first = draft.epoch.id, store.conversation.last_step(), draft.steps[0].id if draft.steps else 0
         unsent = draft.steps[-1].id if draft.steps and state.last_is_unsent else None
         size = self._counter.tokens(draft.state().counts())
         with store.transaction():
-            store.prompt.open_epoch(draft.epoch, to_micros(self._clock.now()), step)
+            store.prompt.open_epoch(draft.epoch, first, to_micros(self._clock.now()), step)
             for part, form, counts in draft.reforms:
                 store.conversation.reform(part, number, form)
                 store.conversation.size(part, counts)
@@ -213,7 +213,7 @@ class Epochs:
         for leaving in draft.leaving:
             size = self._counter.tokens(Counts.sum(part.counts for part in leaving.parts if part.form))
             self._store.ledger.write("evict", f"s{leaving.id}", reason=reason, tokens=size, step=step)
-            self._store.prompt.leave(f"s{leaving.id}", "step", step, reason)
+            self._store.prompt.end_residency(f"s{leaving.id}", "step", step, reason)
             if leaving.id in requests:
                 self._store.prompt.enter(f"s{leaving.id}", "request", step)
         if draft.leaving:
@@ -222,7 +222,7 @@ class Epochs:
             self._store.prompt.release(ids, step, reason)
         for stay in self._store.prompt.resident():
             if stay.how == "request" and number_of(stay.page_id) not in requests:
-                self._store.prompt.leave(stay.page_id, "request", step, "its turn is over")
+                self._store.prompt.end_residency(stay.page_id, "request", step, "its turn is over")
 
 
 def _line(step: Step) -> digest.Line:

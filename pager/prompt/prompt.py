@@ -5,7 +5,8 @@ epoch), and makes sure that the request fits the window. Every append is committ
 follows the commit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pager import limits as limits_log
@@ -65,7 +66,7 @@ class Prompt:
         self._renewal = Renewal(window, self._scale, self._epochs, summary)
         self._state: PromptState | None = None
         self._logged_limits: Limits | None = None
-        self.sent: Answered | None = None  # the request that waits for its reply
+        self._sent: Answered | None = None  # the request that waits for its reply
         self._too_long = 0.0  # how much larger the prompt is than estimated, after the provider refused it; else 0
         last = store.conversation.last_live()
         if last and last["stop_reason"] == replies.WINDOW_END and not last["ends_turn"]:
@@ -77,8 +78,8 @@ class Prompt:
         """Return the present prompt, loaded at the first use."""
         if self._state is None:
             self._state = PromptState.load(self._store)
-            if self.sent and self._state.epoch_id == self.sent.epoch:
-                self._state.sent_part = max(self._state.sent_part, self.sent.through_part)
+            if self._sent and self._state.epoch_id == self._sent.epoch:
+                self._state.sent_part = max(self._state.sent_part, self._sent.through_part)
         return self._state
 
     def last_step(self) -> Step | None:
@@ -89,6 +90,17 @@ class Prompt:
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
         self._state = self._logged_limits = None
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Commit what is done inside, or nothing: then a request that was made inside was never made."""
+        sent = self._sent
+        try:
+            with self._store.transaction():
+                yield
+        except BaseException:
+            self._sent = sent
+            raise
 
     def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
         """Append a user message, in a transaction of the caller. In an open turn it belongs to that turn."""
@@ -173,7 +185,7 @@ class Prompt:
         size = state.size(self._window.counter)
         params = render(state.epoch, state.messages(), mark, state.epoch.settings["max_output_tokens"])
         state.sent_part = through = state.last_part
-        self.sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None)
+        self._sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None)
         return Request(params, state.epoch.id, size.tokens, size.margin)
 
     def _log_limits(self) -> None:
@@ -281,10 +293,10 @@ class Prompt:
 
     def append_reply(self, reply: replies.Reply) -> Step:
         """Append the reply to the last request, with what it teaches about the size of prompts."""
-        if self.sent is None:
+        if self._sent is None:
             self.request()
-        assert self.sent is not None
-        state, sent = self.state, self.sent
+        assert self._sent is not None
+        state, sent = self.state, self._sent
         after = self.last_step()
         if after is None or after.open_calls or after.ends_turn:
             raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
@@ -307,7 +319,7 @@ class Prompt:
         if not carried.drop:
             state.steps.append(step)
         state.measure_from(answered)
-        self.sent = None
+        self._sent = None
         if reply.stop_reason == replies.WINDOW_END:
             self._too_long = 1.0
         return step

@@ -39,6 +39,7 @@ class Setup:
         return self.tools or ([NO_TOOL] if calls else [])
 
     def tool_counts(self, *, calls: bool) -> Counts:
+        """Return the counts of the tools."""
         return self._tool_counts if self.tools_after(calls=calls) else ZERO
 
     def fixed_counts(self, *, calls: bool) -> Counts:
@@ -46,5 +47,6 @@ class Setup:
         return self.system_counts + self.tool_counts(calls=calls)
 
     def settings(self, limits: Limits) -> Json:
+        """Return the settings that hold for a whole epoch."""
         given = {"model": self.model, "thinking": self.thinking, "cache_ttl": self.cache_ttl}
         return {**given, "max_output_tokens": limits.max_output_tokens}

@@ -10,7 +10,7 @@ from datetime import tzinfo
 from functools import reduce
 
 from pager import blocks, markup, tokens
-from pager.clock import from_micros
+from pager.clock import format_minute, from_micros
 from pager.limits import DIGEST_SHARE
 from pager.prompt import digest
 from pager.prompt.digest import Line
@@ -80,7 +80,7 @@ class Summary:
 def _as_text(step: Step, zone: tzinfo) -> str:
     forms = [part.form for part in step.parts if part.kind == "said" and part.form]
     text = "\n".join(blocks.text_of(form) for form in forms if form.get("type") not in blocks.THINKING)
-    return f"s{step.id}, {step.name or step.kind}, {markup.stamp(from_micros(step.at, zone))}:\n{text}"
+    return f"s{step.id}, {step.name or step.kind}, {format_minute(from_micros(step.at, zone))}:\n{text}"
 
 
 def summary_line(lines: Sequence[Line], words: str, limit_tokens: int, counter: Counter, zone: tzinfo) -> Line | None:

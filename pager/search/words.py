@@ -63,10 +63,10 @@ def folded(text: str) -> str:
     """Return a text in the form in which its words are indexed."""
     if text.isascii():
         return text.lower()
-    return _PICTURE.sub(lambda picture: f" picture{ord(picture[0])} ", _UNSPACED.sub(_in_pieces, _plain(text)))
+    return _PICTURE.sub(lambda picture: f" picture{ord(picture[0])} ", _UNSPACED.sub(_in_pieces, _without_marks(text)))
 
 
-def _plain(text: str) -> str:
+def _without_marks(text: str) -> str:
     # Marks go before the case does: one of them has a letter for its lower case. What stays is composed again.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
@@ -107,7 +107,7 @@ def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
 
 
 def _first_place(text: str, asked: Sequence[str]) -> int:
-    forms = {} if text.isascii() else {letter: _plain(letter) for letter in set(text)}
+    forms = {} if text.isascii() else {letter: _without_marks(letter) for letter in set(text)}
     searched = "".join([forms[letter] for letter in text]) if forms else text.lower()
     place = min((found for word in asked if (found := searched.find(word)) >= 0), default=0)
     if len(searched) == len(text) or not place:

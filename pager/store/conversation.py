@@ -89,8 +89,8 @@ class ConversationTable:
 
     def refused_turns(self, turns: Sequence[int]) -> set[int]:
         """Return those of these turns that the model refused."""
-        known = f"kind <> 'record' AND turn IN ({','.join(map(str, turns))})"
-        rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {known} AND stop_reason = 'refusal'")
+        theirs = f"kind <> 'record' AND turn IN ({','.join(map(str, turns))})"
+        rows = self._db.rows(f"SELECT DISTINCT turn FROM steps WHERE {theirs} AND stop_reason = 'refusal'")
         return {row["turn"] for row in rows}
 
     def append_part(

@@ -93,6 +93,7 @@ class LedgerTable:
         return [self.movement(row) for row in reversed(rows)]
 
     def movement(self, row: Row) -> Movement:
+        """Return the movement of a row."""
         at, step, detail = from_micros(row["at"], self._clock.zone), f"s{row['step']}", json.loads(row["detail"])
         about = (row["event"], row["page"], row["reason"], row["actor"], row["tokens"])
         return Movement(row["id"], at, step, *about, detail)

@@ -27,6 +27,8 @@ FACTS = {  # what a list of facts may be of
 
 
 class ListsTable:
+    """Pieces of long lists, newest first, and the places of a text."""
+
     def __init__(self, db: Database, zone: tzinfo, archive: ArchiveTable, core: CoreTable, ledger: LedgerTable) -> None:
         self._db = db
         self._zone = zone
@@ -38,7 +40,7 @@ class ListsTable:
         """Return requests, newest first; with `through` from the one that this step answered."""
         last = FOREVER if through is None else through
         sql = "SELECT * FROM requests WHERE step <= ? ORDER BY step DESC LIMIT ? OFFSET ?"
-        rows = [self._asked(row) for row in self._db.rows(sql, (last, limit, offset))]
+        rows = [self._request_row(row) for row in self._db.rows(sql, (last, limit, offset))]
         return Rows(self._db.value("SELECT count(*) FROM requests WHERE step <= ?", (last,)), rows)
 
     def usage(self) -> Usage:
@@ -47,17 +49,17 @@ class ListsTable:
         row = self._db.row(f"SELECT {', '.join(f'sum({column})' for column in columns)} FROM requests")
         return Usage(*(number or 0 for number in row or ()))
 
-    def _asked(self, row: Row) -> AnsweredRequest:
-        known = answered_of(row)
+    def _request_row(self, row: Row) -> AnsweredRequest:
+        request = answered_of(row)
         return AnsweredRequest(
-            step=f"s{known.step}", at=from_micros(row["at"], self._zone), epoch=known.epoch, model=known.model,
-            usage=known.usage, estimated_tokens=known.estimate, last_part=known.through_part,
+            step=f"s{request.step}", at=from_micros(row["at"], self._zone), epoch=request.epoch, model=request.model,
+            usage=request.usage, estimated_tokens=request.estimate, last_part=f"x{request.through_part}",
         )  # fmt: skip
 
     def steps(self, offset: int, limit: int) -> Rows[StepRow]:
         """Return all steps, newest first."""
         total, rows = self._section("steps", "", {}, offset, limit)
-        return Rows(total, [self._step(row) for row in rows])
+        return Rows(total, [self._step_row(row) for row in rows])
 
     def _section(self, table: str, where: str, values: Json, offset: int, limit: int) -> tuple[int, list[Row]]:
         """Return how many rows of a table there are, all or those of a condition, and some of them, newest first."""
@@ -73,22 +75,22 @@ class ListsTable:
     def steps_between(self, start: int, end: int) -> list[StepRow]:
         """Return the steps of a half-open span of time, in their order; not purged ones."""
         sql = "SELECT * FROM steps WHERE at >= ? AND at < ? AND purged = 0 ORDER BY at, id"
-        return [self._step(row) for row in self._db.rows(sql, (start, end))]
+        return [self._step_row(row) for row in self._db.rows(sql, (start, end))]
 
     def step(self, step: int) -> StepRow | None:
         """Return a step, if it exists."""
         row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
-        return self._step(row) if row else None
+        return self._step_row(row) if row else None
 
-    def _step(self, row: Row) -> StepRow:
+    def _step_row(self, row: Row) -> StepRow:
         step = row["id"]
-        told = self._db.rows(
+        parts = self._db.rows(
             "SELECT substr(coalesce(json_extract(block, '$.text'), json_extract(block, '$.content[0].text'), ''), 1, ?)"
             " AS text, json_extract(block, '$.type') AS type, json_extract(block, '$.name') AS name"
             " FROM parts WHERE step = ? AND kind = 'said' ORDER BY id LIMIT 12",
             (BEGINS_CHARS, step),
         )
-        spoken = [known["text"] for known in told if known["type"] == "text" and known["text"].strip()]
+        texts = [part["text"] for part in parts if part["type"] == "text" and part["text"].strip()]
         tokens = self._db.value(
             "SELECT sum(z.words + z.digits + z.other + z.code + z.media) FROM parts p JOIN sizes z ON z.part = p.id"
             " WHERE p.step = ?",
@@ -100,8 +102,8 @@ class ListsTable:
         who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]
         return StepRow(
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
-            resident is not None, bool(row["purged"]), spoken[0] if spoken else "",
-            tuple(str(known["name"]) for known in told if known["type"] == "tool_use"),
+            resident is not None, bool(row["purged"]), texts[0] if texts else "",
+            tuple(str(part["name"]) for part in parts if part["type"] == "tool_use"),
         )  # fmt: skip
 
     def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:

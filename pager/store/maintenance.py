@@ -12,6 +12,7 @@ from typing import Any
 from pager.blocks import dump
 from pager.errors import StorageError
 from pager.store.database import Database
+from pager.store.settings import PROGRAM_VALUE
 from pager.types import FOREVER, Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
@@ -73,6 +74,8 @@ AUDITS: dict[tuple[str, str], str] = {
 
 
 class MaintenanceTable:
+    """Audits, purging and copies of the whole database."""
+
     def __init__(self, db: Database) -> None:
         self._db = db
 
@@ -133,7 +136,9 @@ class MaintenanceTable:
         """Put every text of the database through `change(text, is_json)`. Return table and number of changed rows."""
         changed: list[tuple[str, Any]] = []
         for table, (key, plain, with_json) in TEXT_COLUMNS.items():
-            ours = "key LIKE 'note:%'" if table == "meta" else "1"  # what a program keeps; the rest says no text
+            ours = (
+                f"key LIKE '{PROGRAM_VALUE}%'" if table == "meta" else "1"
+            )  # what a program keeps; the rest says no text
             for columns, is_json in ((plain, False), (with_json, True)):
                 for column in columns.split():
                     rows = self._rewrite(table, key, column, partial(change, is_json=is_json), ours)

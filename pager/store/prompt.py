@@ -21,14 +21,14 @@ class PromptTable:
         """Read again at the next use: a change was rolled back."""
         self._pins = None
 
-    def open_epoch(self, epoch: Epoch, at: int, step: int) -> None:
-        """End the present epoch and insert the next one."""
+    def open_epoch(self, epoch: Epoch, first_step: int, at: int, step: int) -> None:
+        """End the present epoch and insert the next one, whose messages begin with `first_step`."""
         self.end_epoch(step)
         self._db.run(
             "INSERT INTO epochs (id, at, step, reason, first_step, tools, system, preamble, digest, settings, sizes)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                epoch.id, at, step, epoch.reason, epoch.first_step, dump(epoch.tools), dump(epoch.system),
+                epoch.id, at, step, epoch.reason, first_step, dump(epoch.tools), dump(epoch.system),
                 dump(epoch.preamble), dump(epoch.digest), dump(epoch.settings),
                 dump({name: list(counts) for name, counts in epoch.sizes.items()}),
             ),
@@ -102,7 +102,7 @@ class PromptTable:
         sql = "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)"
         self._db.run(sql, (page, how, step, holder))
 
-    def leave(self, page: str, how: str, step: int, reason: str) -> None:
+    def end_residency(self, page: str, how: str, step: int, reason: str) -> None:
         """Store that a page left the prompt, and why."""
         self._db.run(
             "UPDATE residency SET until_step = ?, reason = ? WHERE page = ? AND until_step = ? AND how = ?",
@@ -172,7 +172,7 @@ def _epoch(row: Row) -> Epoch:
 
     sizes = {name: Counts(*counts) for name, counts in load("sizes").items()}
     return Epoch(
-        row["id"], row["first_step"], load("tools"), load("system"), load("preamble"), load("digest"),
+        row["id"], load("tools"), load("system"), load("preamble"), load("digest"),
         load("settings"), sizes, row["reason"], row["noticed_step"] is not None,
     )  # fmt: skip
 

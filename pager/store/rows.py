@@ -40,7 +40,7 @@ class AnsweredRequest:
     model: str
     usage: Usage | None
     estimated_tokens: int
-    last_part: int
+    last_part: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,6 @@ class Epoch:
     """The life of one unchanged prompt prefix: everything before the conversation, as it was sent."""
 
     id: int
-    first_step: int
     tools: list[Json]
     system: list[Json]
     preamble: list[Json]

@@ -46,6 +46,7 @@ class SaidTable:
         return np.fromstring(joined, dtype=np.int64, sep=",")
 
     def said(self, parts: Sequence[int]) -> dict[int, Said]:
+        """Return parts by their numbers."""
         rows = self._db.rows(f"{_SAID} WHERE p.id IN ({','.join(map(str, parts))})")
         return {row["id"]: _said(row) for row in rows}
 

@@ -2,6 +2,8 @@
 
 from pager.store.database import Database
 
+PROGRAM_VALUE = "note:"  # how the keys of values begin that a program stores
+
 
 class SettingsTable:
     """Values that belong to no row of the conversation or the archive."""
@@ -10,6 +12,7 @@ class SettingsTable:
         self._db = db
 
     def get(self, key: str) -> str | None:
+        """Return a value; None if there is none."""
         return self._db.value("SELECT value FROM meta WHERE key = ?", (key,))
 
     def put(self, key: str, value: str | None) -> None:
@@ -24,4 +27,5 @@ class SettingsTable:
         return self._db.value("SELECT outcome FROM commands WHERE id = ?", (command_id,))
 
     def save_command(self, command_id: str, at: int, kind: str, outcome: str) -> None:
+        """Store the outcome of a command."""
         self._db.run("INSERT INTO commands VALUES (?, ?, ?, ?)", (command_id, at, kind, outcome))

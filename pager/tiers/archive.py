@@ -76,7 +76,7 @@ class Archive:
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         with self._store.transaction():
-            self._note_latest(now)
+            self._save_latest(now)
             fact = self._append_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             number = number_of(fact.id)
             if self.vectors and vector is not None:
@@ -168,7 +168,7 @@ class Archive:
         latest = max(last_at, self._latest)
         return max(now, from_micros(latest, self._clock.zone)) if latest > 0 else now
 
-    def _note_latest(self, now: datetime) -> None:
+    def _save_latest(self, now: datetime) -> None:
         """Store the time of the newest fact if the clock was ahead then: the next fact hides it."""
         last = self._store.archive.last_at() or 0
         if last > max(to_micros(now), int(self._store.settings.get(LATEST_FACT) or 0)):
@@ -183,6 +183,7 @@ class Archive:
         return start if end == start else min(end - timedelta(microseconds=1), max(start, self.present()))
 
     def fact(self, page_id: str) -> Fact:
+        """Return a fact. Raises NotFoundError if there is none."""
         kind, number = read_page_id(page_id)
         if kind != "f":
             raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")

@@ -98,7 +98,7 @@ class Pages:
             size = self._window.counter.tokens(tokens.count(page.text))
             step = self._store.conversation.last_step()
             if pin:
-                self._pin(page.page_id, offset, len(page.text), actor, "to stay in view", unseen=actor != "agent")
+                self._pin(page.page_id, offset, len(page.text), actor, "to stay in the prompt", unseen=actor != "agent")
             if holder is not None and not page.where:
                 self._store.prompt.enter(page.page_id, "paged_in", step, holder)
             if page.page_id.startswith("f"):
@@ -114,7 +114,7 @@ class Pages:
         # A page that was paged out leaves when the next epoch opens; an unseen pin enters with the next request.
         pinned = {"pinned"} if page_id in {pin.page_id for pin in self._store.prompt.pins()} else set[str]()
         ways = self._store.prompt.how_resident(page_id) - {"pinned"} | pinned
-        return next((f"{page_id} is in view, {words}" for way, words in _WHERE.items() if way in ways), "")
+        return next((f"{page_id} is in the prompt, {words}" for way, words in _WHERE.items() if way in ways), "")
 
     def piece(self, pin: Pin) -> str:
         """Return the text of a pin."""
@@ -157,7 +157,7 @@ class Pages:
             if stay.how == "pinned" and stay.page_id not in pins:
                 rows = self._store.ledger.movements(page=stay.page_id, events=["unpin"], limit=1)
                 reason = (rows[0].reason if rows else "") or PAGED_OUT
-                self._store.prompt.leave(stay.page_id, "pinned", step, reason)
+                self._store.prompt.end_residency(stay.page_id, "pinned", step, reason)
 
     def unpin(self, page_id: str, actor: str, reason: str = PAGED_OUT) -> None:
         """Let a page leave the prompt when the next epoch opens: what was sent stays as it is."""

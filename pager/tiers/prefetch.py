@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pager import markup, tokens
+from pager import tokens
 from pager.arguments import require_int
+from pager.clock import format_minute
 from pager.errors import RejectedError
 from pager.search.words import excerpt, folded, rarities, telling_words, words
 from pager.store import Store
@@ -65,7 +66,7 @@ def choose_facts(prefetch: Prefetch, text: str, archive: Archive, store: Store) 
 
 
 def _recalled(hit: Hit) -> Recalled:
-    line = f"{hit.page_id} ({markup.stamp(hit.at)}): {hit.text}"
+    line = f"{hit.page_id} ({format_minute(hit.at)}): {hit.text}"
     return Recalled(hit, line, tokens.total(line))
 
 

@@ -29,7 +29,7 @@ PESSIMISTIC = Counts(16, 25, 25, 17, 12)  # tenths of a token per tiktoken token
 START = tuple(ratio / 10 for ratio in PESSIMISTIC)
 SPREAD = (0.3, 0.8, 0.8, 0.4, 0.4)  # how far below them the true ratios may be: which kind a surprise is blamed on
 START_WEIGHT = 5.0
-FORGET = 0.98
+DECAY = 0.98
 MEDIA = KINDS - 1
 MOSTLY = 0.3  # from this share on a surprise is blamed on images and documents
 # An image counts by its known size. That other images were smaller than estimated must not shrink it.
@@ -42,11 +42,14 @@ SURELY_TOO_LARGE = 8  # times the limit: such a text is not even counted
 
 
 class Estimate(NamedTuple):
+    """The estimated tokens of a text, and how many more there may be."""
+
     tokens: int
     margin: int
 
     @property
     def safe(self) -> int:
+        """Return the most that there may be."""
         return self.tokens + self.margin
 
 
@@ -104,10 +107,10 @@ class Counter:
             self._shortfalls[by] = 0.9 * self._shortfalls[by] + 0.1 * error * error
         weight = 1.0 / total
         for i, x in enumerate(counts):
-            self._targets[i] = FORGET * self._targets[i] + weight * x * true_tokens
+            self._targets[i] = DECAY * self._targets[i] + weight * x * true_tokens
             row = self._products[i]
             for j, y in enumerate(counts):
-                row[j] = FORGET * row[j] + weight * x * y
+                row[j] = DECAY * row[j] + weight * x * y
         self._seen += 1
         self._fit()
         return True

@@ -67,7 +67,7 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *,
             store.core.recount(block.version, tokens.total(block.value))
         for each in map(str, gone):
             store.prompt.unpin(each)
-            store.prompt.leave(each, "pinned", store.conversation.last_step(), "purged")
+            store.prompt.end_residency(each, "pinned", store.conversation.last_step(), "purged")
         store.prompt.end_epoch(store.conversation.last_step())
         places = 1 + len(equal) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}

@@ -18,15 +18,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from pager.errors import RejectedError
-from pager.vectors.embedder import EmbedderUnavailableError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from pager.vectors.embedder import EmbedderUnavailableError, Rows
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
 AT_ONCE = 16  # texts in a call, for whose end other threads wait: on a slow machine they take a second or two
@@ -95,11 +91,13 @@ class ChromaEmbedder:
 
     @property
     def dimension(self) -> int:
+        """Return the length of a row."""
         if not self._dimension:
             self.embed(["dimension"])
         return self._dimension
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Rows:
+        """Return one row of unit length per text."""
         import numpy as np
 
         if not texts:

@@ -13,7 +13,7 @@ cheap: what is heavy is loaded at the first `embed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pager.errors import PagerError
 
@@ -21,20 +21,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Rows = NDArray[np.float32]
+else:
+    Rows = Any  # importing this must not load numpy, and type hints of `embed` can be resolved
+
 
 class EmbedderUnavailableError(PagerError):
     """The embedder is missing something, is damaged or does not answer. Search by words works without it."""
 
 
 class Embedder(Protocol):
+    """Turns texts into vectors."""
+
     @property
     def fingerprint(self) -> str:
-        """The model, its weights and how they are used. Vectors of different fingerprints are never compared."""
+        """Name the model, its weights and how they are used. Vectors of different fingerprints are never compared."""
         ...
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """Return the length of a row."""
+        ...
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row per text, in their order: shape (len(texts), dimension)."""
+    def embed(self, texts: Sequence[str]) -> Rows:
+        """Return one row per text, in their order: shape (len(texts), dimension)."""
         ...

@@ -56,6 +56,7 @@ class MiniLM:
         self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row of unit length per text."""
         import numpy as np
 
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)

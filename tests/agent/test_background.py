@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from agents.agent import BackgroundWork
-from agents.cli.terminal import MIN_TEXTS_TO_NOTE, Printer
+from agents.cli.terminal import MIN_TEXTS_TO_REPORT, Printer
 from pager import Memory, StorageError
 from pager.vectors.indexing import BATCH
 from tests.support import HandClock, Words
@@ -112,7 +112,7 @@ def test_the_index_of_an_agent_is_built_and_extended_between_its_turns(stage: St
 def test_the_terminal_shows_it_while_it_works(
     slow_memory: Memory, embedder: Slow, capsys: pytest.CaptureFixture[str], json_lines: bool, shown: bool
 ) -> None:
-    slow_memory.record_many(turns(MIN_TEXTS_TO_NOTE), embed=False)
+    slow_memory.record_many(turns(MIN_TEXTS_TO_REPORT), embed=False)
     background, printer = BackgroundWork(slow_memory), Printer(json_lines=json_lines)
     printer.embedding(background)
     assert capsys.readouterr().err == ""

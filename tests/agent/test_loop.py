@@ -185,7 +185,7 @@ def test_with_nobody_to_ask_it_waits_and_is_resumed(stage: Stage, hands: Hands, 
     agent = stage.says(Reply(call("archive", {"text": "before"}), *orders)).agent(tool)
     *_, needed, stopped = agent.stream("go")
     assert (type(needed), getattr(stopped, "reason", None)) == (ApprovalNeeded, "approval")
-    waiting = [(each.input["order"], each.begun, each.waiting) for each in agent.memory.open_calls]
+    waiting = [(each.input["order"], each.begun, each.awaits_approval) for each in agent.memory.open_calls]
     assert waiting == [("one", False, True), ("2", False, False)]
     assert agent.resume().stopped.reason == "approval"  # still nobody
     agent.close()

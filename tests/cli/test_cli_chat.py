@@ -57,7 +57,7 @@ def test_history_from_elsewhere_is_imported_once(place: Shop) -> None:
     history = place.folder / "history.jsonl"
     message = '{"role": "user", "text": "I moved to Porto.", "at": "2026-05-03T14:30:00+01:00", "name": "Dana"}\n'
     history.write_text(message + '{"role": "assistant", "text": "How nice."}\n', encoding="utf-8")
-    options = ("--history", str(history))
+    options = ("--import", str(history))
     place.model.script("Hello.", "Hello.")
     for count in (2, 0):
         assert f"imported {count} messages" in place.chat("hello", options=options).err

@@ -46,7 +46,7 @@ def plain(*words: str) -> list[str]:
 def test_commands_and_options_are_offered(offered: Callable[..., Any]) -> None:
     assert offered("selfpager ") == plain(*COMMANDS)
     assert offered("selfpager sh") == plain("show")
-    assert set(plain("--as", "--home", "--history", "--json")) <= set(offered("selfpager chat --"))
+    assert set(plain("--as", "--home", "--import", "--json")) <= set(offered("selfpager chat --"))
 
 
 @pytest.mark.parametrize("command", ["show", "tell", "check", "export", "purge"])

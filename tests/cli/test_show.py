@@ -95,10 +95,9 @@ def test_it_says_what_the_snapshot_knows(home: Path) -> None:
 
 def test_at_a_step_it_says_what_was(home: Path) -> None:
     with MemoryReader.open(home / "anna") as reading:
-        then, answered = take(reading, "s9"), reading.history.prompt("s9").answered
+        then, answered = take(reading, "s9"), reading.inspect.requests(0, 1, "s9").rows[0]
         sent = json.dumps(reading.history.rebuild("s9"))
     text = shown(home, "anna", "--at", "s9")
-    assert answered
     assert answered.usage
     assert "the request that s9 answered" in text
     assert f"{answered.usage.whole_input:,} of " in text

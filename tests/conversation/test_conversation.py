@@ -132,7 +132,7 @@ def test_calls_go_through_their_states(talk: Talk) -> None:
     one, two, three = (each.id for each in talk.memory.open_calls)
     talk.memory.begin_call(one)
     talk.memory.hold_call(two)
-    states = [(each.begun, each.waiting) for each in talk.reopen().open_calls]
+    states = [(each.begun, each.awaits_approval) for each in talk.reopen().open_calls]
     assert states == [(True, False), (False, True), (False, False)]
     assert talk.memory.answer_interrupted() == [one]
     assert [each.id for each in talk.memory.open_calls] == [two, three]

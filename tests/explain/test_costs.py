@@ -22,7 +22,7 @@ NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 def asked(
     read: int, write: int, *, epoch: int = 1, model: str = "m", after: timedelta = timedelta()
 ) -> AnsweredRequest:
-    return AnsweredRequest("s2", NOON + after, epoch, model, Usage(5, 1, read, write), 0, 0)
+    return AnsweredRequest("s2", NOON + after, epoch, model, Usage(5, 1, read, write), 0, "x0")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def asked(
 def test_a_cache_that_was_lost_says_why_and_what_was_never_cached_was_not_lost(
     now: AnsweredRequest, ttl: str, why: str
 ) -> None:
-    silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, 0)
+    silent = AnsweredRequest("s2", NOON, 1, "m", None, 0, "x0")
     assert [cache_loss(before, now, ttl) for before in (None, asked(0, 0), silent)] == [""] * 3
     assert cache_loss(now, silent, ttl) == ""
     told = cache_loss(asked(400, 600), now, ttl)

@@ -45,7 +45,7 @@ def test_a_page_that_was_paged_in_again_is_there_again(talk: Talk) -> None:
     talk.memory.append_result(talk.memory.open_calls[0].id, page.text, memory_tool=True)
     reply = talk.reply("The cork shop.")
     found = trace(talk.memory, "the cork shop", at=reply)
-    assert [(place.part, place.title) for place in found.verdict.places][-1] == ("turns", "result of page_in")
+    assert [(place.part, place.title) for place in found.verdict.places][-1] == ("steps", "result of page_in")
     assert sentence(found, "page_in").startswith("The agent paged s1 in")
     others = [event.page_id for event in found.events if event.event == "said" and event.page_id != "s1"]
     assert others == [reply], "the result of our own tool is no place of its own"

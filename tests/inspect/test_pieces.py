@@ -105,7 +105,7 @@ def test_everything_that_moved_says_why_and_within_an_epoch_nothing_leaves_or_ch
             whys.add(move.why)
         for move in change.left:
             rows = life.memory.ledger(page=move.piece.step or "", at=change.after, events=["evict"])
-            if rows and move.piece.part == "turns":
+            if rows and move.piece.part == "steps":
                 assert move.why == f"{move.piece.step} left: {rows[-1].reason}"
     assert {"core is written anew when an epoch opens", "the facts that fit this message best",
             "only for the moment: a new epoch drops it", "the agent is told that the window fills",

@@ -12,8 +12,9 @@ from pager import BlockSpec, Limits, Memory, NotFoundError
 from pager.inspect import PARTS, Inspection, Thresholds
 from pager.inspect.window import share_out
 from pager.limits import add_to_log, read_log
+from pager.prompt.state import PromptState
 from pager.tokens.counter import count_block
-from pager.types import Json
+from pager.types import Json, read_step_id
 from tests.inspect.life import Life
 from tests.standin import Reply, thinking
 from tests.support import Talk
@@ -26,7 +27,7 @@ def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -
     noticed: set[bool] = set()
     for step in life.steps:
         window, steps = inspect.window_and_steps(step)
-        state, request = life.memory.history.prompt(step), life.memory.history.rebuild(step)
+        state, request = PromptState.load_at(life.memory._store, read_step_id(step)), life.memory.history.rebuild(step)
         assert state.epoch
         assert (window.used_tokens, window.counted) == (life.size[step], True)
         assert sum(part.tokens for part in window.parts) == life.size[step]
@@ -52,7 +53,7 @@ def test_a_past_window_is_that_of_its_request(life: Life, inspect: Inspection) -
 @pytest.mark.slow
 def test_sizes_are_of_the_form_that_was_sent_not_of_the_present_one(life: Life) -> None:
     for step in life.steps:
-        state, request = life.memory.history.prompt(step), life.memory.history.rebuild(step)
+        state, request = PromptState.load_at(life.memory._store, read_step_id(step)), life.memory.history.rebuild(step)
         messages = request["messages"][1:] if state.epoch and state.epoch.preamble else request["messages"]
         pieces = [piece for message in messages for block in message["content"] for piece in _pieces(block)]
         assert state.counts() == sum(map(count_block, pieces), state.fixed_counts())

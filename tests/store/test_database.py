@@ -183,10 +183,10 @@ def look_on(memory: Memory) -> None:
     memory.history.limits_at("s3")
     for block in memory.core("s3"):
         memory.history.core_version_number(block)
-    memory.history.prompt()
-    memory.history.prompt("s3")
+    memory.inspect.window()
+    memory.inspect.window("s3")
     with suppress(NotFoundError):
-        memory.history.prompt("s1")
+        memory.inspect.window("s1")
 
 
 def test_no_query_of_a_turn_walks_a_table_that_grows(tmp_path: Path) -> None:

@@ -279,4 +279,6 @@ def test_nobody_forges_core_from_inside_or_outside(tmp_path: Path, text: str) ->
     for element in ("<core", "</core", "</block", "< / CORE", "<pinned", "</pinned"):
         assert element not in said
     assert talk.memory.page_text("s1").startswith(text)
-    assert talk.memory.page_in(fact.id) == PageText(fact.id, text, 0, None, len(text), f"{fact.id} is in view, pinned")
+    assert talk.memory.page_in(fact.id) == PageText(
+        fact.id, text, 0, None, len(text), f"{fact.id} is in the prompt, pinned"
+    )
