@@ -44,13 +44,11 @@ def require_limit(value: Any) -> int:
     return value
 
 
-def require_texts(value: Any, name: str) -> Sequence[str]:
-    """Return `value` if it is a list of texts."""
-    if not isinstance(value, list | tuple | set | frozenset) or not all(
-        isinstance(text, str) for text in cast("Sequence[Any]", value)
-    ):
+def require_texts(value: Any, name: str) -> list[str]:
+    """Return the items of `value` if it is a list of texts."""
+    if not isinstance(value, list | tuple | set | frozenset):
         raise RejectedError(f"{name} is {value!r:.100}; give a list of texts.")
-    return cast("Sequence[str]", value)
+    return [require_text(item, f"an item of {name}") for item in cast("Sequence[Any]", value)]
 
 
 def require_actor(value: Any) -> str:
