@@ -181,9 +181,5 @@ class Home:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:
             stored = {command: reader.inspect.command(command) for command in commands}
-        return [_outcome(command, outcome) for command, outcome in stored.items()]
-
-
-def _outcome(command: str, stored: str | None) -> CommandOutcome:
-    state, _, text = (stored or "pending").partition(": ")
-    return CommandOutcome(command, cast(CommandState, state), text)
+        parts = {command: (outcome or "pending").partition(": ") for command, outcome in stored.items()}
+        return [CommandOutcome(command, cast(CommandState, state), text) for command, (state, _, text) in parts.items()]
