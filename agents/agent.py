@@ -79,6 +79,8 @@ class Agent:
         `as_name` is another instance of it, with a memory of its own. With `task` it gets what a long task needs, and
         `tasks()` runs them. A `model` answers instead of the configured one; the caller closes it.
         """
+        if not isinstance(file, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
+            raise RejectedError(f"file is {file!r:.100}; give the path of a YAML file.")
         environ = os.environ if environ is None else environ
         clock = clock or SystemClock()
         config = load_config(Path(file), environ)

@@ -4,6 +4,7 @@ Each returns the value, or raises `RejectedError` that names the value and says 
 """
 
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -43,6 +44,13 @@ def require_limit(value: Any) -> int:
     return value
 
 
+def require_texts(value: Any, name: str) -> list[str]:
+    """Return the items of `value` if it is a list of texts."""
+    if not isinstance(value, list | tuple | set | frozenset):
+        raise RejectedError(f"{name} is {value!r:.100}; give a list of texts.")
+    return [require_text(item, f"an item of {name}") for item in cast("Sequence[Any]", value)]
+
+
 def require_actor(value: Any) -> str:
     """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
@@ -57,6 +65,21 @@ def require_path(value: Any, what: str) -> Path:
         if path and b"\0" not in os.fsencode(path):
             return Path(path)
     raise RejectedError(f"{what} is {value!r:.100}; give a path.")
+
+
+CHECKS: dict[Any, Callable[[Any, str], object]] = {  # by the type hint of an argument
+    str: require_text, str | None: optional_text, int: require_int, Sequence[str]: require_texts,
+}  # fmt: skip
+
+
+def require_hinted(hints: Mapping[str, Any], given: Iterable[tuple[str, Any]]) -> None:
+    """Check the arguments of a call by the type hints of its method, those in `CHECKS` and plain classes."""
+    for name, value in given:
+        hint = hints.get(name)
+        if hint in CHECKS:
+            CHECKS[hint](value, name)
+        elif isinstance(hint, type) and not isinstance(value, hint):
+            raise RejectedError(f"{name} is {value!r:.100}; give a {hint.__name__}.")
 
 
 def normalized(name: str) -> str:

@@ -4,14 +4,15 @@ Ctrl-C is raised wherever the program is, also between a commit and what follows
 by undoing what was not committed, and by reading again what is cached.
 """
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from json import JSONDecodeError
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pager.arguments import require_actor
-from pager.errors import RejectedError, StorageError
+from pager.arguments import require_actor, require_hinted
+from pager.errors import InUseError, RejectedError, StorageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,9 +23,23 @@ class CallLock:
     """The lock of one facade: `with lock.lock, lock:` around a call, `lock.lock` alone around other people's code."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
-        self.lock = RLock()  # implemented in C: no interrupt comes between taking it and the block
+        self._lock = RLock()  # implemented in C: no interrupt comes between taking it and the block
+        self._owner = os.getpid()
         self._undo = undo
         self._was_interrupted = False
+
+    @property
+    def is_inherited(self) -> bool:
+        """Return True in a forked child: files and locks are its parent's, and what is cached is an old copy."""
+        return os.getpid() != self._owner
+
+    @property
+    def lock(self) -> RLock:
+        """Return the lock between threads. Raises InUseError in a forked child, where it might be held for ever."""
+        if self.is_inherited:
+            why = "and a forked child cannot use it; the child may open a MemoryReader of its own"
+            raise InUseError(f"this memory was opened by process {self._owner}, {why}.")
+        return self._lock
 
     def begin(self) -> None:
         """Undo what an interrupt cut off."""
@@ -45,24 +60,28 @@ class CallLock:
         self._was_interrupted = self._was_interrupted or not isinstance(error, Exception | GeneratorExit)
 
 
-def locked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make a method of a facade (with a `_call_lock`) wait for other threads' calls, and check its `actor`."""
+def locked(method: Callable[Concatenate[Any, P], R], *, checks: bool = False) -> Callable[Concatenate[Any, P], R]:
+    """Make a method of a facade (with a `_call_lock`) wait for other threads' calls, and check its `actor`. With
+    `checks` check all its arguments."""
+    hints = {name: hint for name, hint in method.__annotations__.items() if name != "return"}
 
     @wraps(method)
     def locked_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._call_lock.lock, self._call_lock:
             if "actor" in kwargs:
                 require_actor(kwargs["actor"])
+            if checks:
+                require_hinted(hints, [*zip(hints, args, strict=False), *kwargs.items()])
             return method(self, *args, **kwargs)
 
     return locked_method
 
 
 def locked_class(facade: type[C]) -> type[C]:
-    """Make every public method of a class `locked`."""
+    """Make every public method of a class `locked`, with all arguments checked."""
     for name, method in list(vars(facade).items()):
         if not name.startswith("_"):
-            setattr(facade, name, locked(method))
+            setattr(facade, name, locked(method, checks=True))
     return facade
 
 

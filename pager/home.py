@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from pager.arguments import require_path
 from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
 from pager.limits import Limits
@@ -46,7 +47,7 @@ class Home:
     """A directory that holds agents. Every method that takes a name raises RejectedError for an impossible one."""
 
     def __init__(self, path: str | Path, *, clock: Clock | None = None) -> None:
-        self.path = Path(path).expanduser()
+        self.path = require_path(path, "the home").expanduser()
         self._clock = clock or SystemClock()
 
     @classmethod
@@ -63,7 +64,8 @@ class Home:
 
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""
-        return sorted(path.parent.name for path in self.path.glob("*/pager.db") if _NAME.fullmatch(path.parent.name))
+        files = [path for path in self.path.glob("*/pager.db") if path.is_file()]
+        return sorted(path.parent.name for path in files if _NAME.fullmatch(path.parent.name))
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""
@@ -71,7 +73,7 @@ class Home:
 
     def agent_files(self, name: str) -> AgentFiles:
         """Return where an agent of this name has its files, or would have them."""
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RejectedError(
                 f"{name!r} cannot be an agent's name: use letters, digits, '.', '_' and '-', beginning with a letter "
                 "or digit, at most 64."
@@ -101,9 +103,9 @@ class Home:
             pass  # nobody else has it open now
         shutil.rmtree(files.directory)
 
-    def import_file(self, file: Path, name: str) -> None:
+    def import_file(self, file: str | Path, name: str) -> None:
         """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
-        files = self.agent_files(name)
+        file, files = require_path(file, "the file to import"), self.agent_files(name)
         if not file.is_file():
             raise RejectedError(f"there is no file {file}.")
         if files.directory.exists():
@@ -128,9 +130,9 @@ class Home:
             shutil.rmtree(aside.directory, ignore_errors=True)
 
     @staticmethod
-    def is_export(file: Path) -> bool:
+    def is_export(file: str | Path) -> bool:
         """Return True for a file that `import_file` takes, also for a damaged one."""
-        return exports.is_export(file)
+        return exports.is_export(require_path(file, "the file to import"))
 
     @contextmanager
     def remove_if_failed(self, name: str) -> Generator[None]:
@@ -179,9 +181,5 @@ class Home:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:
             stored = {command: reader.inspect.command(command) for command in commands}
-        return [_outcome(command, outcome) for command, outcome in stored.items()]
-
-
-def _outcome(command: str, stored: str | None) -> CommandOutcome:
-    state, _, text = (stored or "pending").partition(": ")
-    return CommandOutcome(command, cast(CommandState, state), text)
+        parts = {command: (outcome or "pending").partition(": ") for command, outcome in stored.items()}
+        return [CommandOutcome(command, cast(CommandState, state), text) for command, (state, _, text) in parts.items()]

@@ -45,16 +45,10 @@ class Limits:
 
     @classmethod
     def for_window(
-        cls,
-        limit_tokens: int = 100_000,
-        *,
-        max_output_tokens: int | None = None,
-        max_part_tokens: int | None = None,
-        core_tokens: int | None = None,
-        notify_at: float = NOTIFY_AT,
-        evict_at: float = EVICT_AT,
+        cls, limit_tokens: int = 100_000, *, max_output_tokens: int | None = None, max_part_tokens: int | None = None,
+        core_tokens: int | None = None, notify_at: float = NOTIFY_AT, evict_at: float = EVICT_AT,
         evict_to: float = EVICT_TO,
-    ) -> "Limits":
+    ) -> "Limits":  # fmt: skip
         """Return limits for a window; what is not given is derived from it."""
         _check_number("limit_tokens", limit_tokens)
         _check_number("max_output_tokens", 0 if max_output_tokens is None else max_output_tokens)
@@ -120,8 +114,9 @@ _GIVEN = tuple(each.name for each in fields(Limits) if each.init)
 
 
 def _check_number(name: str, value: Any, *, share: bool = False) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float if share else int):
-        wanted = "number between 0 and 1" if share else "whole number"
+    kind = int | float if share else int
+    if isinstance(value, bool) or not isinstance(value, kind) or not abs(value) < 1 << 63:  # NaN is not, either
+        wanted = "number between 0 and 1" if share else "whole number of at most 63 bits"
         raise RejectedError(f"{name} is {value!r:.100}; give a {wanted}.")
 
 

@@ -69,16 +69,9 @@ class Memory:
     """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
-        self,
-        files: AgentFiles,
-        lock: AgentLock,
-        store: Store,
-        clock: Clock,
-        window: Window,
-        tiers: Tiers,
-        prompt: Prompt,
-        prefetch: Prefetch,
-    ) -> None:
+        self, files: AgentFiles, lock: AgentLock, store: Store, clock: Clock, window: Window, tiers: Tiers,
+        prompt: Prompt, prefetch: Prefetch,
+    ) -> None:  # fmt: skip
         self._files = files
         self._lock = lock
         self._store = store
@@ -282,14 +275,9 @@ class Memory:
 
     @locked
     def archive(
-        self,
-        text: str,
-        *,
-        key: str | None = None,
-        tags: Sequence[str] = (),
-        valid_from: Moment | None = None,
+        self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
         actor: str = "person",
-    ) -> Fact:
+    ) -> Fact:  # fmt: skip
         """Store a fact; one with the same key supersedes the current one."""
         return self._tiers.archive.archive(text, key=key, tags=tags, valid_from=valid_from, actor=actor)
 
@@ -429,7 +417,14 @@ class Memory:
         """Finish a purge that is under way, also one of an earlier process. Return its page."""
         page = self._store.settings.get("purging")
         if page is not None:
-            purge.finish(self._store, self._tiers.archive.vectors, self._files.index)
+            try:
+                purge.finish(self._store, self._tiers.archive.vectors, self._files.index)
+            except StorageError as error:
+                if error.__cause__ is None:
+                    raise  # a reader is in the way: the text says that it goes on
+                what = f"the purge of {page} has begun, but not ended ({error.__cause__})"
+                way = "Check the disk and its free space: the next purge, or the next opening, finishes it"
+                raise StorageError(f"{what}. {way}.") from error
             self._tiers.recall.invalidate()
         return page
 
@@ -463,15 +458,17 @@ class Memory:
         """Return a number that changes when this process writes to the ledger: cheaper than reading that each time."""
         return self._store.ledger.version
 
-    @locked
     def close(self) -> None:
-        """Release the directory. Everything is on disk already."""
-        try:
-            if self._tiers.archive.vectors:
-                self._tiers.archive.vectors.close()
-        finally:
-            self._store.close()
-            self._lock.release()
+        """Release the directory. Everything is on disk already. In a forked child nothing is released."""
+        if self._call_lock.is_inherited:
+            return
+        with self._call_lock.lock, self._call_lock:
+            try:
+                if self._tiers.archive.vectors:
+                    self._tiers.archive.vectors.close()
+            finally:
+                self._store.close()
+                self._lock.release()
 
     # reading, as `MemoryReader` does it
 
@@ -513,16 +510,9 @@ class Memory:
 
     @locked
     def search_archive(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        as_of: Moment | None = None,
-        tags: Sequence[str] | None = None,
-        after: Moment | None = None,
-        before: Moment | None = None,
-        actor: str = "person",
-    ) -> list[Hit]:
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
+        after: Moment | None = None, before: Moment | None = None, actor: str = "person",
+    ) -> list[Hit]:  # fmt: skip
         """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
         return self._tiers.archive.search(
             query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
@@ -530,27 +520,17 @@ class Memory:
 
     @locked
     def search_recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        after: Moment | None = None,
-        before: Moment | None = None,
+        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
         actor: str = "person",
-    ) -> list[Hit]:
+    ) -> list[Hit]:  # fmt: skip
         """Find steps like `MemoryReader.search_recall`; the ledger notes the search and its `actor`."""
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
 
     @locked
     def ledger(
-        self,
-        *,
-        page: str | None = None,
-        events: Sequence[str] = (),
-        after: int = 0,
-        limit: int | None = None,
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
         at: str | None = None,
-    ) -> list[Movement]:
+    ) -> list[Movement]:  # fmt: skip
         """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before it."""
         step = None if at is None else read_step_id(at)
         return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)

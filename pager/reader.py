@@ -98,15 +98,9 @@ class MemoryReader:
 
     @locked
     def search_archive(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        as_of: Moment | None = None,
-        tags: Sequence[str] | None = None,
-        after: Moment | None = None,
-        before: Moment | None = None,
-    ) -> list[Hit]:
+        self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
+        after: Moment | None = None, before: Moment | None = None,
+    ) -> list[Hit]:  # fmt: skip
         """Find facts, best first: with `as_of` what was true then, with `after` and `before` what was stored then."""
         return self._tiers.archive.search(
             query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=None
@@ -114,13 +108,8 @@ class MemoryReader:
 
     @locked
     def search_recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        after: Moment | None = None,
-        before: Moment | None = None,
-    ) -> list[Hit]:
+        self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
+    ) -> list[Hit]:  # fmt: skip
         """Find steps, best first, by words, meaning, people and dates. A date alone means that whole day."""
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 
@@ -132,14 +121,9 @@ class MemoryReader:
 
     @locked
     def ledger(
-        self,
-        *,
-        page: str | None = None,
-        events: Sequence[str] = (),
-        after: int = 0,
-        limit: int | None = None,
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
         at: str | None = None,
-    ) -> list[Movement]:
+    ) -> list[Movement]:  # fmt: skip
         """Return movements in order, of one page or of some events; with `limit` the newest, with `at` before it."""
         step = None if at is None else read_step_id(at)
         return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
@@ -154,10 +138,11 @@ class MemoryReader:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
         export(self._store, self._files, require_path(file, "the file to export to"))
 
-    @locked  # closed while another thread reads, SQLite's connection would end the process
     def close(self) -> None:
-        """Release what is open. Everything is on disk already."""
-        self._store.close()
+        """Release what is open. Everything is on disk already. In a forked child nothing is released."""
+        if not self._call_lock.is_inherited:
+            with self._call_lock.lock, self._call_lock:  # beside a read, SQLite's connection would end the process
+                self._store.close()
 
     def __enter__(self) -> Self:
         return self

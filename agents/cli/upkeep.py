@@ -137,7 +137,7 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
             click.echo("nothing was purged.", err=True)
             return FAILED
         places = memory.purge(page_id)
-    message = f"{page_id} was purged from {places} places; the ledger still says that it existed."
+    message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."
     _print({"purged": page_id, "places": places}, message, as_line=as_line)
     return DONE
 

@@ -11,6 +11,7 @@
 A mistake in it is a ConfigError with file, line and column.
 """
 
+import inspect
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Self, cast
@@ -78,7 +79,10 @@ def load(script: str, named_at: ConfigPlace) -> Script:
     folder = named_at.file.parent
     if ":" in script:
         try:
-            return function_script(script, functions.find(script, folder.absolute(), "script"))
+            function = functions.find(script, folder.absolute(), "script")
+            if inspect.iscoroutinefunction(function):
+                raise ToolConfigError(f"the script {script!r} is async, and nothing awaits it; make it a plain 'def'.")
+            return function_script(script, function)
         except ToolConfigError as error:
             raise ConfigError([ConfigProblem(named_at, str(error))]) from error
     document = yaml_file.read_list(folder / script, named_at)

@@ -183,7 +183,7 @@ def _end_of(path: Path, text: str) -> ConfigPlace:
     return ConfigPlace(path, len(lines), len(lines[-1]) + 1)
 
 
-def _compose(path: Path, text: str) -> Any:
+def _compose(path: Path, text: str, needs: str) -> Any:
     """Return PyYAML's root node. Its parser in Python is used: the one in C words its messages differently."""
     import yaml
     from yaml.reader import ReaderError
@@ -205,7 +205,7 @@ def _compose(path: Path, text: str) -> Any:
             message = 'inside { } and [ ] a variable has to be in quotes: "${VAR}".'
         _fail(ConfigPlace(path, mark.line + 1, mark.column + 1) if mark else ConfigPlace(path), message)
     if root is None:
-        _fail(ConfigPlace(path, 1, 1), "the file is empty. It needs at least 'name: ...'.")
+        _fail(ConfigPlace(path, 1, 1), f"the file is empty. It needs at least {needs}.")
     return root
 
 
@@ -219,7 +219,9 @@ class _Walk:
 
     def document(self, named_at: ConfigPlace | None, key: str) -> Document:
         try:
-            return Document(self._value(_compose(self._path, _text(self._path, named_at, key)), ()), self._written)
+            needs = "'name: ...'" if key else "one entry, such as '- say: hello'"
+            root = _compose(self._path, _text(self._path, named_at, key), needs)
+            return Document(self._value(root, ()), self._written)
         except RecursionError:
             _fail(ConfigPlace(self._path), "this is nested too deeply to be read.")
 

@@ -40,6 +40,9 @@ class Reply:
         stop_sequence: str | None = None, usage: Json | None = None,
     ) -> None:  # fmt: skip
         every = [*blocks, *([text] if text else []), *calls]
+        for each in every:
+            if not isinstance(each, str) and not (isinstance(each, dict) and "type" in each):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ValueError(f"{each!r} is no block of a reply; give texts and calls, such as call('tool', x=1).")
         self.blocks = tuple({"type": "text", "text": each} if isinstance(each, str) else each for each in every)
         has_calls = any(block["type"] == "tool_use" for block in self.blocks)
         self.stop_reason = stop_reason or ("tool_use" if has_calls else "end_turn")

@@ -59,24 +59,29 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """The open turn of a request: the message, and the results behind each reply so far."""
+    """The open turn of a request: what was said last, the results since, what its replies so far answered, and which
+    step of it comes next."""
 
     said: str
-    results: tuple[tuple[str, ...], ...]  # one item per reply so far; () before the first
+    results: tuple[str, ...]
+    answered: tuple[tuple[str, tuple[str, ...]], ...]
+    step: int
 
     @classmethod
     def of(cls, params: Json) -> OpenTurn:
-        """Read the last message of a person, and the results that followed it."""
-        results: list[tuple[str, ...]] = []
-        for message in reversed(params["messages"]):
-            if message["role"] != "user":
-                continue
+        """Read the turn after the last reply without a call. Several messages may have come in it."""
+        said, results, answered, step = "", tuple[str, ...](), list[tuple[str, tuple[str, ...]]](), 1
+        for message in params["messages"]:
             content = as_blocks(message["content"])
-            texts = [block["text"] for block in content if block["type"] == "text" and not _from_memory(block)]
-            if texts:
-                return cls("\n".join(texts).replace(DISARMED, "<"), tuple(reversed(results)))
-            results.append(tuple(_result_text(block) for block in content if block["type"] == "tool_result"))
-        return cls("", tuple(reversed(results)))
+            if message["role"] == "assistant":
+                has_calls = any(block["type"] == "tool_use" for block in content)
+                answered = [*answered, (said, results)] if has_calls else []
+                results, step = (), step + 1 if has_calls else 1
+            elif texts := [block["text"] for block in content if block["type"] == "text" and not _from_memory(block)]:
+                said, results, step = "\n".join(texts).replace(DISARMED, "<"), (), step + 1
+            else:
+                results += tuple(_result_text(block) for block in content if block["type"] == "tool_result")
+        return cls(said, results, tuple(answered), step)
 
 
 class Entries:
@@ -99,14 +104,13 @@ class Entries:
         """Return the reply to a request. Raise ModelRefusedError if no entry fits."""
         turn = OpenTurn.of(params)
         if not self._started:  # replies that an earlier process gave in this turn count as used
-            for index in range(len(turn.results)):
-                self._take(turn.said, turn.results[index - 1] if index else ())
+            for said, results in turn.answered:
+                self._take(said, results)
         self._started = True
-        results = turn.results[-1] if turn.results else ()
-        entry = self._take(turn.said, results)
+        entry = self._take(turn.said, turn.results)
         if entry is None:
             raise ModelRefusedError(self._exhausted(turn))
-        say, calls = _filled((entry.say, entry.calls), turn.said, results)
+        say, calls = _filled((entry.say, entry.calls), turn.said, turn.results)
         return Reply(text=say, calls=[{"type": "tool_use", "name": tool, "input": given} for tool, given in calls])
 
     def _take(self, said: str, results: Sequence[str]) -> Entry | None:
@@ -122,7 +126,6 @@ class Entries:
         return None
 
     def _exhausted(self, turn: OpenTurn) -> str:
-        step = len(turn.results) + 2  # the message is the first step of its turn
         message = turn.said if len(turn.said) <= SAID_CHARS else f"{turn.said[:SAID_CHARS]}…"
         unused = [*self._unused, *self._otherwise]
         skipped = ""
@@ -131,7 +134,7 @@ class Entries:
             skipped += f"\n{entry.place}: unused, because it {waits or 'quotes a result that is missing.'}"
         where = self._entries[-1].place if self._entries else self._file
         return (
-            f"{where}: the script has no reply for step {step} of the turn {message!r}: "
+            f"{where}: the script has no reply for step {turn.step} of the turn {message!r}: "
             f"{len(self._entries) - len(unused)} of {len(self._entries)} entries used, and no other one fits. "
             f"Add an entry, or a last one with 'otherwise: true'.{skipped}"
         )

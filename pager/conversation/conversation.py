@@ -111,18 +111,9 @@ class Conversation:
         step.open_calls.remove(call_id)
 
     def _append(
-        self,
-        step: Step,
-        kind: PartKind,
-        slot: Slot,
-        block: Json,
-        form: Json | None,
-        at: int,
-        epoch: int,
-        *,
-        searchable: bool = False,
-        may_spill: bool = True,
-    ) -> Part:
+        self, step: Step, kind: PartKind, slot: Slot, block: Json, form: Json | None, at: int, epoch: int, *,
+        searchable: bool = False, may_spill: bool = True,
+    ) -> Part:  # fmt: skip
         """Append a part as it came (`block`) and as the prompt carries it (`form`), spilled if it is too large."""
         table, text = self._store.conversation, blocks.text_of(block) if searchable else ""
         counts: Counts | None = ZERO

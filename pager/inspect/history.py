@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from datetime import tzinfo
 
-from pager.arguments import normalized, require_text
+from pager.arguments import normalized
 from pager.call_lock import CallLock, locked_class
 from pager.clock import Moment, from_micros, span_end, span_start, to_micros
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NotFoundError
 from pager.limits import Limits
 from pager.prompt.prompt import rebuild, stored_limits
 from pager.store import Store
@@ -26,15 +26,13 @@ class History:
 
     def core_versions(self, block: str) -> list[CoreVersion]:
         """Return every version of a core block, oldest first."""
-        versions = self._store.lists.core_versions(require_text(block, "block"))
+        versions = self._store.lists.core_versions(block)
         if not versions:
             raise NotFoundError(f"there never was a core block {block!r}.")
         return versions
 
     def core_version_number(self, block: Block) -> int:
         """Return which version of its block this is, counted from 1."""
-        if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"{block!r:.100} is no block; give one that `core` returned.")
         return self._store.core.count_versions(block.name, block.version)
 
     def fact_versions(self, key: str) -> list[Fact]:
@@ -72,7 +70,7 @@ class History:
 
     def counter(self, model: str) -> Counter:
         """Return the counter of a model, with what was learned so far."""
-        return Counter(self._store.prompt.tokenizer(require_text(model, "model")))
+        return Counter(self._store.prompt.tokenizer(model))
 
     def limits_at(self, at: str | None = None) -> Limits | None:
         """Return the limits of the newest request, or of the one that the reply `at` answered; None without one."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import groupby
 
-from pager.arguments import normalized, require_int
+from pager.arguments import normalized
 from pager.call_lock import CallLock, locked_class
 from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
@@ -120,7 +120,7 @@ class Inspection:
         """Return the sizes of the newest requests, oldest first; with `through` up to the one it answered."""
         columns: list[Column] = []
         with self._store.transaction():
-            requests = self.requests(0, limit + 1, through).rows[::-1]
+            requests = self._store.lists.requests(0, _span(0, limit)[1] + 1, _step_number(through)).rows[::-1]
             epoch = requests[0].epoch if len(requests) > limit else 0
             for number, group in groupby(requests[-limit:] if limit else (), key=lambda request: request.epoch):
                 with_limits = [(request, stored_limits(self._store, read_step_id(request.step))) for request in group]
@@ -162,7 +162,7 @@ class Inspection:
 
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
         """Return rows of the ledger, newest first: all, or those of some events."""
-        return self._store.lists.movements(tuple(events), *_span(offset, limit))
+        return self._store.lists.movements(events, *_span(offset, limit))
 
     def events(self) -> dict[str, int]:
         """Return the number of rows in the ledger for each event."""
@@ -178,7 +178,7 @@ class Inspection:
 
     def newest_facts(self, limit: int = 20, at: str | None = None) -> list[Fact]:
         """Return the newest facts, or those that were the newest when step `at` was written."""
-        return self._store.archive.newest(require_int(limit, "limit"), _step_number(at))
+        return self._store.archive.newest(limit, _step_number(at))
 
     def fact_counts(self) -> FactCounts:
         """Return the number of facts, of current ones, and of those that nothing ever returned."""
@@ -186,11 +186,11 @@ class Inspection:
 
     def most_used_facts(self, limit: int = 20) -> list[FactUse]:
         """Return the facts that searches and page_in returned most often."""
-        return self._store.archive.most_used(require_int(limit, "limit"))
+        return self._store.archive.most_used(limit)
 
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
         """Return the oldest facts without an end that nothing ever returned."""
-        return self._store.archive.never_used(require_int(limit, "limit"))
+        return self._store.archive.never_used(limit)
 
     def current_fact(self, key: str) -> Fact | None:
         """Return the fact of a key that is true now, if there is one."""
@@ -210,7 +210,7 @@ class Inspection:
 
     def find_text(self, text: str, most: int = MOST_PLACES) -> Places:
         """Return every place that holds a text, oldest first, but for what our own tools repeat, in any case."""
-        return find_places(self._store, text, most)
+        return find_places(self._store, text, _span(0, most)[1])
 
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
@@ -223,8 +223,8 @@ def _step_number(step: str | None) -> int | None:
 
 
 def _span(offset: int, limit: int) -> tuple[int, int]:
-    if require_int(offset, "offset") < 0:
+    if offset < 0:
         raise RejectedError(f"offset is {offset}; give 0 or more.")
-    if not 0 <= require_int(limit, "limit") <= LONGEST_LIST:
+    if not 0 <= limit <= LONGEST_LIST:
         raise RejectedError(f"limit is {limit}; ask for at most {LONGEST_LIST} at a time.")
     return offset, limit

@@ -164,7 +164,7 @@ class MemoryTree:
         if block is None:
             existing = ", ".join(path_of(Place(CORE, f"{each.name}{MARKDOWN}")) for each in self._memory.core())
             path = path_of(Place(ARCHIVE, place.name))
-            way = f"there are: {existing}." if existing else f"there is none. Use {path}."
+            way = f"there are: {existing}." if existing else f"this memory has no blocks. Use {path}."
             raise RejectedError(f"there is no core block at {path_of(place)} and none can be made; {way}")
         return block.name
 

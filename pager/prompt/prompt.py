@@ -41,17 +41,9 @@ class Prompt:
     """Holds the state of the present prompt, and changes it."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        window: Window,
-        setup: Setup,
-        core: Core,
-        pages: Pages,
-        *,
-        count_tokens: CountTokens | None,
-        summarize: Summarize | None,
-    ) -> None:
+        self, store: Store, clock: Clock, window: Window, setup: Setup, core: Core, pages: Pages, *,
+        count_tokens: CountTokens | None, summarize: Summarize | None,
+    ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
         self._window = window

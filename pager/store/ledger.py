@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
+from pager.arguments import require_int, require_texts
 from pager.blocks import clean, dump
 from pager.clock import Clock, from_micros, to_micros
-from pager.errors import RejectedError
 from pager.store.database import Database, Row
 from pager.types import FOREVER, Hit, Movement
 
@@ -27,16 +27,9 @@ class LedgerTable:
         self.version = 0  # rows written by this process, undone ones too: while it stays the same, so does the ledger
 
     def write(
-        self,
-        event: str,
-        page: str | None = None,
-        *,
-        reason: str = "",
-        actor: str = "pager",
-        tokens: int = 0,
-        step: int | None = None,
-        **detail: Any,
-    ) -> None:
+        self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
+        step: int | None = None, **detail: Any,
+    ) -> None:  # fmt: skip
         """Append a row. `step` is the newest step, if the caller has it at hand. A reader writes nothing."""
         if self._db.read_only:
             return
@@ -63,20 +56,13 @@ class LedgerTable:
         self.write("search", reason=reason, actor=actor, tier=tier, query=query, found=found, missed=below, **detail)
 
     def movements(
-        self,
-        *,
-        page: str | None = None,
-        events: Sequence[str] = (),
-        after: int = 0,
-        limit: int | None = None,
+        self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
         before_step: int | None = None,
-    ) -> list[Movement]:
+    ) -> list[Movement]:  # fmt: skip
         """Return rows in order, of one page or of some events; with `limit` the newest ones."""
-        if not isinstance(events, list | tuple | set | frozenset):  # from a program
-            raise RejectedError(f"events is {events!r:.100}; give a list of texts.")
-        for name, value in (("after", after), ("limit", limit)):
-            if value is not None and type(value) is not int:
-                raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
+        require_texts(events, "events")
+        require_int(after, "after")
+        require_int(0 if limit is None else limit, "limit")
         through = FOREVER if before_step is None else self._db.last_before("ledger", before_step)
         conditions: list[str] = ["id > ?", "id <= ?"]
         values: list[object] = [after, through]

@@ -40,14 +40,9 @@ class Tiers:
 
     @classmethod
     def open(
-        cls,
-        store: Store,
-        clock: Clock,
-        window: Window,
-        embedder: EmbedderChoice,
-        *,
+        cls, store: Store, clock: Clock, window: Window, embedder: EmbedderChoice, *,
         index_directory: Path | None = None,
-    ) -> "Tiers":
+    ) -> "Tiers":  # fmt: skip
         """Join the tiers. A writer gives the directory of its index. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
         facts = _fact_vectors(store, clock, embedder, index_directory)

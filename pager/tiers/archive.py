@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from pager import tokens
-from pager.arguments import normalized, optional_text, require_limit, require_text
+from pager.arguments import normalized, optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
@@ -88,16 +88,9 @@ class Archive:
         return fact
 
     def _append_version(
-        self,
-        text: str,
-        key: str | None,
-        tags: Sequence[str],
-        start: datetime,
-        now: datetime,
-        actor: str,
-        *,
+        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,
         stated: bool,
-    ) -> Fact:
+    ) -> Fact:  # fmt: skip
         """Append a fact, and end the other versions of its key: at any moment at most one of them is true."""
         table, ledger, step = self._store.archive, self._store.ledger, self._store.conversation.last_step()
         others, later = self._timeline(key, start) if key is not None else ([], None)
@@ -107,18 +100,9 @@ class Archive:
         begin, until = to_micros(start), later and later.valid_from
         old, new = current and current.id, later and later.id
         number = table.append(
-            text,
-            key,
-            tags,
-            begin,
-            until and to_micros(until),
-            to_micros(now),
-            actor,
-            step,
-            stated=stated,
-            supersedes=number_of(old) if old else None,
-            superseded_by=number_of(new) if new else None,
-        )
+            text, key, tags, begin, until and to_micros(until), to_micros(now), actor, step, stated=stated,
+            supersedes=number_of(old) if old else None, superseded_by=number_of(new) if new else None,
+        )  # fmt: skip
         fact_id = f"f{number}"
         reason, size = "a new version" if others or later else "a new fact", tokens.total(text)
         ledger.write("archive", fact_id, reason=reason, actor=actor, tokens=size, step=step, key=key, tags=list(tags))
@@ -189,20 +173,13 @@ class Archive:
             raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
         fact = self._store.archive.fact(number)
         if fact is None:
-            raise NotFoundError(f"there is no fact f{number}; search_archive finds facts by words and by meaning.")
+            raise NotFoundError(f"there is no fact f{number}; search_archive finds facts by words and meaning.")
         return fact
 
     def search(
-        self,
-        query: str,
-        *,
-        limit: int,
-        as_of: Moment | None,
-        tags: Sequence[str] | None,
-        after: Moment | None,
-        before: Moment | None,
-        actor: str | None,
-    ) -> list[Hit]:
+        self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str] | None, after: Moment | None,
+        before: Moment | None, actor: str | None,
+    ) -> list[Hit]:  # fmt: skip
         """Find the best facts that are true and stored in that time. An `actor` marks them as used; it is logged."""
         query = str(clean(require_text(query, "query")))
         wanted_hits = require_limit(limit) + (MISSED if actor else 0)
@@ -315,8 +292,6 @@ def _check_tags(tags: Sequence[str] | None) -> list[str]:
         return []
     if isinstance(tags, str):
         raise RejectedError(f"tags is the text {tags!r}; give a list, such as [{tags!r}].")
-    if not isinstance(tags, list | tuple | set | frozenset):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
-        raise RejectedError(f"tags is {tags!r:.100}; give a list of texts.")
-    if any(not require_text(tag, "a tag").strip() for tag in tags):
+    if any(not tag.strip() for tag in require_texts(tags, "tags")):
         raise RejectedError("a tag is empty; leave it out.")
     return [normalized(tag) for tag in tags]

@@ -32,7 +32,7 @@ class Core:
         found = self._store.core.block(require_text(name, "block"))
         if found is None or found[0].retired:
             names = ", ".join(block.name for block in self._store.core.blocks())
-            which = f"there are: {names}." if names else "there is none."
+            which = f"there are: {names}." if names else "this memory has no blocks."
             raise NotFoundError(f"there is no core block {name!r}; {which}")
         return found[0]
 

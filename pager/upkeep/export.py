@@ -38,6 +38,8 @@ def export(store: Store, files: AgentFiles, file: Path) -> None:
             os.fsync(opened.fileno())  # the whole file: SQLite does not sync what it copies
     except (StorageError, OSError) as error:
         file.unlink(missing_ok=True)
+        if " is damaged (" in str(error):
+            raise
         raise StorageError(f"{file} cannot be written ({error.__cause__ or error}). Choose another place.") from error
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from pager.arguments import require_path
 from pager.blocks import clean, dump
-from pager.clock import Clock, to_micros
+from pager.clock import Clock, SystemClock, to_micros
 from pager.errors import RejectedError, StorageError
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -36,12 +36,12 @@ Apply = Callable[[str, dict[str, Any]], None]
 _numbers = count()  # no id is used twice, even while the clock stands still
 
 
-def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock) -> str:
+def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any], clock: Clock | None = None) -> str:
     """Leave a command for the owner of the agent in `directory`. Return its id."""
     _validate(kind, arguments)
     folder = AgentFiles(require_path(directory, "the agent's directory")).inbox
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
-    name = f"{to_micros(clock.now()):020d}-{os.getpid()}-{next(_numbers):06d}"
+    name = f"{to_micros((clock or SystemClock()).now()):020d}-{os.getpid()}-{next(_numbers):06d}"
     _write(folder, f"{name}.json", text)
     return name
 

@@ -65,6 +65,7 @@ class AgentLock:
     def release(self) -> None:
         """Release the lock. A second call does nothing: the file's number may be another file's by then."""
         if self._file >= 0:
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked child has the file open, too
             os.close(self._file)
             self._file = -1
 

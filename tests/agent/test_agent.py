@@ -27,6 +27,12 @@ def test_the_window_is_the_models_but_no_million_that_is_billed(recorded: Any, w
     assert len(found) == remarks
 
 
+@pytest.mark.parametrize("file", [5, None, b"x"])
+def test_the_file_of_an_agent_is_a_path(file: Any) -> None:
+    with pytest.raises(pager.RejectedError, match="give the path of a YAML file"):
+        Agent.load(file)
+
+
 def test_the_trace_of_a_failing_tool_is_shown_with_debug_only(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text('def broken() -> None:\n    """Fail."""\n    raise OSError("no disk")\n')
     (tmp_path / "replies.yaml").write_text("- call: {broken: }\n- {otherwise: true, say: It is broken.}\n")

@@ -97,6 +97,15 @@ def test_an_unexpected_error_is_a_sentence_too(command: Command, monkeypatch: py
     assert "Traceback" in command("schema", "--debug").err
 
 
+def test_an_interrupted_demo_promises_nothing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.cli.demo.Stage.make", interrupted)
+    done = command("demo")
+    assert (done.code, done.err.strip()) == (130, "interrupted; everything done so far is saved.")
+
+
 def test_the_home_is_given_before_or_after_the_command_or_by_the_environment(command: Command, alice: Path) -> None:
     other = alice.parent.rename("elsewhere")
     assert command("check", "alice").code == 1

@@ -234,7 +234,7 @@ def test_a_byte_that_was_changed_is_noticed(command: Command, alice: Path) -> No
 
 def test_purge_destroys_for_good(command: Command, alice: Path) -> None:
     done = command("purge", "alice", "s1", "--yes")
-    assert (done.code, done.out.startswith("s1 was purged from ")) == (0, True)
+    assert (done.code, done.out.startswith("s1 was purged from 1 place; ")) == (0, True)
     assert b"zyzzogeton" not in (alice / "pager.db").read_bytes()
     assert command("purge", "alice", "f1", "--yes", "--json").json["purged"] == "f1"
     assert command("purge", "alice", "--json", "f2").code == 2

@@ -184,6 +184,9 @@ class Scene:
                 answer = act()
             except StorageError as error:
                 assert WHAT_TO_DO.search(str(error)), str(error)
+                begun = name == "purge" and database_of(self.memory).value("SELECT 1 FROM meta WHERE key = 'purging'")
+                assert not (begun and "nothing of this change" in str(error)), str(error)
+                assert ("has begun" in str(error)) == bool(begun), str(error)
                 self.failures[name] += 1
                 if name != "open":
                     self.memory.inspect.newest_facts()  # what is there can be read

@@ -1,11 +1,13 @@
 """One process writes, any number read, and the others leave commands that take effect exactly once."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pager import Memory, MemoryReader, NotFoundError, pending_commands, send_command
+from pager import InUseError, Memory, MemoryReader, NotFoundError, pending_commands, send_command
 from tests.crash.children import Life, run, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.load import open_memory, standin, write_pairs
@@ -61,6 +63,58 @@ def test_a_reader_of_nothing_says_so_and_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no memory"):
         MemoryReader.open(tmp_path / "nobody")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- forked children
+
+
+CALLS: list[Callable[[Memory], object]] = [
+    lambda memory: memory.append_user("from the child"),
+    lambda memory: memory.append_assistant("from the child"),
+    lambda memory: memory.request(),
+    lambda memory: memory.archive("from the child"),
+    lambda memory: memory.record("user", "from the child"),
+    lambda memory: memory.search_archive("fact"),
+    lambda memory: memory.core(),
+    lambda memory: memory.accepts_message,
+    lambda memory: memory.count_unembedded(),
+    lambda memory: memory.compact(),
+    lambda memory: memory.inspect.newest_facts(),
+    lambda memory: memory.transaction().__enter__(),
+    lambda memory: memory.read_snapshot().__enter__(),
+]
+
+
+def fork_in_the_middle(directory: Path) -> None:
+    """What a forked child gets for each call, and what the parent can do before and after the child has ended."""
+    memory = open_words(directory)
+    memory.append_user("hello")
+    ends, (wait, go) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        for use in CALLS:
+            try:
+                say("done", repr(use(memory)))
+            except InUseError as error:
+                say("refused", f"process {os.getppid()}" in str(error))
+        memory.close()
+        os.write(ends[1], b"x")
+        os.read(wait, 1)  # it lives until the parent has closed the memory
+        os._exit(0)
+    os.read(ends[0], 1)
+    with pytest.raises(InUseError):
+        open_words(directory)
+    answer(memory)
+    memory.close()
+    open_words(directory).close()
+    os.write(go, b"x")
+    os.waitpid(child, 0)
+    say("went on")
+
+
+def test_a_forked_child_is_refused_and_takes_nothing_from_its_parent(tmp_path: Path) -> None:
+    said = run(fork_in_the_middle, tmp_path).said
+    assert said == [["refused", True]] * len(CALLS) + [["went on"]]
 
 
 # --- commands

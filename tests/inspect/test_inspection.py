@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,25 @@ def test_the_newest_or_those_up_to_a_step(inspect: Inspection, limit: int) -> No
     assert inspect.columns(limit) == (columns[-limit:] if limit else ())
     middle = len(columns) // 2
     assert inspect.columns(limit, through=columns[middle].step) == (columns[: middle + 1][-limit:] if limit else ())
+
+
+@pytest.mark.parametrize(
+    ("method", "positional", "named"),
+    [
+        ("find_text", [5], {}), ("find_text", ["x"], {"most": -1}), ("find_text", ["x"], {"most": None}),
+        ("facts", [], {"text": 5}), ("facts", [[]], {}), ("facts", [], {"limit": "5"}),
+        ("columns", [-1], {}), ("columns", [None], {}), ("columns", [], {"through": 5}),
+        ("movements", [], {"events": 5}), ("movements", ["evict"], {}), ("movements", [[5]], {}),
+        ("searches", [], {"pages": 5, "words": [], "limit": 5}), ("searches", [["f1"], [5], 5], {}),
+        ("is_true", ["f1"], {}), ("epoch", ["1"], {}), ("epoch", [10**30], {}), ("command", [5], {}),
+        ("current_fact", [5], {}), ("facts_by_key", [None], {}), ("step", [5], {}), ("window", [5], {}),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_refused_with_its_value(
+    inspect: Inspection, method: str, positional: list[Any], named: dict[str, Any]
+) -> None:
+    with pytest.raises(RejectedError, match=r"; (give|ask for|pages are)|has more than 64 bits"):
+        getattr(inspect, method)(*positional, **named)
 
 
 def test_a_reader_beside_the_writer_sees_the_same(life: Life, inspect: Inspection) -> None:

@@ -192,7 +192,7 @@ def test_a_command_that_fails_in_any_way_does_not_block_those_behind_it(
 # wrong types of persons
 
 WRONG: dict[str, Any] = {
-    "tags": (lambda m: m.archive("x", tags=[5]), "tag is 5"),
+    "tags": (lambda m: m.archive("x", tags=[5]), "an item of tags is 5; give a text"),
     "page_in None": (lambda m: m.page_in(None), "'None' is not a page id"),
     "offset": (lambda m: m.page_in("f1", offset="3"), "offset is '3'"),
     "reason": (lambda m: m.forget("f1", reason=None), "reason is None"),

@@ -109,3 +109,42 @@ def test_an_edit_opens_no_epoch_and_the_agent_is_told(directory: Path) -> None:
         assert last.startswith("<core_update")
         assert "lives in Porto" in last
         assert len(memory.ledger(events=["epoch"])) == epochs
+
+
+@pytest.mark.parametrize("method", ["exists", "open", "read", "remove", "owner", "agent_files"])
+@pytest.mark.parametrize("name", [None, 5, b"x", ""])
+def test_a_name_that_is_none_is_refused(tmp_path: Path, method: str, name: Any) -> None:
+    with pytest.raises(RejectedError, match="cannot be an agent's name"):
+        getattr(Home(tmp_path), method)(name)
+
+
+@pytest.mark.parametrize("odd", [5, b"x", "", "\0", []])
+def test_a_home_and_a_file_are_paths(tmp_path: Path, odd: Any) -> None:
+    with pytest.raises(RejectedError, match="give a path"):
+        Home(odd)
+    with pytest.raises(RejectedError, match="give a path"):
+        Home(tmp_path).import_file(odd, "x")
+    with pytest.raises(RejectedError, match="give a path"):
+        Home.is_export(odd)
+
+
+def test_a_path_may_be_a_text(directory: Path, tmp_path: Path) -> None:
+    home = Home(directory.parent)
+    with home.read(directory.name) as reader:
+        reader.export(str(tmp_path / "copy"))
+    assert Home.is_export(str(tmp_path / "copy"))
+    with pytest.raises(RejectedError, match="there is no file missing"):
+        home.import_file("missing.db", "y")
+    Home(tmp_path).import_file(str(tmp_path / "copy"), "y")
+    assert Home(tmp_path).exists("y")
+
+
+def test_a_folder_in_the_place_of_a_database_is_no_agent(tmp_path: Path) -> None:
+    (tmp_path / "x" / "pager.db").mkdir(parents=True)
+    assert Home(tmp_path).names() == []
+    assert not Home(tmp_path).exists("x")
+
+
+def test_a_command_needs_no_clock(directory: Path) -> None:
+    command = send_command(directory, "archive", {"text": "likes ferries"})
+    assert [each["id"] for each in pending_commands(directory)] == [command]

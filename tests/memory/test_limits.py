@@ -54,6 +54,11 @@ def test_two_parts_fit_beside_a_full_core_or_it_is_refused(window: int, fixed: i
         ({"evict_at": 1.1}, ["1.1"]),
         ({"notify_at": 0.95}, ["notify_at 0.95"]),
         ({"notify_at": -1}, ["notify_at -1"]),
+        ({"evict_at": float("nan")}, ["evict_at is nan", "between 0 and 1"]),
+        ({"notify_at": float("inf")}, ["notify_at is inf"]),
+        ({"evict_to": float("-inf")}, ["evict_to is -inf"]),
+        ({"evict_at": 10**400}, ["evict_at is 1000"]),
+        ({"limit_tokens": 10**400}, ["limit_tokens is 1000"]),
     ],
 )
 def test_limits_that_make_no_sense_are_refused_with_their_values(arguments: Any, words: list[str]) -> None:
@@ -61,6 +66,11 @@ def test_limits_that_make_no_sense_are_refused_with_their_values(arguments: Any,
         Limits.for_window(**{"limit_tokens": 60_000, **arguments})
     for word in words:
         assert word in str(caught.value)
+
+
+def test_limits_of_their_own_take_finite_shares_only() -> None:
+    with pytest.raises(RejectedError, match="evict_to is nan; give a number between 0 and 1"):
+        Limits(60_000, 8_000, 4_000, 4_000, evict_to=float("nan"))
 
 
 def test_a_memory_that_does_not_fit_is_refused_at_once_with_all_numbers(tmp_path: Path) -> None:

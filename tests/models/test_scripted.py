@@ -12,6 +12,7 @@ from agents.events import ToolFinished
 from agents.models.model import ModelRefusedError, PromptTooLongError
 from agents.models.scripted import Entries, Entry, OpenTurn, ScriptedModel
 from agents.testing import call
+from pager.home import Home
 from pager.types import Json
 from tests.support.cli import command_line
 from tests.support.stage import leave_at
@@ -20,6 +21,10 @@ TOOLS = '''
 def look(at: str) -> str:
     """Look at something."""
     return f"{at} is <blue>"
+
+
+async def later(params: object) -> str:
+    return ""
 '''
 
 
@@ -95,6 +100,22 @@ def test_a_killed_turn_goes_on_where_it_was(place: Place) -> None:
     assert [block["input"]["at"] for block in blocks if block["type"] == "tool_use"] == ["one", "two"]
 
 
+@pytest.mark.parametrize("when", ["", "when: also, "])
+def test_a_message_that_a_killed_turn_is_told_does_not_start_its_script_over(place: Place, when: str) -> None:
+    script = f"- call: {{look: {{at: one}}}}\n- call: {{look: {{at: two}}}}\n- {{{when}say: 'done, {{{{said}}}}'}}\n"
+    with place.agent("- say: yes\n- {otherwise: true, say: no}\n") as agent:
+        agent.turn("an earlier turn")
+    with place.agent(script) as agent:
+        leave_at(agent.stream("go"), ToolFinished)
+    Home(place.folder / "home").send("x", "message", {"text": "also this"})
+    with place.agent(script) as agent:
+        agent.memory.process_inbox()
+        assert agent.resume().text == "done, also this"
+        steps = [agent.memory.history.blocks_of(row.page_id) for row in agent.memory.inspect.steps(0, 50).rows[::-1]]
+    looks = [block["input"]["at"] for step in steps for block in step if block["type"] == "tool_use"]
+    assert looks == ["one", "two"]
+
+
 def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
     with (
         place.agent("- call: {look: {at: sea}}\n- {when: never, say: x}\n") as agent,
@@ -111,6 +132,7 @@ def test_a_script_that_runs_out_says_where_and_what_to_do(place: Place) -> None:
 
 MISTAKES = [
     ("say: x\n", "1:1: a script is a list of entries"),
+    ("# later\n", "1:1: the file is empty. It needs at least one entry, such as '- say: hello'."),
     ("- hello\n", "1:3: [0] needs a mapping (lines of 'key: value' below it), not the text 'hello'."),
     ("- {wen: a, say: x}\n", "1:4: unknown key 'wen' in [0]; did you mean 'when'?"),
     ("- {when: (, say: x}\n", "1:10: [0].when is not a regular expression: missing )"),
@@ -144,6 +166,14 @@ def test_a_mistake_has_its_place_and_a_way_out(place: Place, script: str, proble
     [
         ("provider: scripted, script: replis.yaml", "x.yaml:2:37: there is no file"),
         ("provider: scripted, script: 'nowhere:f'", "x.yaml:2:37: the script 'nowhere:f' cannot be imported"),
+        (
+            "provider: rehearsal",
+            "x.yaml:2:19: model.provider rehearsal is now scripted: write 'provider: scripted' and",
+        ),
+        (
+            "provider: scripted, script: 'skies_of_script:later'",
+            "x.yaml:2:37: the script 'skies_of_script:later' is async",
+        ),
         ("provider: scripted", "model needs a script for 'provider: scripted'; write 'script: replies.yaml'."),
     ],
 )
@@ -173,7 +203,7 @@ def test_what_the_memory_put_beside_a_message_was_not_said() -> None:
         {"role": "assistant", "content": [{**call("look"), "id": "1"}]},
         {"role": "user", "content": [{**result, "content": texts("blue", "<notice>The window is full.</notice>")}]},
     ]
-    assert OpenTurn.of({"messages": messages}) == OpenTurn("What of <core>?", (("blue",),))
+    assert OpenTurn.of({"messages": messages}) == OpenTurn("What of <core>?", ("blue",), (("What of <core>?", ()),), 3)
 
 
 def test_a_request_that_does_not_fit_is_refused_and_uses_no_entry() -> None:

@@ -16,7 +16,7 @@ def keeps_and_finds(params: Json) -> Reply:
     """Search for a question and answer with what was found; archive anything else."""
     turn = OpenTurn.of(params)
     if turn.results:
-        return Reply("\n".join(turn.results[-1]))
+        return Reply("\n".join(turn.results))
     if turn.said.endswith("?"):
         return Reply(calls=[call("search_archive", query=turn.said)])
     return Reply(calls=[call("archive", text=turn.said)])

@@ -349,6 +349,9 @@ def test_what_is_no_line_and_what_is_no_stop_reason_are_refused_at_once(scripted
         scripted.script(429)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no stop reason 'tired'"):
         Reply("x", stop_reason="tired")
+    for wrong in (5, {"name": "look"}, None):
+        with pytest.raises(ValueError, match=r"is no block of a reply; give texts and .*call\('tool'"):
+            Reply(calls=[wrong])  # type: ignore[list-item]
 
 
 def test_an_agent_in_a_test_needs_no_key_and_no_address(scripted: ScriptedServer, tmp_path: Path) -> None:

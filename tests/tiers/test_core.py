@@ -41,6 +41,12 @@ def test_replace_is_exact_and_deleting_a_line_takes_its_break(
     assert memory.core_replace("human", old, new).value == after
 
 
+def test_an_unknown_block_where_there_is_none(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory, pytest.raises(NotFoundError) as caught:
+        memory.core_append("human", "x")
+    assert str(caught.value) == "there is no core block 'human'; this memory has no blocks."
+
+
 @pytest.mark.parametrize(
     ("act", "words"),
     [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import StorageError
+from pager import MemoryReader, StorageError
 from pager.upkeep.export import is_export
 from tests.support import Talk
 
@@ -21,3 +21,19 @@ def test_an_export_replaces_nothing_and_leaves_nothing_when_it_fails(talk: Talk,
     with pytest.raises(StorageError):
         talk.memory.export(tmp_path / "closed")
     assert not (tmp_path / "closed").exists()
+
+
+def test_a_damaged_database_is_not_blamed_on_the_target(talk: Talk, tmp_path: Path) -> None:
+    talk.memory.record_many([{"role": "user", "text": f"message {number} " * 40} for number in range(100)])
+    talk.memory.close()
+    file = talk.directory / "pager.db"
+    raw = file.read_bytes()
+    half = len(raw) // 2
+    file.write_bytes(raw[:half] + b"\xff" * (len(raw) - half))
+    with (
+        MemoryReader.open(talk.directory) as reader,
+        pytest.raises(StorageError, match=r"pager\.db is damaged") as caught,
+    ):
+        reader.export(tmp_path / "copy")
+    assert "copy cannot be written" not in str(caught.value)
+    assert not (tmp_path / "copy").exists()
