@@ -116,7 +116,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; everything done so far is saved.", err=True)
+        click.echo("interrupted; everything done so far is saved. A turn or a task can be resumed.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
         if shared.debug:
