@@ -1,4 +1,7 @@
-"""Shared by all commands: exit codes, arguments, and the options `--home`, `--as` and `--debug`."""
+"""Shared by all commands: exit codes, arguments, and the options `--home`, `--as` and `--debug`.
+
+Each command lists those of the three that it takes. Before the command's name all of them may stand.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,9 @@ class AgentName(click.types.StringParamType):
         return [CompletionItem(name) for name in home.names() if name.startswith(incomplete)]
 
 
+HOME_HELP = "The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."
+INSTANCE_HELP = "Another instance of the same agent, with a memory of its own."
+IN_PLACE_HELP = "Another instance of the agent, in place of NAME."
 PATH = click.Path(path_type=Path)
 PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
@@ -76,15 +82,35 @@ def json_option(help_text: str) -> Callable[[Function], Function]:
     return click.option("--json", "as_line", is_flag=True, help=help_text)
 
 
-def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function, which gets `Shared` first. Its own options come before those of `Shared`."""
+def command(
+    name: str, *, home: str | None = HOME_HELP, as_name: str | None = IN_PLACE_HELP
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function, which gets `Shared` first. Its own options come before those of `Shared`.
+
+    `home` and `as_name` are the help texts of `--home` and `--as`, or None for a command that does not take them.
+    """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         made = click.command(name)(click.pass_obj(function))
-        made.params += SHARED_OPTIONS
+        made.params += shared_options(home, as_name)
         return made
 
     return decorate
+
+
+def shared_options(home: str | None, as_name: str | None) -> list[click.Option]:
+    """Return `--home` and `--as`, if there is a help text for them, and `--debug`."""
+    options: list[click.Option] = []
+    if home:
+        options.append(click.Option(
+            ["--home", "home_path"], type=PATH, expose_value=False, callback=_set, help=home
+        ))  # fmt: skip
+    if as_name:
+        options.append(click.Option(
+            ["--as", "as_name"], type=AgentName(), metavar="NAME", expose_value=False, callback=_set, help=as_name
+        ))  # fmt: skip
+    text = "Show the traceback of an error, and the log."
+    return [*options, click.Option(["--debug"], is_flag=True, expose_value=False, callback=_set, help=text)]
 
 
 def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -100,11 +126,3 @@ class _OnStderr(logging.Handler):
 
 
 DEBUG_LOG = _OnStderr()
-SHARED_OPTIONS = [
-    click.Option(["--home", "home_path"], type=PATH, expose_value=False, callback=_set,
-                 help="The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."),
-    click.Option(["--as", "as_name"], type=AgentName(), metavar="NAME", expose_value=False, callback=_set,
-                 help="Another instance of the same agent, with a memory of its own."),
-    click.Option(["--debug"], is_flag=True, expose_value=False, callback=_set,
-                 help="Show the traceback of an error, and the log."),
-]  # fmt: skip

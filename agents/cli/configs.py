@@ -9,7 +9,7 @@ from agents.cli.common import DONE, Shared, agent_file, command, json_option
 from agents.cli.terminal import as_json
 
 
-@command("validate")
+@command("validate", home=None, as_name=None)
 @agent_file
 @json_option("Print the result as JSON.")
 def validate_command(_: Shared, file: Path, as_line: bool) -> int:
@@ -37,7 +37,7 @@ def validate_command(_: Shared, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@command("render")
+@command("render", home=None, as_name=None)
 @agent_file
 @json_option("Print it as JSON.")
 def render_command(_: Shared, file: Path, as_line: bool) -> int:
@@ -52,7 +52,7 @@ def render_command(_: Shared, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@command("schema")
+@command("schema", home=None, as_name=None)
 def schema_command(_: Shared) -> int:
     """Print the JSON schema of an agent's YAML. Editors use it to complete and check the file."""
     from agents.config.schema import rendered

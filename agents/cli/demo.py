@@ -37,7 +37,7 @@ TASK = "Find out how we get to Vigo."
 CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  # in uncached input tokens
 
 
-@command("demo")
+@command("demo", home="A fresh directory for the agents of the demo. Default: a temporary one.", as_name=None)
 def demo_command(shared: Shared) -> int:
     """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 

@@ -11,7 +11,17 @@ import traceback
 
 import click
 
-from agents.cli.common import DEBUG_LOG, DONE, FAILED, INTERRUPTED, SHARED_OPTIONS, USAGE, Shared
+from agents.cli.common import (
+    DEBUG_LOG,
+    DONE,
+    FAILED,
+    HOME_HELP,
+    INSTANCE_HELP,
+    INTERRUPTED,
+    USAGE,
+    Shared,
+    shared_options,
+)
 from agents.cli.visible import harmless
 from agents.config.errors import ConfigError
 from agents.logs import log
@@ -84,7 +94,7 @@ def cli() -> None:
     """  # noqa: D401 - the help of the program
 
 
-cli.params += SHARED_OPTIONS
+cli.params += shared_options(HOME_HELP, INSTANCE_HELP)
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
     return DONE
 
 
-@command("import")
+@command("import", as_name="The name of the agent. Default: that of FILE up to the first dot.")
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
 def import_command(shared: Shared, file: Path, as_line: bool) -> int:

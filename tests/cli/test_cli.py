@@ -34,12 +34,27 @@ def test_help_shows_a_newcomer_where_to_start(command: Command) -> None:
     assert command("--version").out.startswith("selfpager, version ")
 
 
+HOME, INSTANCE = "Default: $SELFPAGER_HOME, or your data directory.", "Another instance of the same agent"
+TAKES = {  # what is said of --home and of --as; None where the command does not take the option
+    **dict.fromkeys(COMMANDS, (HOME, "in place of NAME")),
+    **dict.fromkeys(("chat", "run"), (HOME, INSTANCE)),
+    **dict.fromkeys(("validate", "render", "schema"), (None, None)),
+    "demo": ("Default: a temporary one.", None),
+    "import": (HOME, "that of FILE up to the first dot."),
+}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_and_the_common_options(command: Command, name: str) -> None:
+def test_every_command_has_help_and_the_common_options_that_it_takes(command: Command, name: str) -> None:
     done = command(name, "--help")
     assert (done.code, done.err) == (0, "")
-    assert all(option in done.out for option in ("--home", "--as", "--debug"))
-    assert len(done.out.split("Options:")[0].split()) > 10
+    about, options = done.out.split("Options:")
+    assert len(about.split()) > 10
+    assert "--debug" in options
+    for option, told in zip(("--home", "--as"), TAKES[name], strict=True):
+        shown = " ".join(options.partition(f" {option} ")[2].partition(" --")[0].split())
+        assert (told in shown) if told else not shown
+        assert (command(name, option, "x", "--help").code == 0) == bool(told)
 
 
 @pytest.mark.parametrize(

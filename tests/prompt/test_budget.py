@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import NamedTuple
 
 from hypothesis import event, given
@@ -20,7 +21,7 @@ def limits(draw: st.DrawFn) -> Limits:
 
 @st.composite
 def steps(draw: st.DrawFn, usable: int) -> list[StepSize]:
-    """A conversation: only the last step may be open, the first goes on from nothing, a few are requests."""
+    """A conversation: any step may be open, the first goes on from nothing, a few are requests."""
     number = st.integers(0, 12).map(lambda n: usable // 2**n)
     result: list[StepSize] = []
     part = 0
@@ -31,9 +32,8 @@ def steps(draw: st.DrawFn, usable: int) -> list[StepSize]:
             kind = draw(st.sampled_from(["text", "text", "text", "image", "fixed"]))
             parts.append(PartSize(part, size, spillable=kind != "fixed", divisible=kind != "image"))
         continues = step > 0 and draw(st.integers(0, 3)) == 0
-        result.append(StepSize(step + 1, parts, True, continues, stays=draw(st.integers(0, 4)) == 0))
-    last_is_open = draw(st.booleans())
-    result[-1] = replace(result[-1], closed=not last_is_open)
+        closed, stays = draw(st.integers(0, 4)) > 0, draw(st.integers(0, 4)) == 0
+        result.append(StepSize(step + 1, parts, closed, continues, stays))
     return result
 
 
@@ -80,7 +80,7 @@ def spilled(step: StepSize, plan: Plan) -> StepSize:
 
 
 def groups(said: Sequence[StepSize]) -> list[list[StepSize]]:
-    """Steps that may only leave together: a paused one and those that go on."""
+    """Steps that stay or leave together: a paused one and those that go on."""
     result: list[list[StepSize]] = []
     for step in said:
         if step.continues and result:
@@ -88,6 +88,11 @@ def groups(said: Sequence[StepSize]) -> list[list[StepSize]]:
         else:
             result.append([step])
     return result
+
+
+def may_leave(said: Sequence[StepSize]) -> list[list[StepSize]]:
+    """The groups that may leave: all before the first with an open step, and never the last."""
+    return list(takewhile(lambda group: all(step.closed for step in group), groups(said)[:-1]))
 
 
 @given(cases())
@@ -109,8 +114,8 @@ def test_what_leaves_is_what_has_to_until_the_target_is_met_or_nothing_more_may(
     target = bounds.share_in_tokens(bounds.evict_to)
     total = sizes.fixed + sum(step.tokens for step in sizes.steps)
     left: list[int] = []
-    for group in groups(sizes.steps)[:-1]:
-        if total <= target or not all(step.closed for step in group):
+    for group in may_leave(sizes.steps):
+        if total <= target:
             break
         left += [step.step for step in group]
         total -= sum(step.tokens for step in group if not step.stays)
@@ -152,7 +157,7 @@ def test_there_is_a_shortage_only_when_nothing_can_be_made_smaller(case: Case) -
         return
     assert plan.shortage == smallest - bounds.usable_tokens
     gone = [step for step in sizes.steps if step.step in plan.leaving]
-    assert gone == [step for group in groups(sizes.steps)[:-1] for step in group]
+    assert gone == [step for group in may_leave(sizes.steps) for step in group]
 
 
 @given(cases())

@@ -1,5 +1,6 @@
 """Cache marks and pairs of calls and results. (tests/laws and the strict stand-in look at every other rule.)"""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ def test_the_cache_is_read_up_to_where_the_last_request_ended(tmp_path: Path, tt
         talk.reply(reply)
         assert talk.standin.replies[-1]["usage"]["cache_read_input_tokens"] >= sent > 1_000
     assert usage["cache_creation"]["ephemeral_1h_input_tokens" if ttl == "1h" else "ephemeral_5m_input_tokens"] > 0
+
+
+def test_every_request_is_made_again_byte_for_byte_with_its_cache_marks(tmp_path: Path) -> None:
+    talk, sent = Talk(tmp_path, window=6_000), dict[str, str]()
+    while len(talk.memory.ledger(events=["epoch"])) < 3:
+        step = talk.ask("look", thinking("hm"), call("weather", {"city": "Évora"}))
+        sent[step] = json.dumps(talk.last and talk.last.params)
+        talk.answer("it rains and it pours " * 20)
+        step = talk.reply("It rains.")
+        sent[step] = json.dumps(talk.last and talk.last.params)
+    assert {step: json.dumps(talk.memory.history.rebuild(step)) for step in sent} == sent
 
 
 def test_calls_without_results_are_named() -> None:
