@@ -444,7 +444,7 @@ class Memory:
         """Store a value for the program that uses this memory, with the same durability; None deletes it."""
         optional_text(value, f"the value {key!r}")
         with self._store.transaction():
-            self._store.settings.put(PROGRAM_VALUE + key, value)
+            self._store.settings.put(f"{PROGRAM_VALUE}{key}", value)
 
     # explanations
 
@@ -538,7 +538,7 @@ class Memory:
     @locked
     def load_value(self, key: str) -> str | None:
         """Return a value that a program stored with `Memory.save_value`."""
-        return self._store.settings.get(PROGRAM_VALUE + key)
+        return self._store.settings.get(f"{PROGRAM_VALUE}{key}")
 
     @locked
     def export(self, file: str | Path) -> None:

@@ -131,7 +131,7 @@ class MemoryReader:
     @locked
     def load_value(self, key: str) -> str | None:
         """Return a value that a program stored with `Memory.save_value`."""
-        return self._store.settings.get(PROGRAM_VALUE + key)
+        return self._store.settings.get(f"{PROGRAM_VALUE}{key}")
 
     @locked
     def export(self, file: str | Path) -> None:
