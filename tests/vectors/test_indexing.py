@@ -276,7 +276,7 @@ def test_a_purge_is_not_over_before_the_index_is_gone(memory: Memory, index: Wat
     archive(memory, 1, BATCH)
     memory.embed_pending()
     index.away = True
-    with pytest.raises(StorageError, match=r"does not answer.*try again"):
+    with pytest.raises(StorageError, match=r"has begun.*does not answer.*finishes it"):
         memory.purge("f5")
     index.away = False
     assert memory.purge("f5") == 0
