@@ -260,9 +260,9 @@ class Loop:
     # movements
 
     def _paging(self) -> Generator[Paged]:
-        if self._memory.ledger_version == self._seen_version:
+        if (version := self._memory.ledger_version) == self._seen_version:
             return
-        self._seen_version = self._memory.ledger_version
+        self._seen_version = version
         movements = self._memory.ledger(after=self._seen_number)
         self._seen_number = movements[-1].number if movements else self._seen_number
         yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)

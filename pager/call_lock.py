@@ -36,7 +36,7 @@ class CallLock:
     @property
     def lock(self) -> RLock:
         """Return the lock between threads. Raises InUseError in a forked child, where it might be held for ever."""
-        if os.getpid() != self._owner:  # not by the property: this is on every call's way
+        if os.getpid() != self._owner:  # `is_inherited`, written out: every call comes through here
             why = "and a forked child cannot use it; the child may open a MemoryReader of its own"
             raise InUseError(f"this memory was opened by process {self._owner}, {why}.")
         return self._lock

@@ -95,10 +95,9 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
     except RejectedError as error:
         raise RejectedError(f"{error} Choose a name with --as.") from None
     if not are_notes(file) and home.is_export(file):
-        try:
-            home.import_file(file, name)
-        except RejectedError as error:
-            raise RejectedError(f"{error} (--as NAME)" if home.exists(name) else str(error)) from None
+        if home.exists(name):
+            raise RejectedError(f"there is an agent {name!r} in {home.path} already; choose another name with --as.")
+        home.import_file(file, name)
         _print({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
         return DONE
     from agents.config import embedders

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory, trace_events
@@ -71,7 +72,7 @@ class _Subject:
     @classmethod
     def find(cls, reader: AnyMemory, text: str) -> _Subject:
         """Return the page that the text names by its id, if there is one, else the places that hold the text."""
-        try:
+        with suppress(NotFoundError):  # it is no id, or the id of nothing: then it is a text to look for
             named = read_page_id(text)
             if named.kind == "f":
                 fact = reader.fact(text)
@@ -79,8 +80,6 @@ class _Subject:
             if parts := tuple(reader.inspect.said_parts(str(named))):
                 purged = reader.inspect.step(parts[0].step).purged
                 return cls("", Places(parts, (), (), more=False), str(named), purged)
-        except NotFoundError:
-            pass  # no id, or the id of nothing: then it is looked for as a text
         return cls(normalize_text(text), reader.inspect.find_text(text))
 
     @property

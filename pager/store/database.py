@@ -39,6 +39,13 @@ class _Explained:
             raise StorageError(self._explain(error)) from error
 
 
+def is_damage(error: BaseException | None) -> bool:
+    """Return True if SQLite says by this error that the file is not what was written."""
+    lost = ("no such table", "no such column", "already exists", "SQLITE_CORRUPT", "decode to UTF-8")
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(words in str(error) for words in lost)
+
+
 class Database:
     """A SQLite file in WAL mode with full synchronisation, or the same read-only."""
 
@@ -153,16 +160,13 @@ class Database:
             if self.read_only:
                 return f"{self.path} cannot be read ({error}). Check the rights on it and on its directory."
             return f"{self.path} cannot be written ({error}). Check the rights on its directory, or open it to read."
-        lost = ("no such table", "no such column", "already exists", "SQLITE_CORRUPT", "decode to UTF-8")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(words in str(error) for words in lost):
+        if is_damage(error):
             return f"{self.path} is damaged ({error}). It was left as it is: restore a backup of its directory."
         if name.startswith("SQLITE_BUSY"):
             return f"{self.path} is locked by another program ({error}). Close it and try again."
         if name.startswith("SQLITE_IOERR"):
-            return (
-                f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written. Check "
-                "the disk and its free space, and try again."
-            )
+            way = "Check the disk and its free space, and try again."
+            return f"the disk refused ({error}) while {self.path} was in use; nothing of this change was written. {way}"
         if "closed database" in str(error):
             return "the memory is closed; open it again"
         return f"{self.path}: {error}"

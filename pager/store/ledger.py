@@ -60,9 +60,11 @@ class LedgerTable:
         before_step: int | None = None,
     ) -> list[Movement]:  # fmt: skip
         """Return rows in order, of one page or of some events; with `limit` the newest ones."""
-        require_texts(events, "events")
-        require_int(after, "after")
-        require_int(0 if limit is None else limit, "limit")
+        if events:
+            require_texts(events, "events")
+        for value, name in ((after, "after"), (limit or 0, "limit")):
+            if type(value) is not int:
+                require_int(value, name)
         through = FOREVER if before_step is None else self._db.last_before("ledger", before_step)
         conditions: list[str] = ["id > ?", "id <= ?"]
         values: list[object] = [after, through]

@@ -136,9 +136,8 @@ class MaintenanceTable:
         """Put every text of the database through `change(text, is_json)`. Return table and number of changed rows."""
         changed: list[tuple[str, Any]] = []
         for table, (key, plain, with_json) in TEXT_COLUMNS.items():
-            ours = (
-                f"key LIKE '{PROGRAM_VALUE}%'" if table == "meta" else "1"
-            )  # what a program keeps; the rest says no text
+            # Of the single values only those of programs are texts.
+            ours = f"key LIKE '{PROGRAM_VALUE}%'" if table == "meta" else "1"
             for columns, is_json in ((plain, False), (with_json, True)):
                 for column in columns.split():
                     rows = self._rewrite(table, key, column, partial(change, is_json=is_json), ours)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pager.errors import StorageError
 from pager.store import Store
+from pager.store.database import is_damage
 from pager.store.files import AgentFiles
 from pager.upkeep import inbox
 
@@ -38,7 +39,7 @@ def export(store: Store, files: AgentFiles, file: Path) -> None:
             os.fsync(opened.fileno())  # the whole file: SQLite does not sync what it copies
     except (StorageError, OSError) as error:
         file.unlink(missing_ok=True)
-        if " is damaged (" in str(error):
+        if is_damage(error.__cause__):
             raise
         raise StorageError(f"{file} cannot be written ({error.__cause__ or error}). Choose another place.") from error
 

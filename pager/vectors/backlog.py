@@ -20,9 +20,9 @@ from pager.vectors.said import SaidVectors
 class Backlog:
     """The pending vectors of one memory."""
 
-    def __init__(self, store: Store, calls: CallLock, facts: FactVectors | None, said: SaidVectors | None) -> None:
+    def __init__(self, store: Store, call_lock: CallLock, facts: FactVectors | None, said: SaidVectors | None) -> None:
         self._store = store
-        self._call_lock = calls
+        self._call_lock = call_lock
         self._said = said
         self._sources = [source for source in (facts, said) if source is not None]
         self._indexing = facts.indexing if facts else None
