@@ -57,14 +57,15 @@ from pager.types import (
 from pager.upkeep.inbox import pending_commands, send_command
 from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
-from pager.vectors.index import IndexUnavailableError, Stop
+from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop
 
 __all__ = [
-    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "ChromaEmbedder", "Clock", "CommandOutcome",
-    "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice", "EmbedderConfigError",
-    "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize", "FactUse", "History", "Hit",
-    "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits", "Memory", "MemoryReader", "Moment",
-    "Movement", "NewerFormatError", "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch",
-    "Problem", "RejectedError", "Request", "Residency", "Stop", "StorageError", "Summarize", "SummaryRequest",
-    "SystemClock", "Usage", "WindowTooSmallError", "count_tokens", "pending_commands", "send_command",
+    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "ChromaEmbedder", "ChromaServer", "Clock",
+    "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice",
+    "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize", "FactUse",
+    "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits", "Memory",
+    "MemoryReader", "Moment", "Movement", "NewerFormatError", "NotFoundError", "OpenCallsError", "PageText",
+    "PagerError", "Pin", "Prefetch", "Problem", "RejectedError", "Request", "Residency", "Stop", "StorageError",
+    "Summarize", "SummaryRequest", "SystemClock", "Usage", "WindowTooSmallError", "count_tokens", "pending_commands",
+    "send_command",
 ]  # fmt: skip

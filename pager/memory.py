@@ -58,7 +58,7 @@ from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
-from pager.vectors.index import Stop, never
+from pager.vectors.index import ChromaServer, Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
@@ -100,6 +100,7 @@ class Memory:
         thinking: str = "",
         cache_ttl: str | None = None,
         embedder: EmbedderChoice = "default",
+        index: ChromaServer | None = None,
         count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None,
         summarize: Summarize | None = None,
@@ -107,6 +108,7 @@ class Memory:
     ) -> Self:
         """Open the memory in `directory` for writing; create it if it is missing. Without `core` its blocks stay.
 
+        The vector index is in the directory, or with `index` on a Chroma server.
         `count_tokens` is the provider's count of a request, `summarize` may write the digest at an eviction. Raises
         InUseError if another process has it open.
         """
@@ -116,6 +118,7 @@ class Memory:
         )  # fmt: skip
         _check_kind("limits", limits, Limits, "Limits")
         _check_kind("prefetch", prefetch, Prefetch, "a Prefetch")
+        _check_kind("index", index, ChromaServer, "a ChromaServer")
         _check_kind("clock", clock, Clock, "a Clock")
         _check_kind("count_tokens", count_tokens, callable, "a function")
         _check_kind("summarize", summarize, callable, "a function")
@@ -127,7 +130,7 @@ class Memory:
             counter = Counter(store.prompt.tokenizer(model))
             fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
             window = Window((limits or Limits.for_window()).fitted(fixed), counter)
-            tiers = Tiers.open(store, clock, window, embedder, index_directory=files.index)
+            tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
@@ -418,7 +421,7 @@ class Memory:
         page = self._store.settings.get("purging")
         if page is not None:
             try:
-                purge.finish(self._store, self._tiers.archive.vectors, self._files.index)
+                purge.finish(self._store, self._tiers.archive.vectors, self._tiers.index)
             except StorageError as error:
                 if error.__cause__ is None:
                     raise  # a reader is in the way: the text says that it goes on
@@ -464,8 +467,7 @@ class Memory:
             return
         with self._call_lock.lock, self._call_lock:
             try:
-                if self._tiers.archive.vectors:
-                    self._tiers.archive.vectors.close()
+                self._tiers.close()
             finally:
                 self._store.close()
                 self._lock.release()

@@ -7,7 +7,7 @@
     'prefers window seats'
 
 A reader sees what is committed and writes nothing: no row in the ledger, no use of a fact. Any number of them may be
-open. It never opens Chroma: meaning is compared from the vectors in SQLite.
+open, and changes nothing.
 """
 
 from collections.abc import Generator, Sequence
@@ -29,6 +29,7 @@ from pager.tiers import EmbedderChoice, Tiers
 from pager.tokens.counter import Counter, Window
 from pager.types import Block, Call, Fact, Hit, Movement, PageText, read_step_id
 from pager.upkeep.export import export
+from pager.vectors.index import ChromaServer
 
 
 class MemoryReader:
@@ -44,14 +45,18 @@ class MemoryReader:
         self.history = History(store, self._call_lock, clock.zone)
 
     @classmethod
-    def open(cls, directory: str | Path, *, embedder: EmbedderChoice = None, clock: Clock | None = None) -> Self:
+    def open(
+        cls, directory: str | Path, *, embedder: EmbedderChoice = None, index: ChromaServer | None = None,
+        clock: Clock | None = None,
+    ) -> Self:  # fmt: skip
         """Open the memory in `directory` for reading. Raises NotFoundError if there is none."""
         clock = clock or SystemClock()
         files = AgentFiles(require_path(directory, "the directory"))
         store = _open_store(files, clock)
         try:
             window = Window(Limits.for_window(), Counter())
-            return cls(files, store, clock, Tiers.open(store, clock, window, embedder))
+            tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
+            return cls(files, store, clock, tiers)
         except BaseException:
             store.close()
             raise
@@ -142,6 +147,7 @@ class MemoryReader:
         """Release what is open. Everything is on disk already. In a forked child nothing is released."""
         if not self._call_lock.is_inherited:
             with self._call_lock.lock, self._call_lock:  # beside a read, SQLite's connection would end the process
+                self._tiers.close()
                 self._store.close()
 
     def __enter__(self) -> Self:

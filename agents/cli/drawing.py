@@ -29,8 +29,8 @@ MOST_LINES = 4  # of a core block
 MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
-    "core": "core", "archive": "archival", "supersede": "archival", "forget": "archival", "recall": "archival",
-    "page_out": "archival",
+    "core": "core", "archive": "archival", "repeat": "archival", "supersede": "archival", "forget": "archival",
+    "recall": "archival", "page_out": "archival",
 }  # fmt: skip
 
 

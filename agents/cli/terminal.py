@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork
 
 MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
-    "archive": "archived", "supersede": "superseded", "forget": "forgot", "core": "core changed",
+    "archive": "archived", "repeat": "known already", "supersede": "superseded", "forget": "forgot",
+    "core": "core changed",
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
     "notice": "notified that the window fills", "epoch": "new epoch",
 }  # fmt: skip

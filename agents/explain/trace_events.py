@@ -178,6 +178,7 @@ def _recalled(row: Movement, _: AnyMemory) -> str:
 
 SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "archive": _archived,
+    "repeat": lambda row, _: f"{by(row.actor)} archived it again; it was there already",
     "supersede": _superseded,
     "recall": _recalled,
     "page_in": lambda row, _: (

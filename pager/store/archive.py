@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from pager.clock import from_micros
-from pager.store.database import Database, Row, any_of
+from pager.store.database import Database, Row, any_of, text_digest
 from pager.store.rows import ALWAYS, FactSize, Span
 from pager.types import FOREVER, Fact, FactCounts, FactUse
 
@@ -37,13 +37,25 @@ class ArchiveTable:
         self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
-            " superseded_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " superseded_by, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
-             supersedes, superseded_by),
+             supersedes, superseded_by, text_digest(text)),
         )  # fmt: skip
         if tags:
             self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
         return fact
+
+    def repeat(self, text: str, key: str | None, tags: Sequence[str], start: int | None, at: int) -> int | None:
+        """Return the fact that is true at a moment and says just the same; `start` is its stated beginning."""
+        true = _TRUE_AT.format(at=":at").replace("f.", "")
+        sql = (
+            "SELECT id FROM facts WHERE digest = :digest AND text = :text AND key IS :key AND tags = :tags"
+            f" AND CASE WHEN stated THEN valid_from END IS :start AND forgotten IS NULL AND {true}"
+            " ORDER BY id DESC LIMIT 1"
+        )
+        tags_text = json.dumps(list(tags), ensure_ascii=False)
+        values = {"digest": text_digest(text), "text": text, "key": key, "tags": tags_text, "start": start, "at": at}
+        return self._db.value(sql, values)
 
     def index_words(self, fact: int, text: str) -> None:
         """Index the words of a fact."""
@@ -173,28 +185,43 @@ class ArchiveTable:
         return self._db.value(sql, default=0)
 
     def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
-        """Store the vector of a fact."""
-        self._db.run("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (fact, vector.astype("float32").tobytes()))
+        """Store the vector of a fact, behind all others."""
+        sql = "INSERT OR REPLACE INTO vectors (fact, vector) VALUES (?, ?)"
+        self._db.run(sql, (fact, vector.astype("float32").tobytes()))
 
     def vectors(self, ids: Sequence[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return the vectors of these facts."""
         rows = self._db.rows(f"SELECT fact, vector FROM vectors WHERE fact IN ({','.join(map(str, ids))})")
         return _matrix(rows)
 
-    def vectors_after(self, after: int, limit: int) -> tuple[list[int], NDArray[np.float32]]:
-        """Return the next vectors behind a fact."""
-        sql = "SELECT fact, vector FROM vectors WHERE fact > ? ORDER BY fact LIMIT ?"
-        return _matrix(self._db.rows(sql, (after, limit)))
+    def vectors_after(self, row: int, limit: int) -> tuple[int, list[int], NDArray[np.float32]]:
+        """Return the next vectors behind a row, their facts, and the row of the last one."""
+        sql = "SELECT row, fact, vector FROM vectors WHERE row > ? ORDER BY row LIMIT ?"
+        rows = self._db.rows(sql, (row, limit))
+        return (rows[-1]["row"] if rows else row, *_matrix(rows))
 
-    def count_vectors(self, through: int | None = None) -> int:
-        """Count the vectors, of facts up to `through` if it is given."""
-        if through is None:
-            return self._db.value("SELECT count(*) FROM vectors")
-        return self._db.value("SELECT count(*) FROM vectors WHERE fact <= ?", (through,))
+    def to_index(self, after: int, through: int, limit: int, moment: int) -> tuple[int, list[Row], NDArray[np.float32]]:
+        """Return the next facts for an index, in the order of their vectors: those that have not ended by a moment."""
+        sql = (
+            "SELECT v.row, v.fact, v.vector, f.text, f.key, f.tags, f.sources, f.valid_from, f.at FROM vectors v"
+            " JOIN facts f ON f.id = v.fact WHERE v.row > ? AND v.row <= ? AND f.purged = 0"
+            " AND (f.valid_until IS NULL OR f.valid_until > ?) ORDER BY v.row LIMIT ?"
+        )
+        rows = self._db.rows(sql, (after, through, moment, limit))
+        return (rows[-1]["row"] if rows else through, rows, _matrix(rows)[1])
+
+    def count_vectors(self) -> int:
+        """Count the vectors."""
+        return self._db.value("SELECT count(*) FROM vectors")
 
     def last_vector(self) -> int:
-        """Return the newest fact with a vector; 0 if there is none."""
-        return self._db.value("SELECT max(fact) FROM vectors", default=0)
+        """Return the row of the newest vector; 0 if there is none."""
+        return self._db.value("SELECT max(row) FROM vectors", default=0)
+
+    def count_ended(self, after: int, through: int) -> int:
+        """Count the facts that ended in that time."""
+        sql = "SELECT count(*) FROM facts WHERE valid_until > ? AND valid_until <= ?"
+        return self._db.value(sql, (after, through))
 
     def without_vector(self, limit: int) -> list[tuple[int, str]]:
         """Return the facts whose embedding failed or is not done, oldest first."""
@@ -215,7 +242,7 @@ class ArchiveTable:
 
     def dimension(self) -> int | None:
         """Return the dimension of the stored vectors; None if there are none."""
-        return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE fact = (SELECT max(fact) FROM vectors)")
+        return self._db.value("SELECT length(vector) / 4 FROM vectors WHERE row = (SELECT max(row) FROM vectors)")
 
     def drop_vectors(self) -> None:
         """Delete all vectors."""

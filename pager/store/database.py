@@ -4,6 +4,7 @@
 the commit (and only then) is handed to `after_commit`.
 """
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -37,6 +38,11 @@ class _Explained:
             error = sqlite3.DatabaseError(f"SQLITE_CORRUPT: {error}")
         if isinstance(error, sqlite3.Error):
             raise StorageError(self._explain(error)) from error
+
+
+def text_digest(text: str) -> int:
+    """Return a number that equal texts share, and hardly any others."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def is_damage(error: BaseException | None) -> bool:
@@ -146,6 +152,7 @@ class Database:
             return
         if self.read_only:
             raise StorageError(f"{self.path} has the older format {version}; open it once for writing to bring it up.")
+        self._connection.create_function("text_digest", 1, text_digest, deterministic=True)
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
             self._connection.executescript(
                 f"BEGIN IMMEDIATE; {script}; PRAGMA application_id = {APPLICATION_ID}; "

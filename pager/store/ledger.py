@@ -1,7 +1,7 @@
 """The ledger: one row for every movement, written in the transaction that makes it. SQL.
 
-Events: archive, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
-notice, epoch, digest, search, interrupted, command, index, embedder, error. The reason of an eviction contains
+Events: archive, repeat, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall,
+spill, notice, epoch, digest, search, interrupted, command, index, embedder, error. The reason of an eviction contains
 `unannounced` if the agent was not told of it before. `tokens` is the size of what moved; of a spill, the size of what
 stays in the prompt.
 """

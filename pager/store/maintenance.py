@@ -24,7 +24,7 @@ TEXT_COLUMNS = {
     "forms": ("part, epoch", "", "block"),
     "epochs": ("id", "", "tools system preamble digest"),
     "blocks": ("id", "value description", ""),
-    "facts": ("id", "text key forgotten", "tags"),
+    "facts": ("id", "text key forgotten", "tags sources"),
     "ledger": ("id", "reason", "detail"),
     "commands": ("id", "outcome", ""),
     "residency": ("rowid", "reason", ""),
@@ -144,6 +144,8 @@ class MaintenanceTable:
                     changed += [(table, row) for row in rows]
                     if (table, column) == ("facts", "tags"):
                         self._index_tags(rows)
+                    elif (table, column) == ("facts", "text"):
+                        self._db.run_many("UPDATE facts SET digest = NULL WHERE id = ?", [(row,) for row in rows])
         return changed
 
     def _index_tags(self, facts: Sequence[int]) -> None:
@@ -223,7 +225,7 @@ class MaintenanceTable:
 
     def mark_fact_purged(self, fact: int) -> None:
         """Mark a fact as purged, without its texts."""
-        nothing = "text = '', key = NULL, tags = '[]', forgotten = NULL"
+        nothing = "text = '', key = NULL, tags = '[]', sources = '[]', digest = NULL, forgotten = NULL"
         self._db.run(f"UPDATE facts SET purged = 1, {nothing} WHERE id = ?", (fact,))
         self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
         self.drop_vector(fact)

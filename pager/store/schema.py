@@ -239,6 +239,23 @@ CREATE VIRTUAL TABLE said_words USING fts5 (text, content='', tokenize='{TOKENIZ
 CREATE VIRTUAL TABLE fact_words USING fts5 (text, content='', tokenize='{TOKENIZER}');
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE,)
+# Vectors are numbered in the order in which they came, also those that come long after their fact. Facts get their
+# sources, and a number by which the same text is found again.
+NUMBERED_VECTORS = """
+CREATE TABLE numbered_vectors (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used twice: what is behind a row has come after it
+  fact INTEGER NOT NULL UNIQUE REFERENCES facts (id),  -- its index is narrow: counting reads a few pages
+  vector BLOB NOT NULL                 -- float32, unit length, of the embedder that meta names
+);
+INSERT INTO numbered_vectors (fact, vector) SELECT fact, vector FROM vectors ORDER BY fact;
+DROP TABLE vectors;
+ALTER TABLE numbered_vectors RENAME TO vectors;
+ALTER TABLE facts ADD COLUMN sources TEXT NOT NULL DEFAULT '["unknown"]';  -- JSON list: where it came from
+ALTER TABLE facts ADD COLUMN digest INTEGER;  -- of its text; NULL once that was purged or rewritten
+UPDATE facts SET digest = text_digest(text) WHERE purged = 0;
+CREATE INDEX facts_digest ON facts (digest, valid_until) WHERE digest IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS)
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

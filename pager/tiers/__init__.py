@@ -19,10 +19,11 @@ from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
 from pager.tokens.counter import Window
+from pager.vectors.chroma.places import Directory, Server
 from pager.vectors.embedder import Embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import VectorSource
+from pager.vectors.index import ChromaServer, Index
 from pager.vectors.indexing import Indexing
 from pager.vectors.said import SaidVectors
 
@@ -37,24 +38,31 @@ class Tiers:
     archive: Archive
     recall: Recall
     pages: Pages
+    index: Index  # of the archive's vectors
 
     @classmethod
     def open(
-        cls, store: Store, clock: Clock, window: Window, embedder: EmbedderChoice, *,
-        index_directory: Path | None = None,
+        cls, store: Store, clock: Clock, window: Window, embedder: EmbedderChoice, *, directory: Path,
+        server: ChromaServer | None,
     ) -> "Tiers":  # fmt: skip
-        """Join the tiers. A writer gives the directory of its index. Loads no weights and no Chroma."""
+        """Join the tiers. The vector index is in a directory, or on a server. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
-        facts = _fact_vectors(store, clock, embedder, index_directory)
+        index = Directory(directory, store) if server is None else Server(server, store, directory)
+        facts = _fact_vectors(store, clock, embedder, index)
         said = SaidVectors(store, facts.embedding) if facts else None
         core = Core(store, clock, window.limits.core_tokens)
-        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, said), pages)
+        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, said), pages, index)
 
     def invalidate(self) -> None:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""
         self.recall.invalidate()
         if self.archive.vectors:
             self.archive.vectors.reset()
+
+    def close(self) -> None:
+        """Close the vector index."""
+        if self.archive.vectors:
+            self.archive.vectors.indexing.close()
 
 
 def default_embedder() -> Embedder:
@@ -70,18 +78,8 @@ def is_embedder(value: Any) -> bool:
     return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
 
 
-def _fact_vectors(
-    store: Store, clock: Clock, choice: EmbedderChoice, index_directory: Path | None
-) -> FactVectors | None:
+def _fact_vectors(store: Store, clock: Clock, choice: EmbedderChoice, index: Index) -> FactVectors | None:
     if choice is None:
         return None
-    embedder = default_embedder() if choice == "default" else choice
-    embedding = Embedding(store, store.ledger, embedder, clock)
-    indexing = None
-    if index_directory is not None:
-        from pager.vectors.chroma.index import ChromaIndex
-
-        path = store.path
-        source = VectorSource(lambda: Store(path, clock, read_only=True), embedder)
-        indexing = Indexing(store, embedding, ChromaIndex(index_directory, source))
-    return FactVectors(store, embedding, indexing)
+    embedding = Embedding(store, store.ledger, default_embedder() if choice == "default" else choice, clock)
+    return FactVectors(store, embedding, Indexing(store, clock, embedding, index))

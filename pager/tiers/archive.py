@@ -65,16 +65,22 @@ class Archive:
     def archive(
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str
     ) -> Fact:
-        """Store a fact; one with the same key supersedes the current one."""
+        """Store a fact; one with the same key supersedes the current one. A repeat of one that is true is not stored."""
         if not require_text(text, "text").strip():
             raise RejectedError("a fact needs a text; to end one use forget.")
         if optional_text(key, "key") is not None and not str(key).strip():
             raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
         text, key, tags = str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
-        # Before the transaction: embedding takes longer than everything else.
-        vector = self.vectors.embedding.embed(text) if self.vectors else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
+        stated = None if valid_from is None else to_micros(start)
+        number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, now)))
+        if number is not None:
+            step, reason = self._store.conversation.last_step(), "it is there already"
+            self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, step=step)
+            return self.fact(f"f{number}")
+        # Before the transaction: embedding takes longer than everything else.
+        vector = self.vectors.embedding.embed(text) if self.vectors else None
         with self._store.transaction():
             self._save_latest(now)
             fact = self._append_version(text, key, tags, start, now, actor, stated=valid_from is not None)
@@ -239,8 +245,9 @@ class Archive:
             return exact[:most]
         # What so many facts fit is not rare, so a few times as many of the nearest hold the hits. Where they do not,
         # four times as many are fetched, up to all there are: none that is nearer than the last hit is missed.
+        opened = vectors.indexing.open(wanted.at)
         while True:
-            near = vectors.nearest(vector, count)
+            near = vectors.nearest(vector, count, opened)
             valid = self._store.archive.true_at([number for number, _ in near], *wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 both = {**dict(exact), **{number: score for number, score in near if number in valid}}
@@ -253,9 +260,10 @@ class Archive:
         ids, vectors = self._store.archive.vectors([number])
         if self.vectors is None or not ids or limit < 1:
             return []
-        near = dict(self.vectors.nearest(vectors[0], 2 * limit + 1))
+        now = to_micros(self.present())
+        near = dict(self.vectors.nearest(vectors[0], 2 * limit + 1, self.vectors.indexing.open(now)))
         close = {found: cosine for found, cosine in near.items() if found != number and cosine >= SIMILAR}
-        valid = self._store.archive.true_at(list(close), to_micros(self.present()), ())
+        valid = self._store.archive.true_at(list(close), now, ())
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])[:limit]
         return [_hit(facts[found], close[found], {"meaning": close[found]}, ()) for found in ordered]

@@ -33,7 +33,7 @@ def check(store: Store, facts: FactVectors | None, said: SaidVectors | None, *, 
     found += _last_request(store)
     if facts is not None:
         found += _fact_vectors(store, facts, fix=fix)
-        found += [Problem("chroma", text, fixed=False) for text in facts.check()]
+        found += [Problem("chroma", text, fixed=False) for text in facts.indexing.check()]
     return found + _said_vectors(store, said, fix=fix)
 
 

@@ -7,7 +7,6 @@ erases freed database pages and the log. If the process dies before that, the ne
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from pager import markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
-from pager.errors import StorageError
 from pager.prompt.digest import read, write
 from pager.search.words import index_text
 from pager.store import Store
@@ -27,6 +25,7 @@ from pager.upkeep.eraser import PURGED, Eraser, media_sources
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
+from pager.vectors.index import Index
 
 MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
@@ -202,21 +201,16 @@ def _without(preamble: Sequence[Json], pages: set[str]) -> list[Json]:
 _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
 
 
-def finish(store: Store, facts: FactVectors | None, index_directory: Path) -> None:
+def finish(store: Store, facts: FactVectors | None, index: Index) -> None:
     """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
     rebuild_words(store)
     store.maintenance.erase_freed()
-    if facts is None:
-        try:
-            if index_directory.exists():
-                shutil.rmtree(index_directory)  # from a time with an embedder
-        except OSError as error:
-            why = f"({error.strerror}). Check the rights on it"
-            raise StorageError(f"{error.filename} cannot be removed {why}.") from error
-    else:
+    if facts is not None:
         with suppress(EmbedderUnavailableError):
             facts.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
         facts.clear("a purge")
+    else:
+        index.clear()  # from a time with an embedder
     store.settings.put("purging", None)
     store.maintenance.erase_freed()
 

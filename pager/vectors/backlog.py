@@ -5,6 +5,7 @@ never while the embedder works.
 """
 
 from collections.abc import Sequence
+from threading import Lock
 
 from pager.arguments import require_int
 from pager.call_lock import CallLock
@@ -13,7 +14,7 @@ from pager.store import Store
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import Stop, never
+from pager.vectors.index import POLL_S, Stop
 from pager.vectors.said import SaidVectors
 
 
@@ -26,6 +27,7 @@ class Backlog:
         self._said = said
         self._sources = [source for source in (facts, said) if source is not None]
         self._indexing = facts.indexing if facts else None
+        self._building = Lock()  # one thread builds
         self.recorded: list[int] = []  # committed steps, for `embed_recorded`
 
     def count(self) -> int:
@@ -91,19 +93,20 @@ class Backlog:
         return True
 
     def index_is_behind(self) -> bool:
-        """Return True if the index should be opened or built. The lock must be held."""
-        return self._indexing is not None and self._indexing.next_task(never) is not None
+        """Return True if a generation of the index is due. The lock must be held."""
+        return self._indexing is not None and self._indexing.plan() is not None
 
     def update_index(self, stop: Stop, *, whole: bool = False) -> None:
-        """Do what the index needs, task by task, until `stop` returns True; `whole` down to the last vector."""
+        """Build the generation that is due, until `stop` returns True; with `whole` also for a single fact."""
+        while self._indexing is not None and not self._building.acquire(timeout=POLL_S):
+            if stop():
+                return
         if self._indexing is None:
             return
-        goes_on = True
-        while goes_on and not stop():
+        try:
             with self._call_lock.lock, self._call_lock:
-                task = self._indexing.next_task(stop, whole=whole)
-            if task is None:
-                return
-            outcome = task.run()
-            with self._call_lock.lock, self._call_lock:
-                goes_on = self._indexing.finish(task, outcome)
+                plan = self._indexing.plan(whole=whole)
+            if plan is not None and not stop():
+                self._indexing.build(plan, self._call_lock, stop)
+        finally:
+            self._building.release()

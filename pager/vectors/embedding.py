@@ -159,6 +159,11 @@ class Embedding:
             )
         return False
 
+    def stamp(self) -> str | None:
+        """Name what made the stored vectors; None while they cannot be compared with this embedder's."""
+        stored = self._load_stored() if self.vectors_match() else None
+        return stored and f"{stored.fingerprint} {stored.length}"
+
     def prepare_search(self) -> bool:
         """Return `vectors_match()`. The writer drops what another embedder made; in a transaction after its commit."""
         if self.vectors_match():

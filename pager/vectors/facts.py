@@ -1,12 +1,9 @@
-"""Vectors of facts: stored in SQLite, and found by comparing them one by one.
+"""Vectors of facts: stored in SQLite, and the nearest ones found.
 
-SQLite is the truth. The newest `EXACT` vectors are held in memory and compared themselves (the tail), which takes a
-hundredth of a second. The vector index (`pager.vectors.indexing`) answers for older ones only, when it is open: it is
-a copy that may be missing, behind or broken, and an approximate one. Among thousands of facts that are alike, or
-versions of one fact, its graph loses what lies apart from them.
+SQLite is the truth. A generation of the vector index (`pager.vectors.indexing`) is asked for what it holds; the facts
+that got their vectors after it, the tail, are held in memory and compared themselves. Without a generation all are.
 
-A fact is found as soon as it is stored, also within its own transaction. The tail and the index take it over only after
-the commit.
+A fact is found as soon as it is stored, also within its own transaction. The tail takes it over only after the commit.
 """
 
 from __future__ import annotations
@@ -15,42 +12,40 @@ from typing import TYPE_CHECKING
 
 from pager.store import Store
 from pager.vectors.embedding import LARGEST_BATCH, UNEMBEDDED, Batch, Embedding, mark_unembedded
+from pager.vectors.index import Generation, IndexUnavailableError
 from pager.vectors.indexing import Indexing
 from pager.vectors.int8_matrix import Int8Matrix, quantize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pager.vectors.chroma.collection import Collection
     from pager.vectors.index import Vectors
 
     Cosines = list[tuple[int, float]]
+    Opened = tuple[Generation, Collection]
 
-
-EXACT = 100_000  # facts
-TAIL_STEPS = 8  # with an open index the tail drops its oldest facts in steps of EXACT / TAIL_STEPS
 READ_AT_ONCE = 4096  # vectors
-LATE = "vectors_late"  # the setting how often facts that were not new got their vectors. Readers look at it
 
 
 class FactVectors:
     """Stores the vectors of facts and finds facts by them. A failure of the embedder or the index raises nothing."""
 
-    def __init__(self, store: Store, embedding: Embedding, indexing: Indexing | None) -> None:
+    def __init__(self, store: Store, embedding: Embedding, indexing: Indexing) -> None:
         self._store = store
         self.embedding = embedding
         self.indexing = indexing
-        self._tail = Tail(store)
-        self._drops = embedding.drops
-        self._revision: int | None = None  # of the database, when a reader last updated the tail
-        self._late: str | None = None
-        self._has_new = True  # something was stored since the tail was updated
-        self._through: int = 0  # how far the index went then
+        self.reset()
+
+    def reset(self) -> None:
+        """Read again what is cached: an interrupt may have left it half done."""
+        self._stamp: str | None = None
+        self._tails: dict[int, Tail] = {}  # by the row behind which they begin
 
     def store(self, fact: int, vector: Vectors) -> None:
         """Store a fact's vector, in the caller's transaction. One of another length is made again later."""
         self.embedding.check_embedder()
         if self.embedding.has_current_length(vector):
-            self._has_new = True
             self._store.archive.store_vector(fact, vector)
         else:
             mark_unembedded(self._store)
@@ -67,15 +62,11 @@ class FactVectors:
 
     def store_batch(self, batch: Batch, rows: Vectors) -> None:
         """Store the vectors of a batch, unless it is out of date."""
-        facts = [fact for fact, _ in batch.texts]
         with self._store.transaction():
-            if not self.embedding.is_current(batch, rows):
-                return
-            self.embedding.check_embedder()
-            self._store.settings.put(LATE, str(int(self._store.settings.get(LATE) or 0) + 1))
-            for fact, vector in zip(facts, rows, strict=True):
-                self._store.archive.store_vector(fact, vector)
-            self._store.after_commit(lambda: self._add_late(facts))
+            if self.embedding.is_current(batch, rows):
+                self.embedding.check_embedder()
+                for (fact, _), vector in zip(batch.texts, rows, strict=True):
+                    self._store.archive.store_vector(fact, vector)
 
     def embed_pending(self, limit: int) -> None:
         """Embed up to `limit` facts that have no vector. Raises EmbedderUnavailableError."""
@@ -84,28 +75,37 @@ class FactVectors:
             self.store_batch(batch, self.embedding.embed_batch(batch))
             done += len(batch.texts)
 
-    def _add_late(self, facts: Sequence[int]) -> None:
-        self._reset_tail()  # they are not at its end: the next search reads it again
-        if self.indexing:
-            self.indexing.add_late(facts)
-
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
         return self._store.archive.count_without_vector() if self._store.settings.get(UNEMBEDDED) else 0
 
-    def nearest(self, vector: Vectors, limit: int) -> Cosines:
-        """Return the facts nearest to a vector, best first, true or not; cosines are right to a thousandth."""
-        if not self.embedding.vectors_match():
+    def nearest(self, vector: Vectors, limit: int, opened: Opened | None) -> Cosines:
+        """Return the facts nearest to a vector, best first, true or not; cosines are right to a thousandth.
+
+        `opened` is the generation to ask (`indexing.open`). Without it every vector is compared.
+        """
+        stamp = self.embedding.stamp()
+        if stamp is None:
             return []
-        # In a transaction after its commit: what may be rolled back must not get into the tail.
-        self._store.after_commit(self._update_tail)
+        if stamp != self._stamp:
+            self._stamp, self._tails = stamp, {}
         found: dict[int, float] = {}
-        if self.indexing and self._tail_begin():
-            found = dict(self.indexing.query(vector, limit))
-        tail = self._tail if self._drops == self.embedding.drops else Tail(self._store)
-        # `_tail_begin` is read again: if the index has just failed, everything is compared.
-        found |= tail.nearest(vector, limit, self._tail_begin())
+        begin = 0
+        if opened:
+            generation, collection = opened
+            try:
+                found = dict(collection.query(vector, min(limit, generation.facts)))
+                begin = generation.through
+            except IndexUnavailableError as error:
+                self.indexing.fail(generation, error)
+        found |= self._tail(begin).nearest(vector, limit)
         return _best_first(found)[:limit]
+
+    def _tail(self, begin: int) -> Tail:
+        if begin not in self._tails:
+            # With a new generation the others have served; one of all facts (for a question about the past) is added.
+            self._tails = {begin: Tail(self._store, begin)} | (self._tails if not begin else {})
+        return self._tails[begin]
 
     def cosines_of(self, facts: Sequence[int], vector: Vectors) -> Cosines:
         """Return the exact cosines of these facts, best first."""
@@ -114,96 +114,38 @@ class FactVectors:
         ids, matrix = self._store.archive.vectors(facts)
         return _best_first(dict(zip(ids, (matrix @ vector).tolist(), strict=True))) if ids else []
 
-    def _update_tail(self) -> None:
-        self._reset_if_dropped()
-        through = self._index_through()
-        if self._store.read_only:
-            revision = self._store.revision()
-            self._has_new = revision != self._revision
-            if self._has_new and (late := self._store.settings.get(LATE)) != self._late:
-                self._late = late
-                self._tail.reset()
-            self._revision = revision
-        if not self._has_new and through == self._through:
-            return
-        step = max(1, EXACT // TAIL_STEPS)
-        begin = max(0, self._store.archive.last_vector() - EXACT) // step * step if through else 0
-        self._tail.update(min(begin, through))
-        self._has_new, self._through = False, through
-
-    def _tail_begin(self) -> int:
-        """Return the fact behind which the tail must be compared: the index holds all up to it."""
-        return self._tail.begin if self._tail.begin and self._index_through() >= self._tail.begin else 0
-
-    def _index_through(self) -> int:
-        return self.indexing.through() if self.indexing and self.indexing.live else 0
-
-    def _reset_if_dropped(self) -> None:
-        if self._drops != self.embedding.drops:
-            self._drops = self.embedding.drops
-            self._reset_tail()
-
-    def _reset_tail(self) -> None:
-        self._tail.reset()
-        self._has_new = True
-
-    def reset(self) -> None:
-        """Read again what is cached: an interrupt may have left it half done."""
-        self._reset_tail()
-        if self.indexing:
-            self.indexing.reset()
-
     def clear(self, reason: str) -> None:
         """Remove everything that was made from vectors, on disk and in memory; the vectors themselves stay."""
-        self._reset_tail()
-        if self.indexing:
-            self.indexing.clear(reason)
-
-    def check(self) -> list[str]:
-        """Return what is wrong with the index."""
-        return self.indexing.check() if self.indexing else []
-
-    def close(self) -> None:
-        """Close the index, if there is one."""
-        if self.indexing:
-            self.indexing.close()
+        self.reset()
+        self.indexing.clear(reason)
 
 
 class Tail:
-    """The vectors of all facts behind one, in memory. Holds what is committed; finds what is not, too."""
+    """All vectors behind a row, in memory. Holds what is committed; finds what is not, too."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, begin: int) -> None:
         self._store = store
-        self.reset()
-
-    def reset(self) -> None:
-        """Drop everything; the next `update` reads it again."""
-        self.begin = 0  # the fact behind which the tail begins
-        self._last = 0  # the last fact that was read
+        self._last = begin
         self._matrix: Int8Matrix | None = None
 
-    def update(self, begin: int) -> None:
-        """Begin behind this fact, and read up to the newest vector. Everything stored must be committed."""
-        if begin != self.begin:
-            self.reset()
-            self.begin = self._last = begin
-        while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[0]:
-            facts, vectors = fresh
-            self._matrix = self._matrix or Int8Matrix(vectors.shape[1])
-            self._matrix.extend(facts, *quantize(vectors))
-            self._last = facts[-1]
-
-    def nearest(self, vector: Vectors, limit: int, begin: int) -> Cosines:
-        """Return the nearest facts behind `begin`: at least `limit` if there are so many, and all equal ones."""
-        is_covered = self.begin <= begin  # or the index has just failed
-        found = self._matrix.nearest(vector, limit) if is_covered and self._matrix is not None else []
-        if self._store.in_transaction or not is_covered:
-            ids, rows = self._store.archive.vectors_after(self._last if is_covered else begin, -1)
-            if ids:
-                beyond = Int8Matrix(rows.shape[1])
-                beyond.extend(ids, *quantize(rows))
-                found += beyond.nearest(vector, limit)
+    def nearest(self, vector: Vectors, limit: int) -> Cosines:
+        """Return the nearest facts: at least `limit` if there are so many, and all equal ones."""
+        if not self._store.in_transaction:  # what may be rolled back must not be kept
+            while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[1]:
+                self._last, facts, vectors = fresh
+                self._matrix = _extended(self._matrix, facts, vectors)
+        found = self._matrix.nearest(vector, limit) if self._matrix else []
+        if self._store.in_transaction:
+            _, facts, vectors = self._store.archive.vectors_after(self._last, -1)
+            if facts:
+                found += _extended(None, facts, vectors).nearest(vector, limit)
         return found
+
+
+def _extended(matrix: Int8Matrix | None, facts: Sequence[int], vectors: Vectors) -> Int8Matrix:
+    matrix = matrix or Int8Matrix(vectors.shape[1])
+    matrix.extend(facts, *quantize(vectors))
+    return matrix
 
 
 def _best_first(found: dict[int, float]) -> Cosines:

@@ -1,164 +1,162 @@
-"""Opens and builds the vector index, in the background only.
+"""When the index of one memory is built, opened, asked and given up.
 
-A search asks the index, if it is open, for facts that are too many to be compared (`pager.vectors.facts`). What takes
-time is a task. It is chosen under the lock (`next_task`), runs without it (`run`: the index reads over a connection of
-its own), and its outcome is applied under the lock (`finish`). A failure of the index is written to the ledger and
-costs nothing else.
+`plan` says what is due, `build` does it in the background, and `open` gives a search what it can ask. A failure of the
+index is written to the ledger and costs nothing else: SQLite answers meanwhile. Everything but the build itself needs
+the memory's lock.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from pager.errors import StorageError
+from pager.call_lock import CallLock
+from pager.clock import Clock, to_micros
 from pager.store import Store
+from pager.types import FOREVER
 from pager.vectors.embedding import Embedding
-from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, never
+from pager.vectors.index import (
+    RECALL,
+    BuildCancelledError,
+    Generation,
+    Index,
+    IndexDamagedError,
+    IndexUnavailableError,
+    Stop,
+    never,
+)
 
 if TYPE_CHECKING:
-    from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-    from pager.vectors.index import Vectors
+    from pager.vectors.chroma.collection import Collection
 
-BATCH = 256  # fewer facts need no index at all
-REBUILT_SHARE = 4  # it is built anew when it lacks one fact for so many that it holds, and at least BATCH
+SMALLEST = 256  # facts: fewer need no index
+DUE_SHARE = 4  # the next generation is due when so much of the newest is behind or has ended, and at least SMALLEST
 RETRY_S = 60  # after a failure
 
 
-class Task(NamedTuple):
-    """Work on the index that takes time."""
-
-    act: Callable[[Stop], LiveGeneration]
-    stop: Stop
-    life: int  # the life of the index in which the task was chosen
-
-    def run(self) -> LiveGeneration | IndexUnavailableError:
-        """Do it, without the memory's lock."""
-        try:
-            return self.act(self.stop)
-        except IndexUnavailableError as error:
-            return error
-
-
 class Indexing:
-    """The index of one memory. Everything but a task's `run` needs the memory's lock."""
+    """The index of one memory."""
 
-    def __init__(self, store: Store, embedding: Embedding, index: ChromaIndex) -> None:
+    def __init__(self, store: Store, clock: Clock, embedding: Embedding, index: Index) -> None:
         self._store = store
+        self._clock = clock
         self._embedding = embedding
         self._index = index
-        self.live: LiveGeneration | None = None
-        self._is_broken = False  # the live generation failed in use
-        self._life = 0  # a task's outcome counts only in the life in which it was chosen
-        self._is_halted = False
-        self._drops = embedding.drops
+        self._opened: tuple[Generation, Collection] | None = None
+        self._damaged: Generation | None = None  # it cannot be opened, or failed in use
         self._retry_at = 0.0
+        self._life = 0  # a build counts only in the life in which it was planned
+        self._is_closed = False
 
-    def through(self) -> int:
-        """Return the fact up to which it holds every committed vector; 0 while it cannot be asked."""
-        return self.live.through if self.live and self._drops == self._embedding.drops else 0
-
-    def query(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """Return facts near a vector, best first; none if the index fails."""
-        try:
-            return self.live.collection.query(vector, limit) if self.live else []
-        except IndexUnavailableError as error:
-            self._end_life()
-            self._is_broken = True
-            self._fail(error)
-            return []
-
-    def add_late(self, facts: Sequence[int]) -> None:
-        """Close it if one of these facts, whose vectors came late, should be in it; the next opening builds it anew."""
-        if min(facts) <= self.through():
-            self._end_life()
-        self._life += 1  # a build that runs at this moment may have passed their places
-
-    def next_task(self, stop: Stop, *, whole: bool = False) -> Task | None:
-        """Return the next task, if there is one that is worth it; with `whole` down to the last vector."""
-        if self._is_halted or self._store.in_transaction or not self._embedding.vectors_match():
+    def open(self, at: int = FOREVER) -> tuple[Generation, Collection] | None:
+        """Return the newest generation and where to ask it; None while none can be asked for what was true then."""
+        newest = self._index.newest() if self._store.archive.last_vector() >= SMALLEST else None
+        if self._opened and self._opened[0] != newest:
+            self.release()
+        is_usable = newest and newest.is_proven and newest.stamp == self._embedding.stamp()
+        if newest is None or not is_usable or newest == self._damaged or time.monotonic() < self._retry_at:
             return None
-        if self._drops != self._embedding.drops:
-            self.clear("all is embedded anew")
-        stored = self._store.archive.last_vector()
-        if stored < BATCH or time.monotonic() < self._retry_at:
-            return None
-        if self.live is None:
-            act = self._index.build if self._is_broken else self._index.open
-        elif stored - self.live.through >= (1 if whole else max(BATCH, self.live.through // REBUILT_SHARE)):
-            act = self._index.build
+        if self._opened is None:
+            try:
+                self._opened = newest, self._index.open(newest)
+            except IndexUnavailableError as error:
+                self.fail(newest, error)
+        return self._opened if at >= newest.moment else None  # it lacks what had ended by then
+
+    def fail(self, generation: Generation, error: IndexUnavailableError) -> None:
+        """Answer without it. A damaged generation is built anew, one that cannot be reached is asked again later."""
+        self.release()
+        if isinstance(error, IndexDamagedError):
+            self._damaged = generation
         else:
-            return None
-        return Task(act, lambda: self._is_halted or stop(), self._life)
-
-    def finish(self, task: Task, outcome: LiveGeneration | IndexUnavailableError) -> bool:
-        """Apply a task's outcome. Return True if there may be more to do."""
-        if isinstance(outcome, BuildCancelledError):
-            return False
-        if task.life != self._life:
-            if not isinstance(outcome, IndexUnavailableError):
-                outcome.close()  # the next opening counts what it holds
-            return not self._is_halted
-        if isinstance(outcome, IndexUnavailableError):
-            self._fail(outcome)
-            return False
-        if self.live:
-            self.live.discard()
-        self.live, self._is_broken = outcome, False
-        self._embedding.log_again("index")
-        if outcome.built_because:
-            self._embedding.log("index", f"rebuilt: {outcome.built_because}")
-        return True
-
-    def _fail(self, error: IndexUnavailableError) -> None:
-        self._retry_at = time.monotonic() + RETRY_S
+            self._retry_at = time.monotonic() + RETRY_S
+        self._store.vector_changes += 1  # there may be something to do in the background
         self._embedding.log_once("index", str(error))
 
+    def plan(self, *, whole: bool = False) -> Generation | None:
+        """Return the generation that is due; with `whole` also for a single fact that the newest lacks."""
+        stamp = None if self._store.in_transaction or self._is_closed else self._embedding.stamp()
+        through = self._store.archive.last_vector()
+        if stamp is None or through < SMALLEST or time.monotonic() < self._retry_at:
+            return None
+        newest, now = self._index.newest(), to_micros(self._clock.now())
+        if newest and newest.stamp == stamp and newest != self._damaged:
+            if newest.is_proven:
+                missing = through - newest.through + self._store.archive.count_ended(newest.moment, now)
+                is_due = missing >= (1 if whole else max(SMALLEST, newest.facts // DUE_SHARE))
+            else:
+                is_due = self._lasting(now) >= 2 * newest.facts
+        else:
+            is_due = self._lasting(now) >= SMALLEST
+        return Generation(stamp, through, now, self._index.next_name()) if is_due else None
+
+    def _lasting(self, now: int) -> int:
+        return self._store.archive.count_vectors() - self._store.archive.count_ended(0, now)
+
+    def build(self, plan: Generation, call_lock: CallLock, stop: Stop) -> bool:
+        """Build what was planned, and publish it under the lock. Return True if it may be asked."""
+        life = self._life
+        try:
+            built = self._index.build(plan, lambda: self._is_closed or self._life != life or stop())
+            with call_lock.lock, call_lock:
+                if self._life != life:
+                    return False  # purged meanwhile, and removed
+                self._publish(built)
+        except BuildCancelledError:
+            return False
+        except IndexUnavailableError as error:
+            with call_lock.lock, call_lock:
+                self._retry_at = time.monotonic() + RETRY_S
+                self._embedding.log_once("index", str(error))
+            return False
+        return built.is_proven
+
+    def _publish(self, built: Generation) -> None:
+        self._index.publish(built)
+        self._damaged = None
+        self._embedding.log_again("index")
+        self._embedding.log("index", _told(built))
+
     def check(self) -> list[str]:
-        """Return what is wrong with it, and cannot be mended by opening it."""
-        if self._store.archive.last_vector() < BATCH or not self._embedding.vectors_match():
-            return []
+        """Return what is wrong with it. What is damaged is built anew."""
         self._embedding.log_again()
         self._retry_at = 0.0
-        while self.live is None and (task := self.next_task(never)):
-            if not self.finish(task, task.run()):
-                return ["the vector index cannot be opened; search goes on from pager.db"]
-        return []
+        newest = self._index.newest()
+        if newest and newest.is_proven and self.open() is None and (plan := self.plan()):
+            self._life += 1  # of a build that goes on, only this one counts
+            try:
+                newest = self._index.build(plan, never)
+                self._publish(newest)
+            except IndexUnavailableError as error:
+                return [f"{error}; search goes on from pager.db"]
+        return [_told(newest)] if newest and not newest.is_proven else []
 
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""
-        with self._halted():
-            self._drops, self._is_broken = self._embedding.drops, False
-            try:
-                self._index.clear()
-            except IndexUnavailableError as error:
-                raise StorageError(f"{error}. Check the rights on its files, and try again.") from error
+        self.release()
+        self._life += 1
+        self._index.wait()
+        self._index.clear()
         self._embedding.log("index", f"removed: {reason}")
-
-    def reset(self) -> None:
-        """Close it, because an interrupt may have cut an update off: the next opening counts what it holds."""
-        with self._halted():
-            self._index.wait()
 
     def close(self) -> None:
         """Close it for good, and stop what another thread is building."""
-        self._is_halted = True
-        self._end_life()
+        self._is_closed = True
+        self._life += 1
+        self.release()
         self._index.wait()
 
-    @contextmanager
-    def _halted(self) -> Generator[None]:
-        self._is_halted = True
-        self._end_life()
-        try:
-            yield
-        finally:
-            self._is_halted = False
+    def release(self) -> None:
+        """Close what is open; the next search opens it again."""
+        if self._opened:
+            with suppress(IndexUnavailableError):
+                self._opened[1].close()
+        self._opened = None
 
-    def _end_life(self) -> None:
-        self._life += 1
-        if self.live:
-            self.live.close()
-        self.live = None
+
+def _told(built: Generation) -> str:
+    found = f"of what is nearest it finds {built.recall:.2%} (at least {RECALL:.1%} are wanted)"
+    if built.is_proven:
+        return f"built: {built.facts} facts; {found}"
+    return f"not used: {found}, so all facts are compared themselves. It is tried again with twice as many"

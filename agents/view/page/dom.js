@@ -58,6 +58,7 @@ export const instant = (iso) => el("time", { datetime: iso, title: iso, class: "
 const TIERS = {
   core: "core",
   archive: "archival",
+  repeat: "archival",
   supersede: "archival",
   forget: "archival",
   recall: "archival",

@@ -1,111 +1,159 @@
-"""Writes the vectors of a generation into an empty directory, flushed and closed.
+"""The child process that writes a generation and proves it. It reads pager.db itself, and ends with its parent.
 
-Chroma holds Python's global lock while it writes, 1 ms for each vector. So a child process writes more than a few: it
-reads them from a pipe, has a low priority, and ends with its parent.
-
-    python -m pager.vectors.chroma.build DIRECTORY < PICKLED_BATCHES
+The proof compares answers with exact ones. It asks for the most isolated facts, which Chroma's graph loses first, for
+others, and for what lies between two facts, as questions do.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
-import subprocess
+import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
-from pager.vectors.chroma.client import Collection
-from pager.vectors.index import BuildCancelledError, IndexUnavailableError, Stop, VectorSource
+from pager.clock import SystemClock
+from pager.store import Store
+from pager.vectors.chroma.collection import COLLECTION, DATABASE_FILE, Collection, Connection
+from pager.vectors.index import RECALL, ChromaServer, Generation, IndexUnavailableError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pager.vectors.index import Vectors
 
-    Batches = Iterable[tuple[list[int], Vectors]]
+    Piece = tuple[list[Any], Vectors]
 
-FEW = 500  # vectors: they are written here before a child process would have loaded Chroma
-# The child finds the package where this process imported it from, as the last entry of its path; -P keeps the working
-# directory off the path.
-_RUN = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; main()"
-
-
-def write(directory: Path, source: VectorSource, through: int, count: int, stop: Stop) -> None:
-    """Write the `count` vectors up to the id `through`. Raises BuildCancelledError as soon as `stop` returns True."""
-    with closing(source.batches(through)) as vectors:
-        batches = _until_stopped(vectors, stop)
-        if count <= FEW:
-            _fill(directory, batches)
-        else:
-            _fill_in_child(directory, batches, stop)
+AT_ONCE = 5_000  # facts; Chroma refuses more than 5,461
+AT_ONCE_BY_WIRE = 300  # what Chroma Cloud takes
+WIDTHS = (200, 800, 1600)  # how many candidates a query looks at: the first that is enough
+ASKED = 100  # questions of each kind
+SAMPLE = 500  # facts, for the others to be far from
+NEAREST, CANDIDATES = 10, 64  # that must be found, among so many: what a search asks for
+ROUNDING = 1e-5  # of a cosine
+# Chroma writes a row into this table at each opening, and a reader must not change a generation.
+_UNCHANGED = "CREATE TRIGGER unchanged BEFORE INSERT ON acquire_write BEGIN SELECT raise(IGNORE); END"
 
 
-def _until_stopped(batches: Batches, stop: Stop) -> Batches:
-    for batch in batches:
-        if stop():
-            raise BuildCancelledError("the index was not built to its end")
-        yield batch
+def build(store: Store, order: dict[str, Any]) -> tuple[int, float]:
+    """Write a generation. Return how many facts it holds, and how much of what is near it finds."""
+    plan = Generation.from_json(order["plan"])
+    if plan is None:
+        raise IndexUnavailableError("the plan cannot be read")
+    is_local = "directory" in order
+    place = Path(order["directory"]) if is_local else ChromaServer(**order["server"])
+    name = COLLECTION if is_local else plan.name
+    if isinstance(place, Path):
+        place.mkdir(mode=0o700, parents=True)
+    with closing(Connection(place).create(name)) as collection:
+        for rows, vectors in _pieces(store, plan, AT_ONCE if is_local else AT_ONCE_BY_WIRE):
+            facts, texts = [row["fact"] for row in rows], [row["text"] for row in rows]
+            collection.add(facts, vectors, texts, [_metadata(row) for row in rows])
+        count = collection.count()
+    proof, recall = Proof(lambda: _pieces(store, plan, AT_ONCE), count), 0.0
+    for candidates in WIDTHS:
+        with closing(Connection(place).get(name)) as collection:
+            collection.search_wider(candidates)
+        with closing(Connection(place).get(name)) as collection:
+            recall = proof.recall(collection)
+        if recall >= RECALL:
+            break
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place / DATABASE_FILE)) as database:
+            database.execute(_UNCHANGED)
+    return count, recall
 
 
-def _fill(directory: Path, batches: Batches) -> None:
-    collection = Collection(directory, create=True)
-    try:
-        for ids, vectors in batches:
-            collection.upsert(ids, vectors)
-        collection.count()
-    finally:
-        collection.close()
+def _pieces(store: Store, plan: Generation, limit: int) -> Iterator[Piece]:
+    row = 0
+    while row < plan.through:
+        row, rows, vectors = store.archive.to_index(row, plan.through, limit, plan.moment)
+        if rows:
+            yield rows, vectors
 
 
-def command(directory: Path) -> list[str]:
-    """Return the command that runs `main` in a child process."""
-    return [sys.executable, "-P", "-c", _RUN, str(Path(__file__).resolve().parents[3]), str(directory)]
+def _metadata(row: Any) -> dict[str, Any]:
+    """Return what a person can filter by. Chroma takes neither None nor an empty list."""
+    known = {"key": row["key"], "tags": json.loads(row["tags"]), "source": json.loads(row["sources"])}
+    times = {"valid_from": row["valid_from"] / 1e6, "at": row["at"] / 1e6}  # seconds since 1970
+    return {name: value for name, value in known.items() if value} | times
 
 
-def _fill_in_child(directory: Path, batches: Batches, stop: Stop) -> None:
-    with TemporaryFile() as output:
-        # In a session of its own: a Ctrl-C at the terminal is for this process.
-        child = subprocess.Popen(
-            command(directory), stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
-        )
-        assert child.stdin is not None
-        try:
-            # A broken pipe means that the child has ended; its output says why.
-            with suppress(BrokenPipeError), child.stdin as pipe:
-                for batch in batches:
-                    pickle.dump(batch, pipe)
-                pickle.dump(None, pipe)
-            while child.poll() is None:
-                if stop():
-                    raise BuildCancelledError("the index was not built to its end")
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(0.1)
-        except BaseException:
-            child.kill()
-            child.wait()
-            raise
-        if child.returncode != 0:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
-            raise IndexUnavailableError(f"writing it ended a child process with {child.returncode}: {lines[-1][:500]}")
+class Proof:
+    """Questions to a generation, and how near the nearest facts to them are."""
+
+    def __init__(self, pieces: Callable[[], Iterator[Piece]], count: int) -> None:
+        import numpy as np
+
+        self._wanted = min(NEAREST, count)
+        if not count:
+            return
+        sample = _rows_at(pieces(), range(0, count, max(1, count // SAMPLE)))
+        alone = np.concatenate([vectors[_order_of_isolation(vectors, sample)[:ASKED]] for _, vectors in pieces()])
+        alone = alone[_order_of_isolation(alone, sample)[:ASKED]]
+        between = sample + np.roll(sample, 1, axis=0)
+        between /= np.maximum(np.linalg.norm(between, axis=1, keepdims=True), 1e-9)
+        step = max(1, len(sample) // ASKED)
+        self._questions = np.concatenate([alone, sample[::step], between[::step]])
+        nearest = np.full((len(self._questions), NEAREST), -2.0, dtype=np.float32)
+        for _, vectors in pieces():
+            cosines = np.hstack([nearest, self._questions @ vectors.T])
+            nearest = np.partition(cosines, -NEAREST)[:, -NEAREST:]
+        self._least: list[float] = np.sort(nearest)[:, -self._wanted].tolist()
+
+    def recall(self, collection: Collection) -> float:
+        """Return how much of the nearest facts of each question is among its candidates."""
+        if not self._wanted:
+            return 1.0
+        found = 0
+        for question, least in zip(self._questions, self._least, strict=True):
+            near = collection.query(question, CANDIDATES)
+            found += min(self._wanted, sum(cosine >= least - ROUNDING for _, cosine in near))
+        return found / (self._wanted * len(self._questions))
 
 
-def _received() -> Iterator[tuple[list[int], Vectors]]:
-    try:
-        while batch := pickle.load(sys.stdin.buffer):  # noqa: S301 - from this program
-            yield batch
-    except (EOFError, pickle.UnpicklingError):
-        sys.exit("its parent is gone")
+def _rows_at(pieces: Iterator[Piece], places: range) -> Vectors:
+    """Return the vectors at these places of all."""
+    import numpy as np
+
+    found, begin = list[Any](), 0
+    for _, vectors in pieces:
+        found.append(vectors[[place - begin for place in places if begin <= place < begin + len(vectors)]])
+        begin += len(vectors)
+    return np.concatenate(found)
+
+
+def _order_of_isolation(vectors: Vectors, sample: Vectors) -> NDArray[np.int64]:
+    """Return the places of vectors, those first that are farthest from all in the sample but from themselves."""
+    import numpy as np
+
+    cosines = vectors @ sample.T
+    return np.argsort(np.where(cosines > 1 - ROUNDING, -2.0, cosines).max(axis=1))
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()  # until the parent closes it, or is gone
+    os._exit(1)
 
 
 def main() -> None:
-    """Write the vectors on standard input into a new generation."""
+    """Carry out the order on standard input. The last line says what came of it."""
     if hasattr(os, "nice"):
-        os.nice(10)
-    _fill(Path(sys.argv[1]), _received())
-
-
-if __name__ == "__main__":
-    main()
+        os.nice(19)
+    order = json.loads(sys.stdin.buffer.readline() or "null")
+    if order is None:
+        sys.exit("its parent is gone")
+    Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        with closing(Store(Path(order["database"]), SystemClock(), read_only=True)) as store:
+            done = build(store, order)
+    except Exception as error:  # noqa: BLE001 -- one line for the ledger
+        sys.exit(f"{type(error).__name__}: {error}")
+    sys.stdout.write(json.dumps(done))
+    sys.stdout.flush()
+    os._exit(0)  # nothing is left to do, and Chroma's threads need a while to end
