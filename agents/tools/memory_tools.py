@@ -126,7 +126,8 @@ class MemoryTools(ReadingTools[Memory]):
             valid_from: When it began to be true, if not now (2026-05-03).
         """
         fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
-        lines = [f"Stored as {fact.id}."]
+        [last] = self._memory.ledger(page=fact.id, limit=1)
+        lines = [f"It is there already, as {fact.id}." if last.event == "repeat" else f"Stored as {fact.id}."]
         if fact.supersedes is not None:
             lines.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
         if fact.valid_until is not None:

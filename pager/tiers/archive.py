@@ -65,7 +65,7 @@ class Archive:
     def archive(
         self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str
     ) -> Fact:
-        """Store a fact; one with the same key supersedes the current one. A repeat of one that is true is not stored."""
+        """Store a fact, which supersedes the current one of its key, or return the true one that says just the same."""
         if not require_text(text, "text").strip():
             raise RejectedError("a fact needs a text; to end one use forget.")
         if optional_text(key, "key") is not None and not str(key).strip():
