@@ -76,7 +76,7 @@ def _fact_vectors(
     if choice is None:
         return None
     embedder = default_embedder() if choice == "default" else choice
-    embedding = Embedding(store, store.ledger, embedder, clock)
+    embedding = Embedding(store, embedder, clock)
     indexing = None
     if index_directory is not None:
         from pager.vectors.chroma.index import ChromaIndex
