@@ -258,7 +258,7 @@ class Memory:
         """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
         with self._call_lock.lock, self._call_lock:
             number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
-            self._backlog.add_recorded([number])
+            self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
@@ -267,7 +267,7 @@ class Memory:
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
-                self._backlog.add_recorded(numbers)
+                self._backlog.add_recorded(len(numbers))
         self._backlog.embed_recorded()
         return [f"s{number}" for number in numbers]
 
