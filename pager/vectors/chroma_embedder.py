@@ -1,6 +1,4 @@
-"""Any of Chroma's embedding functions as an Embedder, by the name under which Chroma knows it.
-
-    >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
+"""Any of Chroma's embedding functions as an Embedder: `ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})`.
 
 `ChromaEmbedder.check` raises if the name or its arguments are wrong. Making one calls the function's own constructor,
 which raises if something is missing (a package, a key) and may load weights. The fingerprint has no secrets in it.

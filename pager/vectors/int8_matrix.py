@@ -21,14 +21,14 @@ class Int8Matrix:
     """Rows with their ids, in the order in which they were appended."""
 
     def __init__(self, dimension: int) -> None:
-        self.ids, self._scales = GrowingArray("int64"), GrowingArray("float32")
-        self._numbers = GrowingArray("int8", width=(dimension,))
+        self._columns = GrowingArray("int64"), GrowingArray("float32"), GrowingArray("int8", width=(dimension,))
+        self.extend((), (), self._columns[2].rows)
 
     def extend(self, ids: ArrayLike, scales: ArrayLike, numbers: ArrayLike) -> None:
         """Append rows in the form that `quantize` returns."""
-        self.ids.extend(ids)
-        self._scales.extend(scales)
-        self._numbers.extend(numbers)
+        for column, fresh in zip(self._columns, (ids, scales, numbers), strict=True):
+            column.extend(fresh)
+        self.ids, self._scales, self._numbers = (column.rows for column in self._columns)
 
     def cosines(self, vector: Rows) -> Rows:
         """Return the cosine of each row with a vector of unit length."""
@@ -36,7 +36,7 @@ class Int8Matrix:
 
         # Integers on both sides: their sums are exact, so equal rows get equal cosines wherever they stand.
         [scale], [asked] = quantize(vector[np.newaxis])
-        numbers, cosines = self._numbers.rows, self._scales.rows * scale
+        numbers, cosines = self._numbers, self._scales * scale
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             cosines[rows] *= numbers[rows].astype(np.float32) @ asked
@@ -46,7 +46,7 @@ class Int8Matrix:
         """Return the ids and cosines of the nearest rows: at least `limit` if there are so many, and all equal ones."""
         import numpy as np
 
-        cosines, ids = self.cosines(vector), self.ids.rows
+        cosines, ids = self.cosines(vector), self.ids
         if limit < len(cosines):
             close = cosines >= np.partition(cosines, -limit)[-limit]
             cosines, ids = cosines[close], ids[close]

@@ -65,7 +65,7 @@ class SaidVectors:
         vector = self.embedding.embed(question)
         if vector is None or not self.embedding.vectors_match():  # it may have another length than before
             return None
-        positions, cosines = table.positions(vectors.ids.rows), vectors.cosines(vector)
+        positions, cosines = table.positions(vectors.ids), vectors.cosines(vector)
         in_table = positions >= 0  # another process may have stored some since the table was read
         return positions[in_table], cosines[in_table].astype(np.float64)
 

@@ -252,7 +252,7 @@ def test_of_more_than_are_compared_the_index_answers_for_the_oldest(
         memory.embed_pending()
         assert lost(memory, [1, first, first + BATCH // 2 - 1]) == []
         held = vectors_of(memory)._tail._matrix
-        compared.append(len(held.ids.rows) if held else 0)
+        compared.append(len(held.ids) if held else 0)
     assert compared[:3] == [128, 256, 384]  # all of them
     # Its oldest go when they are in a generation, which may lack a fact for every four that it holds.
     assert all(400 <= held < 400 + 2 * BATCH for held in compared[3:])
