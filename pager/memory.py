@@ -37,7 +37,7 @@ from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder
-from pager.tiers.prefetch import Prefetch, choose_facts
+from pager.tiers.prefetch import FactChooser, Prefetch
 from pager.tokens.counter import Counter, Window
 from pager.types import (
     Block,
@@ -82,7 +82,7 @@ class Memory:
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
         self._prompt = prompt
-        self._prefetch = prefetch
+        self._fact_chooser = FactChooser(prefetch, tiers.archive, store) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
@@ -161,7 +161,7 @@ class Memory:
         self._prompt.refuse_if_open()
         self._process_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        recalled = choose_facts(self._prefetch, text, self._tiers.archive, self._store) if self._prefetch.k > 0 else []
+        recalled = self._fact_chooser.choose(text) if self._fact_chooser else []
         lines = [each.line for each in recalled]
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
@@ -261,7 +261,7 @@ class Memory:
         """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
         with self._call_lock.lock, self._call_lock:
             number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
-            self._backlog.add_recorded([number])
+            self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
@@ -270,7 +270,7 @@ class Memory:
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
-                self._backlog.add_recorded(numbers)
+                self._backlog.add_recorded(len(numbers))
         self._backlog.embed_recorded()
         return [f"s{number}" for number in numbers]
 

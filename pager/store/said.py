@@ -63,19 +63,14 @@ class SaidTable:
         sql = "INSERT OR IGNORE INTO said_owed SELECT id FROM parts WHERE step = ? AND searchable = 1"
         self._db.run_many(sql, [(step,) for step in steps])
 
-    def queued(self, limit: int) -> list[Said]:
-        """Return the oldest queued parts."""
-        return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN (SELECT part FROM said_owed ORDER BY part"
-                                                    " LIMIT ?) ORDER BY p.id", (limit,))]  # fmt: skip
+    def queued(self, limit: int, *, newest: bool = False) -> list[Said]:
+        """Return the oldest queued parts, or the newest, in the order in which they came."""
+        chosen = f"SELECT part FROM said_owed ORDER BY part {'DESC' if newest else ''} LIMIT ?"
+        return [_said(row) for row in self._db.rows(f"{_SAID} WHERE p.id IN ({chosen}) ORDER BY p.id", (limit,))]
 
-    def queued_of(self, steps: Sequence[int]) -> list[Said]:
-        """Return the queued parts of these steps."""
-        sql = f"{_SAID} JOIN said_owed o ON o.part = p.id WHERE p.step IN ({','.join(map(str, steps))}) ORDER BY p.id"
-        return [_said(row) for row in self._db.rows(sql)]
-
-    def count_queued(self, most: int) -> int:
-        """Count the queued parts, up to `most`."""
-        return self._db.value("SELECT count(*) FROM (SELECT 1 FROM said_owed LIMIT ?)", (most,))
+    def count_queued(self) -> int:
+        """Count the queued parts."""
+        return self._db.value("SELECT count(*) FROM said_owed")
 
     def store_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
         """Store vectors of parts that are still queued; what was purged meanwhile gets none."""
@@ -116,9 +111,9 @@ class SaidTable:
         )
         return [row["step"] for row in self._db.rows(sql, (FOREVER,))]
 
-    def wrong_vectors(self, length: int) -> list[int]:
-        """Return the parts whose vector does not have this many bytes."""
-        rows = self._db.rows("SELECT part FROM said_vectors WHERE length(vector) <> ? ORDER BY part", (length,))
+    def wrong_vectors(self, dimension: int) -> list[int]:
+        """Return the parts whose vector is of another dimension."""
+        rows = self._db.rows("SELECT part FROM said_vectors WHERE length(vector) - 4 <> ? ORDER BY part", (dimension,))
         return [row["part"] for row in rows]
 
 

@@ -81,5 +81,5 @@ def is_embedder(value: Any) -> bool:
 def _fact_vectors(store: Store, clock: Clock, choice: EmbedderChoice, index: Index) -> FactVectors | None:
     if choice is None:
         return None
-    embedding = Embedding(store, store.ledger, default_embedder() if choice == "default" else choice, clock)
+    embedding = Embedding(store, default_embedder() if choice == "default" else choice, clock)
     return FactVectors(store, embedding, Indexing(store, clock, embedding, index))

@@ -84,7 +84,7 @@ def _fact_vectors(store: Store, facts: FactVectors, *, fix: bool) -> list[Proble
 
 def _said_vectors(store: Store, said: SaidVectors | None, *, fix: bool) -> list[Problem]:
     """Find steps that a search by meaning would never find. With `fix` they are embedded with the next batch."""
-    wrong = said.wrong_parts() if said else []
+    wrong = store.said.wrong_vectors(said.embedding.embedder.dimension) if said else []
     missing = store.said.unqueued()
     if fix:
         with store.transaction():

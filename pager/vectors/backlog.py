@@ -4,7 +4,7 @@ Facts and messages are embedded in batches: the lock of the facade is taken to r
 never while the embedder works.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 
 from pager.arguments import require_int
@@ -28,7 +28,7 @@ class Backlog:
         self._sources = [source for source in (facts, said) if source is not None]
         self._indexing = facts.indexing if facts else None
         self._building = Lock()  # one thread builds
-        self.recorded: list[int] = []  # committed steps, for `embed_recorded`
+        self.recorded = 0  # committed messages, for `embed_recorded`
 
     def count(self) -> int:
         """Return the number of facts and messages without a vector. The lock must be held."""
@@ -54,28 +54,30 @@ class Backlog:
             self.update_index(stop)
         return done
 
-    def add_recorded(self, steps: Sequence[int]) -> None:
-        """Embed these steps once they are committed."""
+    def add_recorded(self, count: int) -> None:
+        """Let `embed_recorded` embed so many messages, once they are committed."""
         if self._said:
-            self._store.after_commit(lambda: self.recorded.extend(steps))
+            self._store.after_commit(partial(self._add_committed, count))
+
+    def _add_committed(self, count: int) -> None:
+        self.recorded += count
 
     def embed_recorded(self) -> None:
-        """Embed the committed recorded steps. What an embedder or a disk refuses stays in the backlog."""
+        """Embed as many messages as were recorded, the newest. What an embedder or a disk refuses stays pending."""
         said = self._said
         if not self.recorded or said is None:
             return
         with self._call_lock.lock, self._call_lock:
             if self._store.in_transaction:
                 return  # a transaction of this thread: others would have the lock
-            steps, self.recorded = self.recorded, []
+            left, self.recorded = self.recorded, 0
         try:
-            for start in range(0, len(steps), LARGEST_BATCH):
-                if said.embedding.is_paused:
-                    return
+            while left > 0 and not said.embedding.is_paused:
                 with self._call_lock.lock, self._call_lock:
-                    batch = said.batch_of(steps[start : start + LARGEST_BATCH])
-                if batch.texts and not self._embed(said, batch):
+                    batch = said.next_batch(min(LARGEST_BATCH, left), newest=True)
+                if not batch.texts or not self._embed(said, batch):
                     return
+                left -= len(batch.texts)
         except StorageError as error:
             with self._call_lock.lock, self._call_lock:
                 said.embedding.log_once("embedder", f"vectors of messages wait: {error}")

@@ -1,8 +1,4 @@
-"""Any of Chroma's embedding functions as an Embedder, by the name under which Chroma knows it.
-
-    >>> from pager.vectors.chroma_embedder import ChromaEmbedder
-    >>> embedder = ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})       # doctest: +SKIP
-    >>> Memory.open(directory, embedder=embedder)                                     # doctest: +SKIP
+"""Any of Chroma's embedding functions as an Embedder: `ChromaEmbedder("ollama", {"model_name": "nomic-embed-text"})`.
 
 `ChromaEmbedder.check` raises if the name or its arguments are wrong. Making one calls the function's own constructor,
 which raises if something is missing (a package, a key) and may load weights. The fingerprint has no secrets in it.
@@ -37,52 +33,45 @@ class EmbedderConfigError(RejectedError):
         self.argument = argument
 
 
-def _function(name: str) -> Callable[..., Any]:
-    from chromadb.utils import embedding_functions
-
-    known: dict[str, Callable[..., Any]] = vars(embedding_functions)["known_embedding_functions"]  # typed in part
-    if name not in known:
-        raise EmbedderConfigError(f"Chroma has no embedding function {name!r}{_suggest(name, sorted(known))}")
-    return known[name]
-
-
-def _suggest(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(word.lower(), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known) or 'none'}."
-
-
 class ChromaEmbedder:
     """An Embedder. `config` are the arguments of the function's constructor."""
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
-        self.check(name, config or {})
-        self._name = name
+        config = config or {}
+        function = self.check(name, config)
+        self._name, self._dimension = name, 0
         self._lock, self._next = Lock(), Lock()
-        self._dimension = 0
         try:
             with warnings.catch_warnings():
                 # It warns that a key given directly is not stored, which is what we want.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self._embed = _function(name)(**(config or {}))
+                self._embed = function(**config)
+                reported = self._embed.get_config()  # with its defaults
         except Exception as error:
             raise EmbedderUnavailableError(f"the embedder {name!r} cannot be used: {error}") from error
-        self.fingerprint = f"chroma {name} {_identity(self._embed, config or {})}"
+        settings = _plain(reported if isinstance(reported, Mapping) else config)
+        self.fingerprint = f"chroma {name} {json.dumps(settings, sort_keys=True, ensure_ascii=False)}"
 
     @staticmethod
-    def check(name: str, config: Mapping[str, Any]) -> None:
-        """Raise EmbedderConfigError if Chroma has no such function, or if it takes other arguments."""
-        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise EmbedderConfigError(f"the embedding function is {name!r:.100}; give its name, such as 'ollama'.")
-        parameters = inspect.signature(_function(name)).parameters.values()
-        named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
-        known = [each.name for each in named]
-        takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-        for argument in config if not takes_any else ():
-            if argument not in known:
-                raise EmbedderConfigError(f"{name} takes no argument {argument!r}{_suggest(argument, known)}", argument)
-        needed = [each.name for each in named if each.default is each.empty and each.name not in config]
+    def check(name: str, config: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return Chroma's function. Raise EmbedderConfigError if there is none, or if it takes other arguments."""
+        from chromadb.utils import embedding_functions
+
+        functions: dict[str, Callable[..., Any]] = vars(embedding_functions)["known_embedding_functions"]
+        function = functions.get(str(name))
+        if function is None:
+            near = _suggest(str(name), sorted(functions))
+            raise EmbedderConfigError(f"Chroma has no embedding function {name!r:.100}{near}")
+        parameters = inspect.signature(function).parameters.values()
+        known = {each.name: each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
+        unknown = [argument for argument in config if argument not in known]
+        if unknown and not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            near = _suggest(unknown[0], list(known))
+            raise EmbedderConfigError(f"{name} takes no argument {unknown[0]!r}{near}", unknown[0])
+        needed = [each for each in known if known[each].default is inspect.Parameter.empty and each not in config]
         if needed:
             raise EmbedderConfigError(f"{name} needs more arguments: {', '.join(needed)}.")
+        return function
 
     @staticmethod
     def is_secret(argument: str) -> bool:
@@ -97,30 +86,18 @@ class ChromaEmbedder:
         return self._dimension
 
     def embed(self, texts: Sequence[str]) -> Rows:
-        """Return one row of unit length per text."""
+        """Return one row per text."""
         import numpy as np
 
-        if not texts:
-            return np.empty((0, self.dimension), dtype=np.float32)
-        # No encoder takes lone surrogates, and some services refuse an empty text.
-        readable = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") or " " for text in texts]
+        given = [text or " " for text in texts]  # some services refuse an empty one
         try:
-            calls = [self._call(readable[at : at + AT_ONCE]) for at in range(0, len(readable), AT_ONCE)]
+            calls = [self._call(given[at : at + AT_ONCE]) for at in range(0, len(given), AT_ONCE)]
             rows = np.concatenate([np.asarray(found, dtype=np.float32) for found in calls])
+            self._dimension = self._dimension or rows.shape[1]
         except Exception as error:
-            raise EmbedderUnavailableError(
-                f"the embedder {self._name!r} failed: {type(error).__name__}: {error}"
-            ) from error
-        wanted = (len(texts), self._dimension or (rows.shape[1] if rows.ndim == 2 else 0))
-        if rows.shape != wanted or not wanted[1] or not np.isfinite(rows).all():
-            raise EmbedderUnavailableError(
-                f"the embedder {self._name!r} answered with numbers of shape {rows.shape} for {len(texts)} texts, or "
-                f"with some that are none; expected {wanted}."
-            )
-        self._dimension = wanted[1]
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        # A vector of zeros has no direction: it becomes one that is equally far from every axis.
-        return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), self._dimension**-0.5).astype(np.float32)
+            why = f"{type(error).__name__}: {error}"
+            raise EmbedderUnavailableError(f"the embedder {self._name!r} failed: {why}") from error
+        return rows
 
     def _call(self, texts: list[str]) -> Any:
         """Call the function, one call at a time. A thread that waits meanwhile is next, before the rest of a batch."""
@@ -132,16 +109,13 @@ class ChromaEmbedder:
             self._lock.release()
 
 
-def _identity(function: Any, config: Mapping[str, Any]) -> str:
-    """Return the settings that decide the vectors, as JSON: the function's own with its defaults, or `config`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        reported = function.get_config()
-    settings = cast("Mapping[str, Any]", reported if isinstance(reported, Mapping) else config)
-    return json.dumps(_plain(settings), sort_keys=True, ensure_ascii=False)
+def _suggest(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word.lower(), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known) or 'none'}."
 
 
 def _plain(value: Any) -> Any:
+    """Return the settings that decide the vectors, without secrets."""
     if isinstance(value, Mapping):
         return {
             name: _plain(item)

