@@ -97,7 +97,7 @@ def assemble(
                 model=config.model.id,
                 thinking=config.model.thinking,
                 cache_ttl=config.model.cache_ttl,
-                embedder=embedders.from_config(config),
+                **embedders.from_config(config),
                 count_tokens=model.count_tokens,
                 prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
                 summarize=summarize,

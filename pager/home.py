@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -24,6 +24,7 @@ from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
 from pager.limits import Limits
 from pager.memory import Memory
 from pager.reader import MemoryReader
+from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.upkeep import export as exports
 from pager.upkeep import inbox
@@ -118,6 +119,8 @@ class Home:
             aside.make_directory()
             shutil.copyfile(file, aside.database)
             exports.remove_checksum(aside.database)
+            with closing(Store(aside.database, self._clock)) as store:
+                store.settings.disown_index()
             with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
                 if problems := memory.check():
                     raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")

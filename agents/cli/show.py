@@ -157,13 +157,13 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int
     except ImportError:
         raise RejectedError(client.MISSING) from None
     name, directory = shared.existing(name)
-    embedder, clock = embedders.stored(directory), SystemClock()
+    options, clock = embedders.stored(directory), SystemClock()
     with ExitStack() as stack:
         if write:
-            memory = stack.enter_context(Memory.open(directory, embedder=embedder, clock=clock))
+            memory = stack.enter_context(Memory.open(directory, **options, clock=clock))
             tools = server.writing_tools(memory, clock)
         else:
-            reader = stack.enter_context(MemoryReader.open(directory, embedder=embedder, clock=clock))
+            reader = stack.enter_context(MemoryReader.open(directory, **options, clock=clock))
             tools = server.reading_tools(reader, clock)
         if port is None:
             server.serve_stdio(name, tools)

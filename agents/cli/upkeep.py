@@ -1,8 +1,10 @@
 """`tell`, `check`, `export`, `import`, `purge`: send an agent a message, and look after its files."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,7 +40,7 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
     from agents.config import embedders
 
     name, directory = shared.existing(name)
-    with shared.home.open(name, embedder=embedders.stored(directory)) as memory:
+    with shared.home.open(name, **embedders.stored(directory)) as memory:
         problems = memory.check()
         if fix:
             if pending := memory.count_unembedded():
@@ -102,9 +104,9 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
         return DONE
     from agents.config import embedders
 
-    embedder = embedders.stored(directory) if directory.exists() else "default"
+    options: Mapping[str, Any] = embedders.stored(directory) if directory.exists() else {}
     kind, import_into = ("facts", import_notes) if are_notes(file) else ("messages", import_conversations)
-    with home.remove_if_failed(name), home.open(name, embedder=embedder) as memory:
+    with home.remove_if_failed(name), home.open(name, **options) as memory:
         count = import_into(memory, file)
     text = f"imported {count} {kind[:-1] if count == 1 else kind} from {file} into {name}."
     _print({"imported": name, "file": str(file), kind: count}, text, as_line=as_line)
@@ -123,9 +125,11 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
     """
     if as_line and not yes:
         raise click.UsageError("--json cannot ask for confirmation; add --yes.")
-    name, _ = shared.existing(name)
+    from agents.config import embedders
+
+    name, directory = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
-    with shared.home.open(name, embedder=None) as memory:
+    with shared.home.open(name, embedder=None, index=embedders.stored_index(directory)) as memory:
         text = memory.page_text(page_id)
         try:
             destroy = yes or click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?")

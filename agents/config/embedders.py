@@ -1,43 +1,60 @@
-"""The embedder of an agent: as its YAML names it, and, for commands that know only the agent's name, as it ran last."""
+"""How an agent finds facts: as its YAML says, and, for commands that know only the agent's name, as it ran last."""
 
 import json
 from pathlib import Path
+from typing import Any, TypedDict
 
 from agents.config.agent_config import AgentConfig
 from agents.config.errors import ConfigError, ConfigProblem
-from pager import ChromaEmbedder, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
+from pager import ChromaEmbedder, ChromaServer, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
 
-STORED_AS = "embedder"
+EMBEDDER, INDEX = "embedder", "index"  # the values under which they are stored
 
 
-def from_config(config: AgentConfig) -> EmbedderChoice:
-    """Return the embedder that the file names. Raise ConfigError, with what to install or set, if it cannot work."""
-    function = config.archival.of_chroma
+class Options(TypedDict):
+    """What `Memory.open` is told."""
+
+    embedder: EmbedderChoice
+    index: ChromaServer | None
+
+
+def from_config(config: AgentConfig) -> Options:
+    """Return what the file names. Raise ConfigError, with what to install or set, if the embedder cannot work."""
+    function, index = config.archival.of_chroma, config.archival.index
+    embedder: EmbedderChoice = None if config.archival.embedder == "none" else "default"
     if function:
         try:
-            return ChromaEmbedder(function.name, function.config)
+            embedder = ChromaEmbedder(function.name, function.config)
         except EmbedderUnavailableError as error:
             raise ConfigError([ConfigProblem(config.place("archival", "embedder"), str(error))]) from error
-    return None if config.archival.embedder == "none" else "default"
+    return {"embedder": embedder, "index": None if index == "local" else ChromaServer(**index.model_dump())}
 
 
 def store(memory: Memory, config: AgentConfig) -> None:
-    """Store in the memory, without secrets, which embedder it has."""
-    function, text = config.archival.of_chroma, None
+    """Store in the memory, without secrets, which embedder and which index it has."""
+    function, index, embedder = config.archival.of_chroma, config.archival.index, None
     if function:
         shown = {name: value for name, value in function.config.items() if not ChromaEmbedder.is_secret(name)}
-        text = json.dumps({"name": function.name, "config": shown})
+        embedder = json.dumps({"name": function.name, "config": shown})
     elif config.archival.embedder == "none":
-        text = json.dumps(None)
-    if memory.load_value(STORED_AS) != text:
-        memory.save_value(STORED_AS, text)
+        embedder = json.dumps(None)
+    server = None if index == "local" else index.model_dump_json(exclude={"headers"})
+    for name, text in ((EMBEDDER, embedder), (INDEX, server)):
+        if memory.load_value(name) != text:
+            memory.save_value(name, text)
 
 
-def stored(directory: Path) -> EmbedderChoice:
-    """Return the embedder with which the agent in `directory` ran last."""
+def stored(directory: Path) -> Options:
+    """Return what the agent in `directory` had when it ran last."""
     with MemoryReader.open(directory) as reader:
-        text = reader.load_value(STORED_AS)
-    if text is None:
-        return "default"
-    function = json.loads(text)
-    return ChromaEmbedder(function["name"], function["config"]) if function else None
+        embedder = reader.load_value(EMBEDDER)
+    function: dict[str, Any] | None = json.loads(embedder or "null")
+    chosen = ChromaEmbedder(function["name"], function["config"]) if function else None
+    return {"embedder": "default" if embedder is None else chosen, "index": stored_index(directory)}
+
+
+def stored_index(directory: Path) -> ChromaServer | None:
+    """Return the server that held its index then, if there was one."""
+    with MemoryReader.open(directory) as reader:
+        server = reader.load_value(INDEX)
+    return ChromaServer(**json.loads(server)) if server else None

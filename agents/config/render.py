@@ -28,6 +28,9 @@ def _without_secrets(config: AgentConfig) -> dict[str, Any]:
     servers = [tool["mcp"] for tool in data["tools"] if "mcp" in tool]
     for secrets in [server[key] for server in servers for key in ("env", "headers")]:
         secrets.update(dict.fromkeys(secrets, HIDDEN))
+    if isinstance(index := data["archival"]["index"], dict):
+        secrets = cast("dict[str, str]", index["headers"])
+        secrets.update(dict.fromkeys(secrets, HIDDEN))
     if isinstance(data["archival"]["embedder"], dict):
         arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
         arguments.update({name: HIDDEN for name in arguments if ChromaEmbedder.is_secret(name)})

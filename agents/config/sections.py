@@ -207,6 +207,26 @@ class EmbedderConfig(Section):
 EmbedderChosen = Annotated[Annotated[Text, _WORD] | Annotated[EmbedderConfig, _MAPPING], _WORD_OR_MAPPING]
 
 
+class IndexServerConfig(Section):
+    """A Chroma server that holds the vector index."""
+
+    host: Text
+    """The server's name or address; api.trychroma.com is Chroma Cloud, with port 443 and ssl."""
+    port: PositiveInt = 8000
+    """The port at which it listens."""
+    ssl: Flag = False
+    """True for https."""
+    headers: dict[str, str] = Field(default={}, repr=False)
+    """Headers of each request, such as {x-chroma-token: ${CHROMA_API_KEY}}."""
+    tenant: Text = "default_tenant"
+    """Whose databases these are; of Chroma Cloud the id of the account."""
+    database: Text = "default_database"
+    """Which of them holds the index."""
+
+
+IndexChosen = Annotated[Annotated[Literal["local"], _WORD] | Annotated[IndexServerConfig, _MAPPING], _WORD_OR_MAPPING]
+
+
 class ArchivalConfig(Section):
     """The archival tier: facts on disk."""
 
@@ -214,6 +234,10 @@ class ArchivalConfig(Section):
     """Finds facts and messages by meaning. default: a small model for English that comes with selfpager; none: by
     words only; otherwise the name of one of Chroma's embedding functions, or {name: ..., config: {...}}. After a change
     all is embedded anew in the background."""
+    index: IndexChosen = "local"
+    """Where Chroma's index of the facts is. local: in the agent's directory; or a Chroma server: {host: ...,
+    port: 8000, ssl: true, headers: {...}, tenant: ..., database: ...}. The facts are always in the agent's directory,
+    too."""
     prefetch: PrefetchConfig = PrefetchConfig()
 
     @property

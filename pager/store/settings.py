@@ -3,6 +3,7 @@
 from pager.store.database import Database
 
 PROGRAM_VALUE = "note:"  # how the keys of values begin that a program stores
+INDEX_STATE, INDEX_OWNER = "index", "index_owner"  # of a vector index on a server
 
 
 class SettingsTable:
@@ -21,6 +22,11 @@ class SettingsTable:
             self._db.run("DELETE FROM meta WHERE key = ?", (key,))
         else:
             self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def disown_index(self) -> None:
+        """Forget the vector index on a server: it belongs to the memory from which this one was copied."""
+        for key in (INDEX_STATE, INDEX_OWNER):
+            self.put(key, None)
 
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command; None if it was not carried out."""

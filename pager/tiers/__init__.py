@@ -23,7 +23,7 @@ from pager.vectors.chroma.places import Directory, Server
 from pager.vectors.embedder import Embedder
 from pager.vectors.embedding import Embedding
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import ChromaServer, Index
+from pager.vectors.index import ChromaServer
 from pager.vectors.indexing import Indexing
 from pager.vectors.said import SaidVectors
 
@@ -38,7 +38,7 @@ class Tiers:
     archive: Archive
     recall: Recall
     pages: Pages
-    index: Index  # of the archive's vectors
+    index: Directory  # of the archive's vectors
 
     @classmethod
     def open(
@@ -47,7 +47,7 @@ class Tiers:
     ) -> "Tiers":  # fmt: skip
         """Join the tiers. The vector index is in a directory, or on a server. Loads no weights and no Chroma."""
         pages = Pages(store, clock, window)
-        index = Directory(directory, store) if server is None else Server(server, store, directory)
+        index = Directory(store, directory) if server is None else Server(store, directory, server)
         facts = _fact_vectors(store, clock, embedder, index)
         said = SaidVectors(store, facts.embedding) if facts else None
         core = Core(store, clock, window.limits.core_tokens)
@@ -78,7 +78,7 @@ def is_embedder(value: Any) -> bool:
     return not isinstance(value, type) and all(getattr_static(value, name, None) is not None for name in names)
 
 
-def _fact_vectors(store: Store, clock: Clock, choice: EmbedderChoice, index: Index) -> FactVectors | None:
+def _fact_vectors(store: Store, clock: Clock, choice: EmbedderChoice, index: Directory) -> FactVectors | None:
     if choice is None:
         return None
     embedding = Embedding(store, default_embedder() if choice == "default" else choice, clock)

@@ -22,10 +22,10 @@ from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
 from pager.upkeep.eraser import PURGED, Eraser, media_sources
+from pager.vectors.chroma.places import Directory
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import Index
 
 MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
@@ -201,7 +201,7 @@ def _without(preamble: Sequence[Json], pages: set[str]) -> list[Json]:
 _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
 
 
-def finish(store: Store, facts: FactVectors | None, index: Index) -> None:
+def finish(store: Store, facts: FactVectors | None, index: Directory) -> None:
     """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
     rebuild_words(store)
     store.maintenance.erase_freed()

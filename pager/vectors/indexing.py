@@ -20,7 +20,6 @@ from pager.vectors.index import (
     RECALL,
     BuildCancelledError,
     Generation,
-    Index,
     IndexDamagedError,
     IndexUnavailableError,
     Stop,
@@ -29,6 +28,7 @@ from pager.vectors.index import (
 
 if TYPE_CHECKING:
     from pager.vectors.chroma.collection import Collection
+    from pager.vectors.chroma.places import Directory
 
 SMALLEST = 256  # facts: fewer need no index
 DUE_SHARE = 4  # the next generation is due when so much of the newest is behind or has ended, and at least SMALLEST
@@ -38,7 +38,7 @@ RETRY_S = 60  # after a failure
 class Indexing:
     """The index of one memory."""
 
-    def __init__(self, store: Store, clock: Clock, embedding: Embedding, index: Index) -> None:
+    def __init__(self, store: Store, clock: Clock, embedding: Embedding, index: Directory) -> None:
         self._store = store
         self._clock = clock
         self._embedding = embedding
@@ -103,6 +103,7 @@ class Indexing:
                 if self._life != life:
                     return False  # purged meanwhile, and removed
                 self._publish(built)
+            self._index.tidy(built.name)
         except BuildCancelledError:
             return False
         except IndexUnavailableError as error:
@@ -128,6 +129,7 @@ class Indexing:
             try:
                 newest = self._index.build(plan, never)
                 self._publish(newest)
+                self._index.tidy(newest.name)
             except IndexUnavailableError as error:
                 return [f"{error}; search goes on from pager.db"]
         return [_told(newest)] if newest and not newest.is_proven else []

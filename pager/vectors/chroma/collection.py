@@ -53,10 +53,9 @@ class Connection:
             return self._wrapped(self._api.get_collection(name=name, **self._home))
 
     def delete(self, name: str) -> None:
-        """Delete a collection, if it exists."""
-        if name in self.names(name):
-            with self.translated("delete"):
-                self._api.delete_collection(name=name, **self._home)
+        """Delete a collection."""
+        with self.translated("delete"):
+            self._api.delete_collection(name=name, **self._home)
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of the collections that begin with a prefix."""

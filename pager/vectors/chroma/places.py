@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 import shutil
+import subprocess
+import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any
 
 from pager.errors import StorageError
 from pager.store import Store
+from pager.store.settings import INDEX_OWNER, INDEX_STATE
 from pager.vectors.chroma.collection import COLLECTION, Collection, Connection
-from pager.vectors.index import ChromaServer, Generation, Index, IndexDamagedError, IndexUnavailableError
+from pager.vectors.index import (
+    POLL_S,
+    RECALL,
+    BuildCancelledError,
+    ChromaServer,
+    Generation,
+    IndexDamagedError,
+    IndexUnavailableError,
+    Stop,
+)
 
-STATE, OWNER = "index", "index_owner"  # settings of a memory whose index is on a server
+# The child finds the package where this process imported it from, as the last entry of its path; -P keeps the working
+# directory off the path.
+_RUN = "import sys; sys.path.append(sys.argv[1]); from pager.vectors.chroma.build import main; main()"
 
 
-class Directory(Index):
-    """Generations in a directory.
+class Directory:
+    """Generations in a directory. Only `build` and `tidy` may be called without the memory's lock.
 
     DIRECTORY/state.json    what was published last; replacing it is what publishes
     DIRECTORY/g<n>/         a generation: a directory of Chroma's own
     """
 
-    def __init__(self, directory: Path, store: Store) -> None:
-        super().__init__(store)
+    def __init__(self, store: Store, directory: Path) -> None:
+        self._store = store
         self._directory = directory
         self._state = directory / "state.json"
+        self._building = Lock()
 
     def newest(self) -> Generation | None:
-        """Return what was published last, and what is known of it."""
+        """Return what was published last."""
         with suppress(OSError):
             found = Generation.from_json(self._state.read_bytes())
             return found if found and re.fullmatch(r"g\d+|", found.name) else None
@@ -42,10 +60,49 @@ class Directory(Index):
     def next_name(self) -> str:
         """Return a name for the next generation."""
         newest = self.newest()
-        return f"g{int(newest.name[1:]) + 1 if newest and newest.name else 1}"
+        return f"g{int(newest.name.rpartition('g')[2]) + 1 if newest and newest.name else 1}"
+
+    def build(self, plan: Generation, stop: Stop) -> Generation:
+        """Build a generation and prove it. One that finds too little has no name afterwards."""
+        with self._building:
+            try:
+                self._remove(plan.name)
+                order = {"database": str(self._store.path.absolute()), "plan": plan.to_json(), **self._place(plan.name)}
+                facts, recall = build_in_child(json.dumps(order), stop)
+                built = plan._replace(facts=facts, recall=recall)
+                if recall >= RECALL:
+                    return self._described(built)
+            except BaseException:
+                with suppress(IndexUnavailableError):
+                    self._remove(plan.name)
+                raise
+            self._remove(plan.name)
+            return built._replace(name="")
+
+    def wait(self) -> None:
+        """Wait until no other thread is building."""
+        with self._building:
+            pass
+
+    def publish(self, built: Generation) -> None:
+        """Make it the newest."""
+        with _disk("publish the index"):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._state.is_dir():
+                shutil.rmtree(self._state)
+            aside = self._state.with_suffix(".new")
+            aside.write_text(built.to_json())
+            aside.replace(self._state)
+
+    def tidy(self, keep: str) -> None:
+        """Remove all other generations."""
+        with suppress(OSError):  # the next one removes them
+            for path in self._directory.iterdir():
+                if path.name not in (self._state.name, keep):
+                    _remove(path)
 
     def open(self, generation: Generation) -> Collection:
-        """Open a generation to read it, if its files are as they were built."""
+        """Open a generation to read it, if it is as it was built."""
         directory = self._directory / generation.name
         with _disk("open the index"):
             for name, (size, digest) in generation.files.items():
@@ -55,129 +112,127 @@ class Directory(Index):
                     raise IndexDamagedError(f"{name} of the index is not as it was written")
         return Connection(directory).get(COLLECTION)
 
-    def described(self, built: Generation) -> Generation:
-        """Return it with the sizes and digests of its files."""
-        directory = self._directory / built.name
-        with _disk("read the index"):
-            paths = sorted(path for path in directory.rglob("*") if path.is_file())
-            files = {path.relative_to(directory).as_posix(): [path.stat().st_size, _digest(path)] for path in paths}
-        return built._replace(files=files)
-
-    def publish(self, built: Generation) -> None:
-        """Make it the newest, and remove all others."""
-        with _disk("publish the index"):
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            aside = self._state.with_suffix(".new")
-            aside.write_text(built.to_json())
-            if self._state.is_dir():
-                shutil.rmtree(self._state)
-            aside.replace(self._state)
-            for path in self._directory.iterdir():
-                if path.name not in (self._state.name, built.name):
-                    _remove(path)
-
-    def remove(self, name: str) -> None:
-        """Remove a generation, if it exists."""
-        with _disk("remove the index"):
-            if self._directory.is_file():
-                self._directory.unlink()
-            _remove(self._directory / name)
-
     def clear(self) -> None:
-        """Remove every byte of all of them."""
-        if self._store.settings.get(OWNER):
+        """Remove every byte of all generations. Raises StorageError."""
+        if self._store.settings.get(INDEX_OWNER):
             way = "Open it with that server (archival.index in YAML, index= in Python)"
             raise StorageError(f"the vector index of this memory is on a Chroma server, which has to delete it. {way}.")
-        self.delete()
+        self._delete_directory()
 
-    def delete(self) -> None:
-        """Delete the directory."""
+    def _delete_directory(self) -> None:
         try:
             _remove(self._directory)
         except OSError as error:
             way = "Check the rights on it, and try again."
             raise StorageError(f"{error.filename} cannot be removed ({error.strerror}). {way}") from error
 
-    def order(self, name: str) -> dict[str, Any]:
-        """Return where a child process writes the generation."""
+    def _place(self, name: str) -> dict[str, Any]:
         return {"directory": str(self._directory.absolute() / name)}
 
+    def _remove(self, name: str) -> None:
+        with _disk("remove the index"):
+            if self._directory.is_file():
+                self._directory.unlink()
+            _remove(self._directory / name)
 
-class Server(Index):
-    """Generations on a server: a collection for each. Which one is the newest is a setting in pager.db."""
+    def _described(self, built: Generation) -> Generation:
+        directory = self._directory / built.name
+        with _disk("read the index"):
+            paths = sorted(path for path in directory.rglob("*") if path.is_file())
+            files = {path.relative_to(directory).as_posix(): [path.stat().st_size, _digest(path)] for path in paths}
+        return built._replace(files=files)
 
-    def __init__(self, server: ChromaServer, store: Store, directory: Path) -> None:
-        super().__init__(store)
+
+class Server(Directory):
+    """Generations on a server: a collection for each. Which one is the newest is a setting in pager.db.
+
+    The directory is from a time without a server.
+    """
+
+    def __init__(self, store: Store, directory: Path, server: ChromaServer) -> None:
+        super().__init__(store, directory)
         self._server = server
-        self._local = Directory(directory, store)  # from a time without a server
+        self._owner = ""  # with what the names of this memory's collections begin
 
     def newest(self) -> Generation | None:
-        """Return what was published last, and what is known of it."""
-        state = self._store.settings.get(STATE)
-        return Generation.from_json(state) if state else None
+        """Return what was published last."""
+        return Generation.from_json(self._store.settings.get(INDEX_STATE) or "")
 
     def next_name(self) -> str:
-        """Return a name for the next generation; no other memory has its first part."""
-        owner = self._store.settings.get(OWNER)
-        if owner is None:
-            owner = f"selfpager-{secrets.token_hex(8)}"
-            self._store.settings.put(OWNER, owner)
-        newest = self.newest()
-        number = int(newest.name.rpartition("g")[2]) + 1 if newest and newest.name else 1
-        return f"{owner}-g{number}"
-
-    def open(self, generation: Generation) -> Collection:
-        """Open a generation to read it, if it has as many facts as were built."""
-        connection = Connection(self._server)
-        try:
-            collection = connection.get(generation.name)
-            if (count := collection.count()) != generation.facts:
-                raise IndexDamagedError(f"the index holds {count} facts where {generation.facts} were written")
-        except IndexUnavailableError:
-            connection.close()
-            raise
-        return collection
+        """Return a name for the next generation. Its first part is this memory's own."""
+        self._owner = self._store.settings.get(INDEX_OWNER) or f"selfpager-{secrets.token_hex(8)}-"
+        self._store.settings.put(INDEX_OWNER, self._owner)
+        return f"{self._owner}{super().next_name()}"
 
     def publish(self, built: Generation) -> None:
-        """Make it the newest, and remove all others."""
-        self._store.settings.put(STATE, built.to_json())
-        with suppress(IndexUnavailableError):  # the next publication removes them
-            self._delete(keep=built.name)
+        """Make it the newest."""
+        self._store.settings.put(INDEX_STATE, built.to_json())
 
-    def remove(self, name: str) -> None:
-        """Remove a generation, if it exists."""
-        with _connected(self._server) as connection:
-            connection.delete(name)
+    def tidy(self, keep: str) -> None:
+        """Remove all other generations."""
+        with suppress(IndexUnavailableError):  # the next one removes them
+            self._remove(self._owner, keep)
+
+    def open(self, generation: Generation) -> Collection:
+        """Open a generation to read it, if it has as many facts as were written."""
+        collection = Connection(self._server).get(generation.name)
+        if (count := collection.count()) != generation.facts:
+            collection.close()
+            raise IndexDamagedError(f"the index holds {count} facts where {generation.facts} were written")
+        return collection
 
     def clear(self) -> None:
-        """Remove all of them. What is left in the server's own files is for the server to delete."""
-        self._local.delete()
-        if self._store.settings.get(OWNER):
+        """Remove all generations. What is left in the server's own files is for the server to delete."""
+        self._delete_directory()
+        if owner := self._store.settings.get(INDEX_OWNER):
             try:
-                self._delete()
+                self._remove(owner)
             except IndexUnavailableError as error:
                 raise StorageError(f"{error}. Start the server, and try again.") from error
-            self._store.settings.put(STATE, None)
+            self._store.settings.put(INDEX_STATE, None)
 
-    def order(self, name: str) -> dict[str, Any]:
-        """Return where a child process writes the generation."""
+    def _place(self, name: str) -> dict[str, Any]:
         return {"server": asdict(self._server)}
 
-    def _delete(self, keep: str = "") -> None:
-        owner = self._store.settings.get(OWNER)
-        with _connected(self._server) as connection:
-            for name in connection.names(f"{owner}-g"):
-                if name != keep:
-                    connection.delete(name)
+    def _remove(self, name: str, keep: str = "") -> None:
+        """Remove the generations whose names begin like that."""
+        with closing(Connection(self._server)) as connection:
+            for found in connection.names(name):
+                if found != keep:
+                    connection.delete(found)
+
+    def _described(self, built: Generation) -> Generation:
+        return built
 
 
-@contextmanager
-def _connected(server: ChromaServer) -> Generator[Connection]:
-    connection = Connection(server)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def build_in_child(order: str, stop: Stop) -> tuple[int, float]:
+    """Run `pager.vectors.chroma.build` in a process of its own. Return the number of facts, and its recall."""
+    # Chroma holds Python's lock while it writes, and may end the process that runs it.
+    command = [sys.executable, "-P", "-c", _RUN, str(Path(__file__).resolve().parents[3])]
+    with TemporaryFile() as output:
+        # In a session of its own: a Ctrl-C at the terminal is for this process.
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
+        assert child.stdin is not None
+        try:
+            with suppress(BrokenPipeError):  # it has ended; its output says why
+                child.stdin.write(order.encode() + b"\n")
+                child.stdin.flush()
+            while child.poll() is None:
+                if stop():
+                    raise BuildCancelledError("the index was not built to its end")
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(POLL_S)
+        finally:
+            child.kill()
+            child.wait()
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+        output.seek(0)
+        lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
+    if child.returncode != 0:
+        raise IndexUnavailableError(f"building the index ended with {child.returncode}: {lines[-1][:500]}")
+    facts, recall = json.loads(lines[-1])
+    return facts, recall
 
 
 @contextmanager
