@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         CoreConfig,
         EmbedderConfig,
         FunctionTool,
+        IndexServerConfig,
         LimitsConfig,
         MemoryConfig,
         ModelConfig,
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
-    "EmbedderConfig", "FunctionTool", "LimitsConfig", "MemoryConfig", "ModelConfig", "PrefetchConfig", "PricesConfig",
-    "RecallConfig", "Section", "ServerConfig", "ServerTools", "SummarizeConfig", "SummaryConfig", "ToolConfig",
-    "WindowConfig", "load",
+    "EmbedderConfig", "FunctionTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig", "ModelConfig",
+    "PrefetchConfig", "PricesConfig", "RecallConfig", "Section", "ServerConfig", "ServerTools", "SummarizeConfig",
+    "SummaryConfig", "ToolConfig", "WindowConfig", "load",
 ]  # fmt: skip
 __getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections"))

@@ -164,14 +164,19 @@ class ArchiveTable:
     ) -> list[tuple[int, float]]:
         """Return the best of those facts with any of these words, and their BM25 scores."""
         fits, values = _fitting(at, tags, stored)
-        matched, ask = "SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ?", any_of(words)
-        best = f"{matched} ORDER BY rank, rowid DESC LIMIT ?"
-        sql = "SELECT w.id, w.score FROM ({}) w JOIN facts f ON f.id = w.id WHERE {} ORDER BY 2 DESC, 1 DESC LIMIT ?"
         # Ranked without reading a fact; of twice as many as are wanted, mostly enough are true.
-        rows = self._db.rows(sql.format(best, fits), (ask, 2 * limit, *values, limit))
+        best = (
+            "SELECT f.id, best.score FROM (SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ?"
+            f" ORDER BY rank, rowid DESC LIMIT ?) best JOIN facts f ON f.id = best.id WHERE {fits} ORDER BY 2 DESC, 1 DESC"
+        )
+        every = (
+            "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
+            f" WHERE fact_words MATCH ? AND {fits} ORDER BY w.rank, f.id DESC"
+        )
+        rows = self._db.rows(best, (any_of(words), 2 * limit, *values))
         if len(rows) < limit:
-            rows = self._db.rows(sql.format(matched, fits), (ask, *values, limit))
-        return [(row["id"], row["score"]) for row in rows]
+            rows = self._db.rows(f"{every} LIMIT ?", (any_of(words), *values, limit))
+        return [(row["id"], row["score"]) for row in rows[:limit]]
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many facts contain it, true or not."""

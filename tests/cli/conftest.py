@@ -29,7 +29,7 @@ def alice(tmp_path: Path) -> Path:
         memory.record("user", "The secret word is zyzzogeton.", name="Alice")
         memory.archive("prefers window seats", key="seat")
         memory.archive("prefers aisle seats", key="seat")
-        memory.save_value(embedders.STORED_AS, "null")
+        memory.save_value(embedders.EMBEDDER, "null")
     return directory
 
 

@@ -97,5 +97,5 @@ def test_a_purge_leaves_the_other_facts_their_vectors(tmp_path: Path) -> None:
 )
 def test_which_one_it_was_is_stored_without_its_secrets(tmp_path: Path, archival: str, kind: type) -> None:
     with agent_in(tmp_path, archival) as agent:
-        assert "s3cret" not in (agent.memory.load_value(embedders.STORED_AS) or "")
-    assert isinstance(embedders.stored(tmp_path / "x"), kind)
+        assert "s3cret" not in (agent.memory.load_value(embedders.EMBEDDER) or "")
+    assert isinstance(embedders.stored(tmp_path / "x")["embedder"], kind)

@@ -120,7 +120,7 @@ MAY_BE_WALKED = (
     "best",  # a subquery of at most as many rows as were asked for
     "steps USING INDEX steps_turn",  # from the end, LIMIT 1
     "p USING INDEX parts_at",  # from the end, LIMIT
-    "vectors USING COVERING INDEX vectors_fact",  # counted, which reads a few pages
+    "vectors USING COVERING INDEX sqlite_autoindex_vectors_1",  # counted, which reads a few pages
     "c USING INDEX calls_open",  # open calls only
     "blocks USING INDEX blocks_unseen",  # unseen blocks only
     "names",  # of core blocks: a handful, each found by one look into an index
