@@ -166,8 +166,9 @@ class ArchiveTable:
         fits, values = _fitting(at, tags, stored)
         # Ranked without reading a fact; of twice as many as are wanted, mostly enough are true.
         best = (
-            "SELECT f.id, best.score FROM (SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ?"
-            f" ORDER BY rank, rowid DESC LIMIT ?) best JOIN facts f ON f.id = best.id WHERE {fits} ORDER BY 2 DESC, 1 DESC"
+            "SELECT f.id, best.score FROM (SELECT rowid AS id, -rank AS score FROM fact_words"
+            " WHERE fact_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?) best"
+            f" JOIN facts f ON f.id = best.id WHERE {fits} ORDER BY 2 DESC, 1 DESC"
         )
         every = (
             "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
