@@ -160,24 +160,26 @@ class ArchiveTable:
         return [row["id"] for row in rows]
 
     def match(
-        self, words: Sequence[str], limit: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
-    ) -> list[tuple[int, float]]:
-        """Return the best of those facts with any of these words, and their BM25 scores."""
-        fits, values = _fitting(at, tags, stored)
-        # Ranked without reading a fact; of twice as many as are wanted, mostly enough are true.
-        best = (
-            "SELECT f.id, best.score FROM (SELECT rowid AS id, -rank AS score FROM fact_words"
-            " WHERE fact_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?) best"
-            f" JOIN facts f ON f.id = best.id WHERE {fits} ORDER BY 2 DESC, 1 DESC"
-        )
-        every = (
-            "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
-            f" WHERE fact_words MATCH ? AND {fits} ORDER BY w.rank, f.id DESC"
-        )
-        rows = self._db.rows(best, (any_of(words), 2 * limit, *values))
-        if len(rows) < limit:
-            rows = self._db.rows(f"{every} LIMIT ?", (any_of(words), *values, limit))
-        return [(row["id"], row["score"]) for row in rows[:limit]]
+        self, words: Sequence[str], limit: int, looked_up: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
+    ) -> tuple[list[int], dict[int, float]]:
+        """Return the best of those facts with any of these words, and the BM25 scores of at least so many, true or not."""
+        sql = "SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?"
+        enough = limit + limit // 4  # ranking reads no fact; mostly so many hold as many as are wanted
+        ranked = self._db.rows(sql, (any_of(words), max(looked_up, enough)))
+        scores = {row["id"]: row["score"] for row in ranked}
+        best = list(scores)[:enough]
+        true = self.true_at(best, at, tags, stored)
+        found = [number for number in best if number in true][:limit]
+        if len(found) < limit and len(best) == enough:
+            fits, values = _fitting(at, tags, stored)
+            every = (
+                "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
+                f" WHERE fact_words MATCH ? AND {fits} ORDER BY w.rank, f.id DESC LIMIT ?"
+            )
+            rows = self._db.rows(every, (any_of(words), *values, limit))
+            found = [row["id"] for row in rows]
+            scores |= {row["id"]: row["score"] for row in rows}
+        return found, scores
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many facts contain it, true or not."""

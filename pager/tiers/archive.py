@@ -224,15 +224,14 @@ class Archive:
         most, vector = max(CANDIDATES, limit), None
         if self.vectors is not None and query.strip() and self.vectors.embedding.prepare_search():
             vector = self.vectors.embedding.embed(query)
-        count = most if vector is None else max(WORD_CANDIDATES, most)
-        matched = self._store.archive.match(terms, count, *wanted) if terms else []
-        by_words, first = dict(matched), [number for number, _ in matched[:most]]
+        looked_up = 0 if vector is None else WORD_CANDIDATES
+        first, scores = self._store.archive.match(terms, most, looked_up, *wanted) if terms else ([], {})
         if self.vectors is None or vector is None:
-            return by_words, {}
+            return {number: scores[number] for number in first}, {}
         near = [number for number, _ in self._by_meaning(self.vectors, vector, wanted, limit)]
         by_meaning = dict(self.vectors.cosines_of([*near, *first], vector))  # all of them to the last digit
         scored = {*first, *by_meaning}
-        return {number: score for number, score in by_words.items() if number in scored}, by_meaning
+        return {number: scores[number] for number in scores if number in scored}, by_meaning
 
     def _by_meaning(
         self, vectors: FactVectors, vector: Vectors, wanted: _Filter, limit: int

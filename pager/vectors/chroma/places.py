@@ -49,13 +49,20 @@ class Directory:
         self._directory = directory
         self._state = directory / "state.json"
         self._building = Lock()
+        self._newest: Generation | None = None
+        self._read = 0, 0  # which file it was read from
 
     def newest(self) -> Generation | None:
-        """Return what was published last."""
-        with suppress(OSError):
-            found = Generation.from_json(self._state.read_bytes())
-            return found if found and re.fullmatch(r"g\d+|", found.name) else None
-        return None
+        """Return what was published last. The file is read again when it is another one."""
+        try:
+            status = self._state.stat()
+            if (status.st_ino, status.st_mtime_ns) != self._read:
+                found = Generation.from_json(self._state.read_bytes())
+                self._newest = found if found and re.fullmatch(r"g\d+|", found.name) else None
+                self._read = status.st_ino, status.st_mtime_ns
+        except OSError:
+            self._newest = None
+        return self._newest
 
     def next_name(self) -> str:
         """Return a name for the next generation."""
