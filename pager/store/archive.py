@@ -160,13 +160,13 @@ class ArchiveTable:
         return [row["id"] for row in rows]
 
     def match(
-        self, words: Sequence[str], limit: int, looked_up: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
+        self, words: Sequence[str], limit: int, ranked: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
     ) -> tuple[list[int], dict[int, float]]:
-        """Return the best of those facts with any of these words, and the BM25 scores of at least so many, true or not."""
-        sql = "SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ? ORDER BY rank, rowid DESC LIMIT ?"
+        """Return the best of those facts with any of these words, and the BM25 scores of so many more, true or not."""
+        chosen = "SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ?"
         enough = limit + limit // 4  # ranking reads no fact; mostly so many hold as many as are wanted
-        ranked = self._db.rows(sql, (any_of(words), max(looked_up, enough)))
-        scores = {row["id"]: row["score"] for row in ranked}
+        rows = self._db.rows(f"{chosen} ORDER BY rank, rowid DESC LIMIT ?", (any_of(words), max(ranked, enough)))
+        scores = {row["id"]: row["score"] for row in rows}
         best = list(scores)[:enough]
         true = self.true_at(best, at, tags, stored)
         found = [number for number in best if number in true][:limit]

@@ -228,20 +228,18 @@ class Archive:
         first, scores = self._store.archive.match(terms, most, looked_up, *wanted) if terms else ([], {})
         if self.vectors is None or vector is None:
             return {number: scores[number] for number in first}, {}
-        near = [number for number, _ in self._by_meaning(self.vectors, vector, wanted, limit)]
-        by_meaning = dict(self.vectors.cosines_of([*near, *first], vector))  # all of them to the last digit
+        by_meaning = self._by_meaning(self.vectors, vector, wanted, limit)
+        by_meaning |= dict(self.vectors.cosines_of([number for number in first if number not in by_meaning], vector))
         scored = {*first, *by_meaning}
         return {number: scores[number] for number in scores if number in scored}, by_meaning
 
-    def _by_meaning(
-        self, vectors: FactVectors, vector: Vectors, wanted: _Filter, limit: int
-    ) -> list[tuple[int, float]]:
+    def _by_meaning(self, vectors: FactVectors, vector: Vectors, wanted: _Filter, limit: int) -> Scores:
         count = most = max(CANDIDATES, limit)
         narrow = bool(wanted.tags) or wanted.stored != ALWAYS
         newest = self._store.archive.newest_of(wanted.tags, wanted.at, MAX_EXACT, wanted.stored) if narrow else []
         exact = vectors.cosines_of(newest, vector)
         if narrow and len(newest) < MAX_EXACT:
-            return exact[:most]
+            return dict(exact[:most])
         # What so many facts fit is not rare, so a few times as many of the nearest hold the hits. Where they do not,
         # four times as many are fetched, up to all there are: none that is nearer than the last hit is missed.
         opened = vectors.indexing.open(wanted.at)
@@ -249,8 +247,10 @@ class Archive:
             near = vectors.nearest(vector, count, opened)
             valid = self._store.archive.true_at([number for number, _ in near], *wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
-                both = {**dict(exact), **{number: score for number, score in near if number in valid}}
-                return sorted(both.items(), key=lambda hit: (-hit[1], -hit[0]))[:most]
+                found = {number: score for number, score in near if number in valid}
+                if opened is None:
+                    found = dict(vectors.cosines_of(list(found)[:most], vector))
+                return dict(sorted((found | dict(exact)).items(), key=lambda hit: (-hit[1], -hit[0]))[:most])
             count *= 4
 
     def similar(self, page_id: str, limit: int) -> list[Hit]:

@@ -19,11 +19,11 @@ from pager.vectors.int8_matrix import Int8Matrix, quantize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pager.vectors.chroma.collection import Collection
+    from pager.vectors.chroma.collection import LocalCollection, ServerCollection
     from pager.vectors.index import Vectors
 
     Cosines = list[tuple[int, float]]
-    Opened = tuple[Generation, Collection]
+    Opened = tuple[Generation, LocalCollection | ServerCollection]
 
 READ_AT_ONCE = 4096  # vectors
 
@@ -80,9 +80,10 @@ class FactVectors:
         return self._store.archive.count_without_vector() if self._store.settings.get(UNEMBEDDED) else 0
 
     def nearest(self, vector: Vectors, limit: int, opened: Opened | None) -> Cosines:
-        """Return the facts nearest to a vector, best first, true or not; cosines are right to a thousandth.
+        """Return the facts nearest to a vector, best first, true or not.
 
-        `opened` is the generation to ask (`indexing.open`). Without it every vector is compared.
+        `opened` is the generation to ask (`indexing.open`). Without it every vector is compared, and cosines are right
+        to a thousandth.
         """
         stamp = self.embedding.stamp()
         if stamp is None:
@@ -98,8 +99,10 @@ class FactVectors:
                 begin = generation.through
             except IndexUnavailableError as error:
                 self.indexing.fail(generation, error)
-        found |= self._tail(begin).nearest(vector, limit)
-        return _best_first(found)[:limit]
+        behind = dict(self._tail(begin).nearest(vector, limit))
+        best = _best_first(found | behind)[:limit]
+        rough = [number for number, _ in best if number in behind] if opened else []
+        return _best_first(dict(best) | dict(self.cosines_of(rough, vector))) if rough else best
 
     def _tail(self, begin: int) -> Tail:
         if begin not in self._tails:

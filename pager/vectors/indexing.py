@@ -27,7 +27,7 @@ from pager.vectors.index import (
 )
 
 if TYPE_CHECKING:
-    from pager.vectors.chroma.collection import Collection
+    from pager.vectors.chroma.collection import LocalCollection, ServerCollection
     from pager.vectors.chroma.places import Directory
 
 SMALLEST = 256  # facts: fewer need no index
@@ -43,13 +43,13 @@ class Indexing:
         self._clock = clock
         self._embedding = embedding
         self._index = index
-        self._opened: tuple[Generation, Collection] | None = None
+        self._opened: tuple[Generation, LocalCollection | ServerCollection] | None = None
         self._damaged: Generation | None = None  # it cannot be opened, or failed in use
         self._retry_at = 0.0
         self._life = 0  # a build counts only in the life in which it was planned
         self._is_closed = False
 
-    def open(self, at: int = FOREVER) -> tuple[Generation, Collection] | None:
+    def open(self, at: int = FOREVER) -> tuple[Generation, LocalCollection | ServerCollection] | None:
         """Return the newest generation and where to ask it; None while none can be asked for what was true then."""
         newest = self._index.newest() if self._store.archive.last_vector() >= SMALLEST else None
         if self._opened and self._opened[0] != newest:

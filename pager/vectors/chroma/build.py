@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from pager.clock import SystemClock
 from pager.store import Store
-from pager.vectors.chroma.collection import COLLECTION, DATABASE_FILE, Collection, Connection
+from pager.vectors.chroma.collection import (
+    COLLECTION,
+    DATABASE_FILE,
+    Connection,
+    LocalCollection,
+    ServerCollection,
+)
 from pager.vectors.index import RECALL, ChromaServer, Generation, IndexUnavailableError
 
 if TYPE_CHECKING:
@@ -50,17 +56,21 @@ def build(store: Store, order: dict[str, Any]) -> tuple[int, float]:
     name = COLLECTION if is_local else plan.name
     if isinstance(place, Path):
         place.mkdir(mode=0o700, parents=True)
-    with closing(Connection(place).create(name)) as collection:
+    with closing(Connection(place)) as connection:
+        collection = connection.create(name)
         for rows, vectors in _pieces(store, plan, AT_ONCE if is_local else AT_ONCE_BY_WIRE):
-            facts, texts = [row["fact"] for row in rows], [row["text"] for row in rows]
-            collection.add(facts, vectors, texts, [_metadata(row) for row in rows])
-        count = collection.count()
+            collection.add(
+                [f"f{row['fact']}" for row in rows], vectors, [_metadata(row) for row in rows],
+                [row["text"] for row in rows],
+            )  # fmt: skip
+        count = collection.count()  # requests are answered in order: what was written before is flushed then
     proof, recall = Proof(lambda: _pieces(store, plan, AT_ONCE), count), 0.0
     for candidates in WIDTHS:
-        with closing(Connection(place).get(name)) as collection:
-            collection.search_wider(candidates)
-        with closing(Connection(place).get(name)) as collection:
-            recall = proof.recall(collection)
+        with closing(Connection(place)) as connection:
+            connection.get(name).modify(configuration={"hnsw": {"ef_search": candidates}})
+        opened = LocalCollection(place) if isinstance(place, Path) else ServerCollection(place, name, count)
+        with closing(opened):
+            recall = proof.recall(opened)
         if recall >= RECALL:
             break
     if isinstance(place, Path):
@@ -106,7 +116,7 @@ class Proof:
             nearest = np.partition(cosines, -NEAREST)[:, -NEAREST:]
         self._least: list[float] = np.sort(nearest)[:, -self._wanted].tolist()
 
-    def recall(self, collection: Collection) -> float:
+    def recall(self, collection: LocalCollection | ServerCollection) -> float:
         """Return how much of the nearest facts of each question is among its candidates."""
         if not self._wanted:
             return 1.0

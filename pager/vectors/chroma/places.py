@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,7 +20,7 @@ from typing import Any
 from pager.errors import StorageError
 from pager.store import Store
 from pager.store.settings import INDEX_OWNER, INDEX_STATE
-from pager.vectors.chroma.collection import COLLECTION, Collection, Connection
+from pager.vectors.chroma.collection import LocalCollection, ServerCollection, connected
 from pager.vectors.index import (
     POLL_S,
     RECALL,
@@ -108,7 +108,7 @@ class Directory:
                 if path.name not in (self._state.name, keep):
                     _remove(path)
 
-    def open(self, generation: Generation) -> Collection:
+    def open(self, generation: Generation) -> LocalCollection | ServerCollection:
         """Open a generation to read it, if it is as it was built."""
         directory = self._directory / generation.name
         with _disk("open the index"):
@@ -117,7 +117,7 @@ class Directory:
                 # The size first: a torn file may have grown to terabytes.
                 if not path.is_file() or path.stat().st_size != size or _digest(path) != digest:
                     raise IndexDamagedError(f"{name} of the index is not as it was written")
-        return Connection(directory).get(COLLECTION)
+        return LocalCollection(directory)
 
     def clear(self) -> None:
         """Remove every byte of all generations. Raises StorageError."""
@@ -180,13 +180,9 @@ class Server(Directory):
         with suppress(IndexUnavailableError):  # the next one removes them
             self._remove(self._owner, keep)
 
-    def open(self, generation: Generation) -> Collection:
+    def open(self, generation: Generation) -> LocalCollection | ServerCollection:
         """Open a generation to read it, if it has as many facts as were written."""
-        collection = Connection(self._server).get(generation.name)
-        if (count := collection.count()) != generation.facts:
-            collection.close()
-            raise IndexDamagedError(f"the index holds {count} facts where {generation.facts} were written")
-        return collection
+        return ServerCollection(self._server, generation.name, generation.facts)
 
     def clear(self) -> None:
         """Remove all generations. What is left in the server's own files is for the server to delete."""
@@ -203,10 +199,8 @@ class Server(Directory):
 
     def _remove(self, name: str, keep: str = "") -> None:
         """Remove the generations whose names begin like that."""
-        with closing(Connection(self._server)) as connection:
-            for found in connection.names(name):
-                if found != keep:
-                    connection.delete(found)
+        with connected(self._server, "delete") as connection:
+            connection.delete_all(name, keep)
 
     def _described(self, built: Generation) -> Generation:
         return built
@@ -257,6 +251,9 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:  # 17 MB take 12 ms
-        return hashlib.file_digest(file, "blake2b").hexdigest()
+def _digest(path: Path) -> int:
+    digest = 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest = zlib.crc32(piece, digest)  # 4 GB/s, three times as fast as what withstands an attacker
+    return digest
