@@ -381,7 +381,7 @@ class Memory:
         return self._process_inbox(messages=messages)
 
     def _process_inbox(self, *, messages: bool = True) -> int:
-        return self._inbox.process(self._carry_out, messages=messages and self._prompt.state.accepts_message)
+        return self._inbox.process(self._carry_out, lambda: messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":

@@ -125,8 +125,8 @@ class Inbox:
         self._store = store
         self._clock = clock
 
-    def process(self, apply: Apply, *, messages: bool) -> int:
-        """Apply each pending command exactly once; messages stay where they are unless `messages`. Return how many."""
+    def process(self, apply: Apply, takes_messages: Callable[[], bool]) -> int:
+        """Apply each pending command exactly once; messages wait until they are taken. Return how many."""
         applied = 0
         for path in _command_files(self._folder):
             try:
@@ -136,7 +136,7 @@ class Inbox:
             except (OSError, ValueError, KeyError, TypeError, RecursionError, RejectedError) as error:
                 self._set_aside(path, str(error))
                 continue
-            if messages or kind != "message":
+            if kind != "message" or takes_messages():
                 applied += self._process(path, kind, arguments, apply)
         return applied
 

@@ -3,7 +3,7 @@
 - `embedder`: the protocol of an embedder. `minilm` is the default one, `chroma_embedder` any of Chroma's.
 - `embedding`: calls an embedder, survives its failures, and drops what another embedder made.
 - `facts`, `said`: store vectors and compare them with a question. `int8_matrix` holds them in memory.
-- `index`: the source of a vector index, `indexing` opens and builds it; `chroma` holds it.
+- `index`: the words of the vector index; `indexing` says when it is built and asked; `chroma` holds it.
 
 The tiers and upkeep call `facts`, `said` and `embedding`; `Tiers.open` in `pager.tiers` puts them together.
 """
