@@ -228,6 +228,11 @@ class ArchiveTable:
         """Return the row of the newest vector; 0 if there is none."""
         return self._db.value("SELECT max(row) FROM vectors", default=0)
 
+    def digest_at(self, row: int) -> int:
+        """Return the digest of the fact whose vector is in this row; 0 if there is none."""
+        sql = "SELECT f.digest FROM vectors v JOIN facts f ON f.id = v.fact WHERE v.row = ?"
+        return self._db.value(sql, (row,), default=0)
+
     def count_ended(self, after: int, through: int) -> int:
         """Count the facts that ended in that time."""
         sql = "SELECT count(*) FROM facts WHERE valid_until > ? AND valid_until <= ?"

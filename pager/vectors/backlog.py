@@ -14,7 +14,7 @@ from pager.store import Store
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch
 from pager.vectors.facts import FactVectors
-from pager.vectors.index import POLL_S, Stop
+from pager.vectors.index import Stop
 from pager.vectors.said import SaidVectors
 
 
@@ -100,15 +100,10 @@ class Backlog:
 
     def update_index(self, stop: Stop, *, whole: bool = False) -> None:
         """Build the generation that is due, until `stop` returns True; with `whole` also for a single fact."""
-        while self._indexing is not None and not self._building.acquire(timeout=POLL_S):
-            if stop():
-                return
         if self._indexing is None:
             return
-        try:
+        with self._building:
             with self._call_lock.lock, self._call_lock:
                 plan = self._indexing.plan(whole=whole)
             if plan is not None and not stop():
                 self._indexing.build(plan, self._call_lock, stop)
-        finally:
-            self._building.release()

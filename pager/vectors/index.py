@@ -66,6 +66,7 @@ class Generation(NamedTuple):
 
     stamp: str  # the embedder, and the length of its vectors
     through: int  # the last row of `vectors` that it may hold
+    last: int  # the digest of the fact in that row: by it the database is known
     moment: int  # facts that had ended by then are not in it
     name: str
     facts: int = 0
@@ -88,6 +89,6 @@ class Generation(NamedTuple):
             values = json.loads(text)
             if values.pop("format", 0) == FORMAT:
                 found = cls(**values)
-                kinds = map(type, cls("", 0, 0, "", 0, 0.0, {}))
+                kinds = map(type, cls("", 0, 0, 0, "", 0, 0.0, {}))
                 return found if list(map(type, found)) == list(kinds) else None
         return None

@@ -23,7 +23,6 @@ from pager.vectors.index import (
     IndexDamagedError,
     IndexUnavailableError,
     Stop,
-    never,
 )
 
 if TYPE_CHECKING:
@@ -54,11 +53,12 @@ class Indexing:
         newest = self._index.newest() if self._store.archive.last_vector() >= SMALLEST else None
         if self._opened and self._opened[0] != newest:
             self.release()
-        is_usable = newest and newest.is_proven and newest.stamp == self._embedding.stamp()
-        if newest is None or not is_usable or newest == self._damaged or time.monotonic() < self._retry_at:
+        if newest is None or not newest.is_proven or newest.stamp != self._embedding.stamp():
             return None
-        if self._opened is None:
+        if self._opened is None and newest != self._damaged and time.monotonic() >= self._retry_at:
             try:
+                if self._store.archive.digest_at(newest.through) != newest.last:
+                    raise IndexDamagedError("the index was built from another pager.db than this one")
                 self._opened = newest, self._index.open(newest)
             except IndexUnavailableError as error:
                 self.fail(newest, error)
@@ -89,7 +89,9 @@ class Indexing:
                 is_due = self._lasting(now) >= 2 * newest.facts
         else:
             is_due = self._lasting(now) >= SMALLEST
-        return Generation(stamp, through, now, self._index.next_name()) if is_due else None
+        if not is_due:
+            return None
+        return Generation(stamp, through, self._store.archive.digest_at(through), now, self._index.next_name())
 
     def _lasting(self, now: int) -> int:
         return self._store.archive.count_vectors() - self._store.archive.count_ended(0, now)
@@ -102,7 +104,10 @@ class Indexing:
             with call_lock.lock, call_lock:
                 if self._life != life:
                     return False  # purged meanwhile, and removed
-                self._publish(built)
+                self._index.publish(built)
+                self._damaged = None
+                self._embedding.log_again("index")
+                self._embedding.log("index", _told(built))
             self._index.tidy(built.name)
         except BuildCancelledError:
             return False
@@ -113,26 +118,20 @@ class Indexing:
             return False
         return built.is_proven
 
-    def _publish(self, built: Generation) -> None:
-        self._index.publish(built)
-        self._damaged = None
-        self._embedding.log_again("index")
-        self._embedding.log("index", _told(built))
-
     def check(self) -> list[str]:
-        """Return what is wrong with it. What is damaged is built anew."""
+        """Return what is wrong with it. The background mends it."""
         self._embedding.log_again()
         self._retry_at = 0.0
         newest = self._index.newest()
-        if newest and newest.is_proven and self.open() is None and (plan := self.plan()):
-            self._life += 1  # of a build that goes on, only this one counts
-            try:
-                newest = self._index.build(plan, never)
-                self._publish(newest)
-                self._index.tidy(newest.name)
-            except IndexUnavailableError as error:
-                return [f"{error}; search goes on from pager.db"]
-        return [_told(newest)] if newest and not newest.is_proven else []
+        if newest is None or newest.stamp != self._embedding.stamp():
+            return []
+        if not newest.is_proven:
+            return [_told(newest)]
+        return (
+            []
+            if self.open()
+            else ["the index cannot be opened, the ledger says why; all facts are compared themselves"]
+        )
 
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""

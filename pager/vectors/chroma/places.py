@@ -167,8 +167,10 @@ class Server(Directory):
 
     def next_name(self) -> str:
         """Return a name for the next generation. Its first part is this memory's own."""
-        self._owner = self._store.settings.get(INDEX_OWNER) or f"selfpager-{secrets.token_hex(8)}-"
-        self._store.settings.put(INDEX_OWNER, self._owner)
+        self._owner = self._store.settings.get(INDEX_OWNER) or ""
+        if not self._owner:
+            self._owner = f"selfpager-{secrets.token_hex(8)}-"
+            self._store.settings.put(INDEX_OWNER, self._owner)
         return f"{self._owner}{super().next_name()}"
 
     def publish(self, built: Generation) -> None:
