@@ -45,6 +45,7 @@ class Indexing:
         self._opened: tuple[Generation, LocalCollection | ServerCollection] | None = None
         self._damaged: Generation | None = None  # it cannot be opened, or failed in use
         self._retry_at = 0.0
+        self._failure = ""  # the last one
         self._life = 0  # a build counts only in the life in which it was planned
         self._is_closed = False
 
@@ -71,6 +72,7 @@ class Indexing:
             self._damaged = generation
         else:
             self._retry_at = time.monotonic() + RETRY_S
+        self._failure = str(error)
         self._store.vector_changes += 1  # there may be something to do in the background
         self._embedding.log_once("index", str(error))
 
@@ -121,17 +123,14 @@ class Indexing:
     def check(self) -> list[str]:
         """Return what is wrong with it. The background mends it."""
         self._embedding.log_again()
-        self._retry_at = 0.0
+        self._retry_at, self._damaged = 0.0, None
+        self.release()  # what is opened anew is looked at anew
         newest = self._index.newest()
         if newest is None or newest.stamp != self._embedding.stamp():
             return []
         if not newest.is_proven:
             return [_told(newest)]
-        return (
-            []
-            if self.open()
-            else ["the index cannot be opened, the ledger says why; all facts are compared themselves"]
-        )
+        return [] if self.open() else [f"{self._failure}; all facts are compared themselves"]
 
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""

@@ -7,6 +7,7 @@ directory is read with that alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -145,7 +146,10 @@ def _translated(doing: str, server: ChromaServer | None = None) -> Generator[Non
     except BaseException as error:  # a Rust panic is no Exception
         kind, at = type(error).__name__, f" at {server.host}:{server.port}" if server else ""
         raised = IndexDamagedError if server is None or kind == "NotFoundError" else IndexUnavailableError
-        raise raised(f"Chroma{at} could not {doing} the index: {kind}: {error}") from error
+        message = f"Chroma{at} could not {doing} the index: {kind}: {error}"
+        if server and re.search(r"Auth|Forbidden|\b40[13]\b", message):
+            message = f"{message}. Its headers have no token, or a wrong one: set the right one"
+        raise raised(message) from error
 
 
 def _settings(place: Path | ChromaServer) -> Any:

@@ -71,9 +71,9 @@ class Directory:
 
     def build(self, plan: Generation, stop: Stop) -> Generation:
         """Build a generation and prove it. One that finds too little has no name afterwards."""
-        with self._building:
+        with self._building, _disk("build the index"):
+            self._remove(plan.name)
             try:
-                self._remove(plan.name)
                 order = {"database": str(self._store.path.absolute()), "plan": plan.to_json(), **self._place(plan.name)}
                 facts, recall = build_in_child(json.dumps(order), stop)
                 built = plan._replace(facts=facts, recall=recall)
@@ -193,7 +193,9 @@ class Server(Directory):
             try:
                 self._remove(owner)
             except IndexUnavailableError as error:
-                raise StorageError(f"{error}. Start the server, and try again.") from error
+                what = f"the vector index cannot be deleted, so the purge has not ended ({error})"
+                way = "Start the server: the next purge, or the next opening, finishes it"
+                raise StorageError(f"{what}. {way}.") from None  # with a cause it would be told as the disk's
             self._store.settings.put(INDEX_STATE, None)
 
     def _place(self, name: str) -> dict[str, Any]:
