@@ -47,7 +47,7 @@ def text_digest(text: str) -> int:
 
 def is_damage(error: BaseException | None) -> bool:
     """Return True if SQLite says by this error that the file is not what was written."""
-    lost = ("no such table", "no such column", "already exists", "SQLITE_CORRUPT", "decode to UTF-8")
+    lost = ("no such table", "no such column", "already exists", "duplicate column", "SQLITE_CORRUPT", "to UTF-8")
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(words in str(error) for words in lost)
 

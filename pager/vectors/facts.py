@@ -94,7 +94,8 @@ class FactVectors:
         if opened:
             generation, collection = opened
             try:
-                found = dict(collection.query(vector, min(limit, generation.facts)))
+                if generation.facts:
+                    found = dict(collection.query(vector, min(limit, generation.facts)))
                 begin = generation.through
             except IndexUnavailableError as error:
                 self.indexing.fail(generation, error)

@@ -110,8 +110,8 @@ def test_a_search_without_its_embedder_says_so(tmp_path: Path) -> None:
 
 
 def test_a_search_in_its_words_that_brought_others_is_told(talk: Talk) -> None:
-    for _ in range(9):
-        talk.memory.archive("the window seat")
+    for number in range(9):
+        talk.memory.archive("the window seat", tags=[f"trip {number}"])
     talk.memory.search_archive("window seat", limit=2)
     oldest = trace(talk.memory, "f1")
     assert "it was not among the 5 best" in sentence(oldest, "search")
