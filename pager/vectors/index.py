@@ -150,7 +150,10 @@ class Index(ABC):
             try:
                 self.remove(plan.name)
                 order = {"database": str(self._store.path.absolute()), "plan": plan.to_json(), **self.order(plan.name)}
-                facts, recall = build_in_child(json.dumps(order), stop)
+                try:
+                    facts, recall = build_in_child(json.dumps(order), stop)
+                except OSError as error:
+                    raise IndexUnavailableError(f"could not start building the index: {error}") from error
                 built = plan._replace(facts=facts, recall=recall)
                 if recall >= RECALL:
                     return self.described(built)
