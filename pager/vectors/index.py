@@ -147,8 +147,8 @@ class Index(ABC):
     def build(self, plan: Generation, stop: Stop) -> Generation:
         """Build a generation and prove it. Nobody is asked to use it before `publish`."""
         with self._building:
+            self.remove(plan.name)
             try:
-                self.remove(plan.name)
                 order = {"database": str(self._store.path.absolute()), "plan": plan.to_json(), **self.order(plan.name)}
                 try:
                     facts, recall = build_in_child(json.dumps(order), stop)

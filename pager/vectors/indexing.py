@@ -46,6 +46,7 @@ class Indexing:
         self._opened: tuple[Generation, Collection] | None = None
         self._damaged: Generation | None = None  # it cannot be opened, or failed in use
         self._retry_at = 0.0
+        self._failure = ""  # why it could not answer last, since `check` was called
         self._life = 0  # a build counts only in the life in which it was planned
         self._is_closed = False
 
@@ -71,6 +72,7 @@ class Indexing:
             self._damaged = generation
         else:
             self._retry_at = time.monotonic() + RETRY_S
+        self._failure = str(error)
         self._store.vector_changes += 1  # there may be something to do in the background
         self._embedding.log_once("index", str(error))
 
@@ -121,7 +123,8 @@ class Indexing:
     def check(self) -> list[str]:
         """Return what is wrong with it. What is damaged is built anew."""
         self._embedding.log_again()
-        self._retry_at = 0.0
+        self.release()  # what is opened anew is looked at anew
+        self._retry_at, self._failure = 0.0, ""
         newest = self._index.newest()
         if newest and newest.is_proven and self.open() is None and (plan := self.plan()):
             self._life += 1  # of a build that goes on, only this one counts
@@ -130,6 +133,8 @@ class Indexing:
                 self._publish(newest)
             except IndexUnavailableError as error:
                 return [f"{error}; search goes on from pager.db"]
+        elif self._failure:
+            return [f"{self._failure}; search goes on from pager.db"]
         return [_told(newest)] if newest and not newest.is_proven else []
 
     def clear(self, reason: str) -> None:

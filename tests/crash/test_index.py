@@ -17,14 +17,11 @@ import pytest
 
 from pager import Memory, StorageError
 from pager.vectors import index
-from pager.vectors.chroma.collection import Collection
-from pager.vectors.index import IndexUnavailableError
 from tests.crash.children import Life, run
 from tests.crash.index_life import build_on_a_full_disk, build_with_a_frozen_child, live_until, take_over
 from tests.support import Words
 from tests.support.indexed import (
     FACTS,
-    Children,
     archive,
     build,
     indexing_of,
@@ -33,7 +30,6 @@ from tests.support.indexed import (
     names_in,
     open_memory,
     open_reader,
-    text,
     told,
 )
 
@@ -111,10 +107,11 @@ def test_a_child_ends_with_its_parent(directory: Path) -> None:
     life = Life(build_with_a_frozen_child, directory)
     said = life.next()
     assert said is not None
-    with open(os.pidfd_open(said[0])) as child:
-        life.kill()
-        os.kill(said[0], signal.SIGCONT)
-        assert select.select([child], [], [], 60)[0], "it lives on"
+    child = os.pidfd_open(said[0])
+    life.kill()
+    os.kill(said[0], signal.SIGCONT)
+    assert select.select([child], [], [], 60)[0], "it lives on"
+    os.close(child)
     with open_memory(directory) as memory:
         assert lost(memory, range(1, FACTS + 2)) == []
         memory.compact()

@@ -6,6 +6,7 @@ building anew is the way out. chromadb is imported when the first connection is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,8 @@ class Connection:
             kind = type(error).__name__
             is_damage = self._is_local or kind == "NotFoundError"
             message = f"Chroma{self._at} could not {doing} the index: {kind}: {error}"
+            if not self._is_local and re.search(r"Auth|Forbidden|\b40[13]\b", message):
+                message = f"{message}. Its headers have no token, or a wrong one: set the right one"
             raise (IndexDamagedError if is_damage else IndexUnavailableError)(message) from error
 
 

@@ -156,7 +156,10 @@ class Server(Index):
             try:
                 self._delete()
             except IndexUnavailableError as error:
-                raise StorageError(f"{error}. Start the server, and try again.") from error
+                # Without a cause: `Memory.purge` would tell of the disk.
+                what = f"the vector index cannot be deleted, so the purge has not ended ({error})"
+                way = "Start the server: the next purge, or the next opening, finishes it"
+                raise StorageError(f"{what}. {way}.") from None
             self._store.settings.put(STATE, None)
 
     def order(self, name: str) -> dict[str, Any]:
