@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pager import Limits, Memory
 from pager.tiers import default_embedder
-from pager.vectors.chroma.client import Collection
+from pager.vectors.chroma.collection import COLLECTION, Collection, Connection
 from tests.bench import grown
 from tests.bench.figures import Figure, pair, printed_by, run, size_mb, with_each
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all, fill_log
@@ -160,10 +160,12 @@ def search(work: Path) -> list[Figure]:
 def _bare_chroma(directory: Path, vectors: NDArray[np.float32]) -> Collection:
     """Flushed and opened again, as the other side's is."""
     directory.mkdir()
-    collection = Collection(directory, create=True)
-    collection.upsert(range(1, len(vectors) + 1), vectors)
-    collection.close()
-    return Collection(directory)
+    with closing(Connection(directory).create(COLLECTION)) as collection:
+        for start in range(0, len(vectors), 5_000):
+            facts = range(start + 1, start + 1 + len(vectors[start : start + 5_000]))
+            texts, metadata = [f"fact {fact}" for fact in facts], [{"at": float(fact)} for fact in facts]
+            collection.add(facts, vectors[start : start + 5_000], texts, metadata)
+    return Connection(directory).get(COLLECTION)
 
 
 def disk(work: Path) -> list[Figure]:

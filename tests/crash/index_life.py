@@ -1,70 +1,53 @@
-"""The life of an index in a process of its own, which ends by kill -9 where the test wants it."""
+"""The life of an index in a process that ends by kill -9 where the test wants it, and what the next one finds."""
 
+import json
+import resource
+import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pager.vectors.chroma import build
-from pager.vectors.chroma import index as chroma_index
-from pager.vectors.chroma.client import Collection
-from pager.vectors.chroma.index import ChromaIndex, LiveGeneration
-from tests.contract.vector_sources import MemorySource, unit_vectors
-from tests.crash.children import die, say
+from pager.clock import SystemClock
+from pager.store import Store
+from pager.vectors import index
+from pager.vectors.chroma import build, places
+from pager.vectors.chroma.collection import Collection, Connection
+from tests.crash.children import die, heard, say
+from tests.support.indexed import FACTS, Children, is_asked, lost, names_in, open_memory, text
 
 # What moves the files. Dying before each of these is dying between any two of them.
 STEPS: list[tuple[Any, str]] = [
-    (Collection, "__init__"),
+    (Connection, "__init__"),
+    (Collection, "add"),
     (Collection, "close"),
-    (chroma_index, "write"),
-    (Path, "rename"),
+    (Collection, "search_wider"),
+    (places, "_digest"),
+    (places, "_remove"),
+    (Path, "mkdir"),
+    (Path, "write_text"),
     (Path, "replace"),
-    (chroma_index.shutil, "copyfile"),
-    (chroma_index.shutil, "rmtree"),
+    (shutil, "rmtree"),
 ]
 
 
-def live_until(root: Path, count: int, deadly_step: int) -> None:
-    """Opens an index of so many vectors, builds it with one more, clears it, and dies at that step, if it comes."""
-    _die_at(deadly_step)
-    source = MemorySource.of(count)
-    index = ChromaIndex(root, source)
-    first = index.open()
-    source.grow(1)
-    second = index.build()
-    first.discard()
-    second.close()
-    index.clear()
+def build_here(order: str, stop: Callable[[], bool]) -> tuple[int, float]:
+    """What the child does, in this process: whatever ends the child leaves the same files."""
+    given = json.loads(order)
+    with closing(Store(Path(given["database"]), SystemClock(), read_only=True)) as store:
+        return build.build(store, given)
 
 
-def take_over(root: Path, count: int) -> None:
-    """Opens what a dead process left and brings it up to date; answers what the opening had to do."""
-    say(bring_up(root, MemorySource.of(count)))
+def live_until(directory: Path, deadly_step: int) -> None:
+    """Build and publish a generation with one fact more, and die at that step, if it comes."""
+    index.build_in_child, build.AT_ONCE = build_here, 200
+    with open_memory(directory) as memory:
+        memory.archive(text(FACTS + 1))
+        die_at(deadly_step)
+        memory.compact()
 
 
-def bring_up(root: Path, source: MemorySource) -> str:
-    """Return why it had to be built; nothing if it was there."""
-    index = ChromaIndex(root, source)
-    live = index.open()
-    reason = live.built_because
-    if live.through < source.last_id():
-        old, live = live, index.build()
-        old.discard()
-    assert_complete(live, source)
-    live.close()
-    return reason
-
-
-def assert_complete(live: LiveGeneration, source: MemorySource) -> None:
-    """Every vector of the source and no other, each with its true similarity, best first."""
-    vector = unit_vectors(1, source.dimension, seed=99)[0]
-    found = live.collection.query(vector, len(source.vectors) + 100)
-    wanted = dict(source.nearest(vector, len(source.vectors)))
-    assert dict(found).keys() == wanted.keys()
-    assert all(abs(score - wanted[each]) < 1e-5 for each, score in found)
-    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-
-
-def _die_at(deadly_step: int) -> None:
+def die_at(deadly_step: int) -> None:
     steps = 0
 
     def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,6 +60,52 @@ def _die_at(deadly_step: int) -> None:
 
         return wrapper
 
-    build.FEW = 1_000
     for owner, name in STEPS:
         setattr(owner, name, deadly(getattr(owner, name)))
+
+
+def take_over(directory: Path) -> None:
+    """Find everything in what a dead process left, and mend it. Say which generation there was, and what is left."""
+    index.build_in_child = build_here
+    with open_memory(directory) as memory:
+        found = memory._tiers.index.newest()
+        assert lost(memory, range(1, FACTS + 2)) == []
+        memory.archive("one more")
+        memory.compact()
+        assert is_asked(memory)
+        assert lost(memory, range(1, FACTS + 2)) == []
+        assert memory.check() == []
+    say(found and found.name, names_in(directory / "chroma"))
+
+
+def build_with_a_frozen_child(directory: Path) -> None:
+    """Say which process builds, and wait for the end."""
+    import pytest
+
+    children = Children(pytest.MonkeyPatch(), is_frozen=True)
+    with open_memory(directory) as memory:
+        memory.archive(text(FACTS + 1))
+
+        def stop() -> bool:
+            if children.all:
+                say(children.all[0].pid)
+                heard()
+            return False
+
+        memory.embed_pending(stop=stop)
+        memory._backlog.update_index(stop, whole=True)
+
+
+def build_on_a_full_disk(directory: Path) -> None:
+    """Build with more and more room for each file. Say how often it failed."""
+    with open_memory(directory) as memory:
+        indexing, failures = memory._backlog._indexing, 0
+        assert indexing is not None
+        for room in (0, 50_000, 200_000, resource.RLIM_INFINITY):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+            memory.compact()
+            assert lost(memory) == []
+            failures += not is_asked(memory)
+            assert is_asked(memory) or names_in(directory / "chroma") <= {"state.new"}
+            indexing._retry_at = 0.0
+        say(failures, names_in(directory / "chroma"))

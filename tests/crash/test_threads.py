@@ -14,10 +14,10 @@ import pytest
 
 from pager import Memory, MemoryReader, StorageError
 from pager.types import number_of
-from pager.vectors.indexing import BATCH
+from pager.vectors.indexing import SMALLEST
 from tests.crash.load import open_memory, standin
 from tests.standin import Reply, Standin, call
-from tests.support.embedders import vector
+from tests.support.indexed import nearest
 from tests.support.talk import database_of
 
 THREADS, ROUNDS = 8, 20
@@ -161,8 +161,8 @@ def test_a_transaction_lets_nobody_in_between(tmp_path: Path) -> None:
         assert memory.check() == []
 
 
-def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: Path) -> None:
-    each = 2 * BATCH // THREADS + 5
+def test_facts_of_eight_threads_while_generations_of_the_index_are_built(tmp_path: Path) -> None:
+    each = 2 * SMALLEST // THREADS + 5
     with open_memory(tmp_path) as memory:
 
         def archive(name: str) -> None:
@@ -181,12 +181,10 @@ def test_facts_of_eight_threads_while_the_index_is_built_and_extended(tmp_path: 
         together(*(lambda name=f"t{number}": archive(name) for number in range(THREADS)), keep_up)
         memory.embed_pending()
         assert (tmp_path / "chroma" / "state.json").exists()
-        nearest = memory._tiers.archive.vectors
-        assert nearest is not None
         facts = memory.inspect.newest_facts(10_000)
         assert len(facts) == THREADS * each
         for fact in facts:
-            assert nearest.nearest(vector(nearest, fact.text), 1)[0][0] == number_of(fact.id)
+            assert [found for found, _ in nearest(memory, fact.text, 1)] == [number_of(fact.id)]
         assert memory.check() == []
 
 

@@ -134,7 +134,8 @@ MAY_BE_WALKED = (
     r"main\.\w+_config",  # two rows of the full text's own
     "said_owed",  # what waits for a vector, from the start, LIMIT
 )
-ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|[\w.]+ VIRTUAL TABLE INDEX)")  # the latter: full text
+# The latter two: full text, and its settings, which are few.
+ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|[\w.]+ VIRTUAL TABLE INDEX|main.\w+_words_config$)")
 EXPLAINED = re.compile("(?:WITH|SELECT|INSERT|UPDATE|DELETE|REPLACE)\\b", re.IGNORECASE)
 
 

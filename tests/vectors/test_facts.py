@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 from pager import EmbedderUnavailableError, Memory, MemoryReader
-from pager.clock import to_micros
-from pager.store.rows import ALWAYS
-from pager.tiers.archive import _Filter
 from pager.vectors.embedding import PAUSE
 from tests.support import Broken, Careless, HandClock, Letters, Words, database_of, undone
 
@@ -122,16 +119,13 @@ def test_a_reader_finds_what_got_its_vector_late(tmp_path: Path) -> None:
         with MemoryReader.open(tmp_path, embedder=embedder, clock=clock) as reading:
             vectors = reading._tiers.archive.vectors
             assert vectors is not None
-            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9)} == {1, 3}
+            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9, None)} == {1, 3}
             assert memory.embed_pending() == 1
-            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9)} == {1, 2, 3}
+            assert {number for number, _ in vectors.nearest(embedder.embed(["cat"])[0], 9, None)} == {1, 2, 3}
 
 
-@pytest.mark.parametrize(
-    "place", ["pager.search.growing_array.GrowingArray.extend", "pager.vectors.facts.FactVectors._add_late"]
-)
 def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
-    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -143,40 +137,15 @@ def test_what_an_interrupt_left_half_done_in_memory_is_read_anew(
         clock.set(clock.now() + 2 * PAUSE)
         memory.archive("a seat at the aisle")
         with monkeypatch.context() as patch:
-            patch.setattr(place, interrupted)
-            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 -- one of them is the one
-                memory.embed_pending()
+            patch.setattr("pager.search.growing_array.GrowingArray.extend", interrupted)
+            with pytest.raises(KeyboardInterrupt):
                 memory.search_archive("window")
         while memory.embed_pending():
             pass
         hits = memory.search_archive("a window seat")
         assert (ids(hits), hits[0].parts["meaning"]) == (["f1", "f2"], pytest.approx(1))
         assert memory._tiers.archive.vectors is not None
-        assert len(memory._tiers.archive.vectors.nearest(embedder.embed(["seat"])[0], 9)) == 2
-
-
-@pytest.mark.parametrize("key", [None, "status"], ids=["repeats", "versions"])
-def test_what_lies_apart_from_very_many_that_are_alike_is_found_with_an_index_as_without(
-    tmp_path: Path, key: str | None
-) -> None:
-    embedder = Words(dimension=64)
-    apart = ["a cat on the radiator", "rent is due", "grandmother's birthday", "allergic to penicillin"]
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        with memory.transaction():
-            for text in apart:
-                memory.archive(text)
-            for number in range(700):
-                memory.archive(f"backup {number % 3} completed", key=key)
-        while memory.embed_pending():
-            pass
-        memory.compact()
-        archive = memory._tiers.archive
-        assert archive.vectors is not None
-        assert archive.vectors.indexing is not None
-        assert archive.vectors.indexing.through() > 700
-        now = _Filter(to_micros(archive.present()), [], ALWAYS)
-        for number, text in enumerate(apart, start=1):
-            assert archive._by_meaning(archive.vectors, embedder.embed([text])[0], now, limit=5)[0][0] == number
+        assert len(memory._tiers.archive.vectors.nearest(embedder.embed(["seat"])[0], 9, None)) == 2
 
 
 def test_another_model_under_the_same_name_embeds_all_anew(tmp_path: Path) -> None:
@@ -218,8 +187,10 @@ def test_a_warm_search_asks_sqlite_for_no_embedder_and_no_dimension(memory: Memo
         database_of(memory).trace(statements.append)
         assert search("seat")[0].parts["meaning"] > 0
         database_of(memory).trace(None)
-        about = [sql for sql in statements if "vector" in sql or "embedder" in sql]
-        assert len(about) == 1, about  # the vectors of the candidates; or those of messages that are new
+        assert [sql for sql in statements if "length(vector)" in sql or "embedder" in sql] == []
+        # The vectors of the candidates, and new ones of facts if there are any; or those of messages that are new.
+        about = [sql for sql in statements if "vector" in sql]
+        assert len(about) == (3 if search == memory.search_archive else 1), about
 
 
 def test_a_reader_learns_of_another_embedder_while_it_is_open(tmp_path: Path) -> None:
