@@ -123,7 +123,7 @@ class Indexing:
     def check(self) -> list[str]:
         """Return what is wrong with it. The background mends it."""
         self._embedding.log_again()
-        self._retry_at, self._damaged = 0.0, None
+        self._retry_at = 0.0
         self.release()  # what is opened anew is looked at anew
         newest = self._index.newest()
         if newest is None or newest.stamp != self._embedding.stamp():

@@ -8,20 +8,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from chromadb import Collection
+
 from pager.clock import SystemClock
 from pager.store import Store
-from pager.vectors import index
 from pager.vectors.chroma import build, places
-from pager.vectors.chroma.collection import Collection, Connection
+from pager.vectors.chroma.collection import Connection, LocalCollection
 from tests.crash.children import die, heard, say
 from tests.support.indexed import FACTS, Children, is_asked, lost, names_in, open_memory, text
 
 # What moves the files. Dying before each of these is dying between any two of them.
 STEPS: list[tuple[Any, str]] = [
     (Connection, "__init__"),
+    (Connection, "close"),
     (Collection, "add"),
-    (Collection, "close"),
-    (Collection, "search_wider"),
+    (Collection, "modify"),
+    (LocalCollection, "__init__"),
+    (LocalCollection, "close"),
     (places, "_digest"),
     (places, "_remove"),
     (Path, "mkdir"),
@@ -40,7 +43,7 @@ def build_here(order: str, stop: Callable[[], bool]) -> tuple[int, float]:
 
 def live_until(directory: Path, deadly_step: int) -> None:
     """Build and publish a generation with one fact more, and die at that step, if it comes."""
-    index.build_in_child, build.AT_ONCE = build_here, 200
+    places.build_in_child, build.AT_ONCE = build_here, 200
     with open_memory(directory) as memory:
         memory.archive(text(FACTS + 1))
         die_at(deadly_step)
@@ -66,7 +69,7 @@ def die_at(deadly_step: int) -> None:
 
 def take_over(directory: Path) -> None:
     """Find everything in what a dead process left, and mend it. Say which generation there was, and what is left."""
-    index.build_in_child = build_here
+    places.build_in_child = build_here
     with open_memory(directory) as memory:
         found = memory._tiers.index.newest()
         assert lost(memory, range(1, FACTS + 2)) == []

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pager import Memory, StorageError
-from pager.vectors import index
+from pager.vectors.chroma import places
 from tests.crash.children import Life, run
 from tests.crash.index_life import build_on_a_full_disk, build_with_a_frozen_child, live_until, take_over
 from tests.support import Words
@@ -82,7 +83,7 @@ def test_a_child_that_ends_too_early_leaves_nothing_and_is_told(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pager.vectors.indexing.RETRY_S", 0)
-    program = index._RUN
+    program = places._RUN
     with open_memory(directory) as memory:
         archive(memory, FACTS + 1, FACTS + 1)
         for last_words, reason in (
@@ -90,14 +91,14 @@ def test_a_child_that_ends_too_early_leaves_nothing_and_is_told(
             ("import sys; sys.exit('no such luck')", "building the index ended with 1: no such luck"),
             (f"from tests.crash.index_life import die_at; die_at(6); {program}", "building the index ended with -9"),
         ):
-            monkeypatch.setattr(index, "_RUN", f"import sys; sys.path.append(sys.argv[1]); {last_words}")
+            monkeypatch.setattr(places, "_RUN", f"import sys; sys.path.append(sys.argv[1]); {last_words}")
             indexing_of(memory)._embedding.log_again()
             memory.compact()
             assert reason in told(memory)[-1]
             assert names_in(directory / "chroma") == {"state.json", "g1"}
             assert lost(memory, range(1, FACTS + 2)) == []
             assert is_asked(memory)
-        monkeypatch.setattr(index, "_RUN", program)
+        monkeypatch.setattr(places, "_RUN", program)
         memory.compact()
         assert names_in(directory / "chroma") == {"state.json", "g2"}
         assert lost(memory, range(1, FACTS + 2)) == []
@@ -117,7 +118,7 @@ def test_a_child_ends_with_its_parent(directory: Path) -> None:
         memory.compact()
         assert_mended(directory, memory)
     # From another directory, without an environment: it runs wherever this package was imported from.
-    command = [sys.executable, "-P", "-c", index._RUN, str(Path(index.__file__).parents[2])]
+    command = [sys.executable, "-P", "-c", places._RUN, str(Path(places.__file__).parents[3])]
     done = subprocess.run(command, input=b"", capture_output=True, check=False, cwd="/", env={})
     assert (done.returncode, done.stderr.strip()) == (1, b"its parent is gone")
 
@@ -229,8 +230,10 @@ def test_an_index_that_fails_in_use_is_told_once_and_built_anew(
         raise PanicException("explicit panic")
 
     with open_memory(directory) as memory:
+        opened = indexing_of(memory).open()
+        assert opened is not None
         with monkeypatch.context() as patch:
-            patch.setattr("chromadb.Collection.query", panic)
+            patch.setattr(opened[1], "_native", SimpleNamespace(query=panic))
             if within:
                 with memory.transaction():
                     assert lost(memory) == []

@@ -19,7 +19,7 @@ from pager import Memory, MemoryReader
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
 from pager.tiers.archive import _Filter
-from pager.vectors.chroma.collection import Collection
+from pager.vectors.chroma.collection import LocalCollection, ServerCollection
 from pager.vectors.indexing import Indexing
 from tests.support.clock import START, HandClock
 from tests.support.embedders import Words, vector
@@ -69,8 +69,7 @@ def nearest(memory: Memory | MemoryReader, wanted: str | Vectors, limit: int = 1
     facts = vectors_of(memory)
     asked = vector(facts, wanted) if isinstance(wanted, str) else wanted
     now = _Filter(to_micros(memory._tiers.archive.present()), [], ALWAYS)
-    found = memory._tiers.archive._by_meaning(facts, asked, now, limit)
-    return facts.cosines_of([fact for fact, _ in found], asked)[:limit]
+    return list(memory._tiers.archive._by_meaning(facts, asked, now, limit).items())[:limit]
 
 
 def lost(memory: Memory | MemoryReader, numbers: Iterable[int] = range(1, FACTS + 1)) -> list[int]:
@@ -120,13 +119,15 @@ def store_vectors(memory: Memory, vectors: Vectors, texts: Sequence[str], key: s
 
 def count_queries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the limit of each query of Chroma."""
-    limits, query = list[int](), Collection.query
+    limits = list[int]()
+    kind: Any
+    for kind in (LocalCollection, ServerCollection):
 
-    def counted(collection: Collection, asked: Vectors, limit: int) -> list[tuple[int, float]]:
-        limits.append(limit)
-        return query(collection, asked, limit)
+        def counted(collection: Any, asked: Vectors, limit: int, query: Any = kind.query) -> list[tuple[int, float]]:
+            limits.append(limit)
+            return query(collection, asked, limit)
 
-    monkeypatch.setattr(Collection, "query", counted)
+        monkeypatch.setattr(kind, "query", counted)
     return limits
 
 
@@ -146,7 +147,7 @@ class Children:
             self.at_work.set()
             return self.all[-1]
 
-        monkeypatch.setattr("pager.vectors.index.subprocess.Popen", start)
+        monkeypatch.setattr("pager.vectors.chroma.places.subprocess.Popen", start)
 
     def go_on(self) -> None:
         self.is_frozen = False

@@ -70,7 +70,7 @@ class Running:
 
     def names(self) -> set[str]:
         with closing(Connection(self.place)) as connection:
-            return set(connection.names(""))
+            return {each.name for each in connection._api.list_collections()}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def collections_of(memory: Memory, server: Running) -> list[str]:
     owner = memory._store.settings.get("index_owner")
-    return sorted(name.removeprefix(f"{owner}-") for name in server.names() if name.startswith(str(owner)))
+    return sorted(name.removeprefix(str(owner)) for name in server.names() if name.startswith(str(owner)))
 
 
 def test_a_search_asks_the_server_and_an_old_generation_is_deleted(
@@ -187,13 +187,13 @@ def test_a_generation_that_is_gone_from_the_server_is_built_anew(
 ) -> None:
     owner = memory._store.settings.get("index_owner")
     with closing(Connection(server.place)) as connection:
-        connection.delete(f"{owner}-g1")
+        connection.delete_all(f"{owner}g1")
     assert lost(memory) == []
     assert memory.has_background_work
     build(memory)
     assert (collections_of(memory, server), is_asked(memory), lost(memory)) == (["g2"], True, [])
     with closing(Connection(server.place)) as connection:
-        connection.get(f"{owner}-g2")._collection.delete(ids=["f5"])
+        connection.get(f"{owner}g2").delete(ids=["f5"])
     memory._tiers.close()
     with open_reader(directory, index=server.place) as reader:
         assert (lost(reader), is_asked(reader)) == ([], False)

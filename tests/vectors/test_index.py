@@ -23,8 +23,9 @@ from pager import Memory, RejectedError
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
 from pager.tiers.archive import _Filter
+from pager.vectors.chroma.places import Directory
 from pager.vectors.embedding import PAUSE
-from pager.vectors.index import Generation, Index, Stop
+from pager.vectors.index import Generation, Stop
 from pager.vectors.int8_matrix import Int8Matrix, quantize
 from tests.support import Broken, HandClock, Words, undone, vector
 from tests.support.indexed import (
@@ -133,11 +134,11 @@ def test_a_vector_that_comes_late_is_found_though_its_fact_is_older_than_the_gen
         assert lost(memory) == []
 
 
-class PlainIndex(Index):
+class PlainIndex(Directory):
     """Generations in memory that look at all they hold: whatever is missed, the index is not to blame."""
 
     def __init__(self, store: Any) -> None:
-        super().__init__(store)
+        super().__init__(store, Path("none"))
         self.queries = 0
         self._held: dict[str, tuple[list[int], Any]] = {}
         self._newest: Generation | None = None
@@ -170,14 +171,11 @@ class PlainIndex(Index):
     def publish(self, built: Generation) -> None:
         self._newest = built
 
-    def remove(self, name: str) -> None:
+    def tidy(self, keep: str) -> None:
         pass
 
     def clear(self) -> None:
         self._newest = None
-
-    def order(self, name: str) -> dict[str, Any]:
-        return {}
 
 
 ACTS = st.sampled_from(
@@ -191,7 +189,7 @@ def test_whatever_happens_a_search_finds_the_nearest_that_are_true(acts: list[tu
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setattr("pager.vectors.indexing.SMALLEST", 3)
         patch.setattr("pager.tiers.archive.CANDIDATES", 2)
-        patch.setattr("pager.tiers.Directory", lambda _, store: PlainIndex(store))
+        patch.setattr("pager.tiers.Directory", lambda store, _: PlainIndex(store))
         embedder, clock = Broken(False), HandClock()
         with open_memory(Path(place), embedder=embedder, clock=clock) as memory:
             for number, (act, chosen) in enumerate(acts):
