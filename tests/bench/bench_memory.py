@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pager import Limits, Memory
 from pager.tiers import default_embedder
-from pager.vectors.chroma.collection import COLLECTION, Collection, Connection
+from pager.vectors.chroma.collection import COLLECTION, Connection
 from tests.bench import grown
 from tests.bench.figures import Figure, pair, printed_by, run, size_mb, with_each
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all, fill_log
@@ -146,7 +146,7 @@ def search(work: Path) -> list[Figure]:
         archive_all(memory, facts)
         memory.compact()
     questions, same_questions = tee(texts.questions(facts))
-    with Memory.open(directory, embedder=embedder) as memory, closing(_bare_chroma(work / "bare", vectors)) as bare:
+    with Memory.open(directory, embedder=embedder) as memory, closing(_BareChroma(work / "bare", vectors)) as bare:
         both = pair(
             with_each(questions, lambda text: memory.search_archive(text, limit=SEARCH_LIMIT)),
             with_each(same_questions, lambda text: bare.query(embedder.embed([text])[0], SEARCH_LIMIT)),
@@ -157,15 +157,25 @@ def search(work: Path) -> list[Figure]:
     return [both.medians("search_archive at 10,000 facts against embedding and a bare query", 2.0)]
 
 
-def _bare_chroma(directory: Path, vectors: NDArray[np.float32]) -> Collection:
+class _BareChroma:
     """Flushed and opened again, as the other side's is."""
-    directory.mkdir()
-    with closing(Connection(directory).create(COLLECTION)) as collection:
-        for start in range(0, len(vectors), 5_000):
-            facts = range(start + 1, start + 1 + len(vectors[start : start + 5_000]))
-            texts, metadata = [f"fact {fact}" for fact in facts], [{"at": float(fact)} for fact in facts]
-            collection.add(facts, vectors[start : start + 5_000], texts, metadata)
-    return Connection(directory).get(COLLECTION)
+
+    def __init__(self, directory: Path, vectors: NDArray[np.float32]) -> None:
+        directory.mkdir()
+        with closing(Connection(directory)) as connection:
+            collection = connection.create(COLLECTION)
+            for start in range(0, len(vectors), 5_000):
+                rows = vectors[start : start + 5_000]
+                ids = [f"f{number}" for number in range(start, start + len(rows))]
+                collection.add(ids, rows, documents=[f"fact {each}" for each in ids])
+        self._connection = Connection(directory)
+        self._collection = self._connection.get(COLLECTION)
+
+    def query(self, vector: NDArray[np.float32], limit: int) -> object:
+        return self._collection.query(query_embeddings=[vector], n_results=limit)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def disk(work: Path) -> list[Figure]:

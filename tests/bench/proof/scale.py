@@ -13,7 +13,10 @@ from pager.types import Json
 from tests.bench.proof.sides import FAILURES, Side
 from tests.bench.quick_server import QuickServer
 
-SIDES = {"ours": "archive", "ours, words only": "archive, words only", "bare Chroma": "bare Chroma"}
+SIDES = {
+    "ours": "archive", "ours, index on a server": "archive on a server", "ours, words only": "archive, words only",
+    "bare Chroma": "bare Chroma",
+}  # fmt: skip
 
 
 def figures(

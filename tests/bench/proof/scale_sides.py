@@ -1,15 +1,20 @@
 """Archives that grow, each in a process of its own, driven as any side: ours with vectors or with words only, and
 Chroma.
 
-Vectors cost nothing here and are the same for all: words hashed into 384 numbers. `Chroma` is Chroma as it comes, which
-keeps texts and vectors and answers by vectors alone: no words, no history, no search for what was true when.
+Vectors cost nothing here and are the same for all: a direction for each word, in 384 numbers of which 32 are free, as
+few are in those of a model. `Chroma` is Chroma as it comes, which keeps texts and vectors and answers by vectors alone:
+no words, no history, no search for what was true when.
 """
 
 import re
 import resource
+import socket
+import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,20 +26,29 @@ from tests.bench.figures import ROOT, size_mb, timed, with_each
 from tests.bench.peers.lines import memory_mb, serve
 from tests.bench.texts import Texts
 
-DIMENSION, FOUND, SINGLE, SEARCHES = 384, 5, 60, 60
+DIMENSION, FREE, FOUND, SINGLE, SEARCHES = 384, 32, 5, 60, 60
+_NOWHERE = np.full(FREE, 1e-6, dtype=np.float32)
 PIECE = 5_000
 
 
-class HashedWords:
-    fingerprint = "hashed words"
+class Directions:
+    fingerprint = "directions of words"
     dimension = DIMENSION
 
+    def __init__(self) -> None:
+        self._frame = np.random.default_rng(7).standard_normal((FREE, DIMENSION)).astype(np.float32)
+        self._known: dict[str, NDArray[np.float32]] = {}
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for place, text in enumerate(texts):
-            for word in re.findall(r"\w+", text.lower()):
-                rows[place, zlib.crc32(word.encode()) % DIMENSION] += 1.0
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        rows = np.stack([sum(map(self._direction, re.findall(r"\w+", text.lower())), _NOWHERE) for text in texts])
+        rows = rows @ self._frame
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def _direction(self, word: str) -> NDArray[np.float32]:
+        if word not in self._known:  # a long word is a rare one, and says more
+            random = np.random.default_rng(zlib.crc32(word.encode()))
+            self._known[word] = random.standard_normal(FREE).astype(np.float32) * min(len(word), 8)
+        return self._known[word]
 
 
 class Archive:
@@ -85,12 +99,13 @@ class Archive:
 
 
 class Ours(Archive):
-    embedder: Any = HashedWords()
+    embedder: Any = Directions()
+    server: Any = None
 
     def open(self) -> None:
         from pager import Memory
 
-        self._memory = Memory.open(self._directory / "ours", embedder=self.embedder)
+        self._memory = Memory.open(self._directory / "ours", embedder=self.embedder, index=self.server)
 
     def add(self, texts: list[str]) -> None:
         from tests.bench.grown import archive_all
@@ -110,6 +125,31 @@ class Ours(Archive):
         return len(self._memory.search_archive(text, limit=FOUND))
 
 
+class OnServer(Ours):
+    """The index is on a Chroma server beside it."""
+
+    def open(self) -> None:
+        from pager import ChromaServer
+
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [Path(sys.executable).with_name("chroma"), "run", "--path", self._directory / "server"]
+        self._process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        self.server = ChromaServer("127.0.0.1", port)
+        super().open()
+
+    def close(self) -> None:
+        super().close()
+        self._process.kill()
+        self._process.wait()
+
+
 class Words(Ours):
     embedder = None
 
@@ -127,13 +167,13 @@ class Chroma(Archive):
     def add(self, texts: list[str]) -> None:
         ids = [str(self._count + place) for place in range(len(texts))]
         self._count += len(texts)
-        self._collection.add(ids=ids, documents=texts, embeddings=HashedWords().embed(texts))
+        self._collection.add(ids=ids, documents=texts, embeddings=Ours.embedder.embed(texts))
 
     def close(self) -> None:
         self._client.close()
 
     def search(self, text: str) -> int:
-        return len(self._collection.query(query_embeddings=HashedWords().embed([text]), n_results=FOUND)["ids"])
+        return len(self._collection.query(query_embeddings=Ours.embedder.embed([text]), n_results=FOUND)["ids"])
 
 
 class Agents:
@@ -161,7 +201,7 @@ class Agents:
             agent.close()
 
 
-SIDES = {"ours": Ours, "words": Words, "chroma": Chroma, "agents": Agents}
+SIDES = {"ours": Ours, "server": OnServer, "words": Words, "chroma": Chroma, "agents": Agents}
 
 if __name__ == "__main__":
     serve(lambda base_url, directory, kind, *more: SIDES[kind](base_url, directory, *more))

@@ -31,6 +31,7 @@ COMMANDS = {  # modules of tests.bench, and their arguments
 }
 OF_SCALE = {  # no conversations
     "archive": "proof.scale_sides ours",
+    "archive on a server": "proof.scale_sides server",
     "archive, words only": "proof.scale_sides words",
     "bare Chroma": "proof.scale_sides chroma",
     "agents": "proof.scale_sides agents",
