@@ -10,11 +10,12 @@ import pytest
 
 from pager import Memory, MemoryReader, NewerFormatError, StorageError
 from pager.store import database
+from pager.store.database import Database, text_digest
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from tests.crash.children import Life, run, say
 from tests.crash.commit_points import CommitPoints
 from tests.crash.load import write_pairs
-from tests.support import HandClock
+from tests.support import HandClock, Words
 
 MOODS = "ALTER TABLE facts ADD COLUMN mood TEXT; UPDATE facts SET mood = 'of ' || text"
 COUNTS = "CREATE TABLE counts (n INTEGER); INSERT INTO counts SELECT count(mood) FROM facts"
@@ -103,6 +104,36 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     with_migrations(monkeypatch, MOODS, COUNTS)
     with open_memory(tmp_path) as memory:
         assert_all_there(memory)
+
+
+def test_a_file_of_format_1_keeps_its_vectors_and_knows_a_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = [(fact, bytes([fact]) * 4 * Words().dimension) for fact in (1, 3)]  # the second came without
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:1])
+        patch.setattr(database, "VERSION", 1)
+        Database(tmp_path / "pager.db").close()
+    for fact, text in ((1, "a seat"), (2, "a bed"), (3, "a hat")):
+        values = f"{fact}, '{text}', 0, 0, 0, 'person', 0, {int(fact == 2)}"
+        change(tmp_path, f"INSERT INTO facts (id, text, valid_from, stated, at, actor, step, purged) VALUES ({values})")
+    with closing(sqlite3.connect(tmp_path / "pager.db")) as db, db:
+        db.executemany("INSERT INTO vectors VALUES (?, ?)", vectors)
+        db.execute("INSERT INTO meta VALUES ('embedder', ?)", (Words().fingerprint,))
+    with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
+        assert memory.archive("a seat").id == "f1"
+        assert memory.archive("a bed").id == "f4"  # what was purged is not known
+        memory.archive("a hat")
+    assert ask(tmp_path, "PRAGMA user_version") == [(VERSION,)]
+    assert ask(tmp_path, "SELECT row, fact, vector FROM vectors LIMIT 2") == [(1, *vectors[0]), (2, *vectors[1])]
+    assert ask(tmp_path, "SELECT row, fact FROM vectors WHERE row > 2") == [(3, 4)]
+    facts = [
+        (1, text_digest("a seat"), '["unknown"]'),
+        (2, None, '["unknown"]'),
+        (3, text_digest("a hat"), '["unknown"]'),
+    ]
+    assert ask(tmp_path, "SELECT id, digest, sources FROM facts WHERE id < 4") == facts
+    assert ask(tmp_path, "PRAGMA foreign_key_check") == []
 
 
 def test_a_reader_does_not_bring_it_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
