@@ -58,7 +58,7 @@ def test_a_generation_that_fails_its_proof_is_told_removed_and_tried_again_with_
     with open_memory(tmp_path) as memory:
         archive(memory, 1, FACTS)
         with monkeypatch.context() as patch:
-            patch.setattr("pager.vectors.index.RECALL", 1.1)  # which none can reach
+            patch.setattr("pager.vectors.chroma.places.RECALL", 1.1)  # which none can reach
             build(memory)
         for _ in range(2):
             assert (lost(memory), is_asked(memory), asked) == ([], False, [])
