@@ -24,7 +24,7 @@ class SettingsTable:
             self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def disown_index(self) -> None:
-        """Forget the vector index on a server, and the server: they are of the memory from which this one was copied."""
+        """Forget the index on a server, and which server: they are of the memory from which this one was copied."""
         for key in (INDEX_STATE, INDEX_OWNER, f"{PROGRAM_VALUE}index"):
             self.put(key, None)
 
