@@ -17,6 +17,7 @@ import pytest
 
 from pager import Memory, StorageError
 from pager.vectors import index
+from pager.vectors.index import Generation
 from tests.crash.children import Life, run
 from tests.crash.index_life import build_on_a_full_disk, build_with_a_frozen_child, live_until, take_over
 from tests.support import Words
@@ -32,21 +33,6 @@ from tests.support.indexed import (
     open_reader,
     told,
 )
-
-
-@pytest.fixture(scope="module")
-def well(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An agent with an index, closed. Not to be touched: use a copy."""
-    directory = tmp_path_factory.mktemp("well") / "agent"
-    with open_memory(directory) as memory:
-        archive(memory, 1, FACTS)
-        build(memory)
-    return directory
-
-
-@pytest.fixture
-def directory(well: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(well, tmp_path / "agent")
 
 
 def assert_mended(directory: Path, memory: Memory, generation: str = "g2") -> None:
@@ -118,8 +104,11 @@ def test_a_child_ends_with_its_parent(directory: Path) -> None:
         assert_mended(directory, memory)
     # From another directory, without an environment: it runs wherever this package was imported from.
     command = [sys.executable, "-P", "-c", index._RUN, str(Path(index.__file__).parents[2])]
-    done = subprocess.run(command, input=b"", capture_output=True, check=False, cwd="/", env={})
-    assert (done.returncode, done.stderr.strip()) == (1, b"its parent is gone")
+    plan = Generation("words-1 32", FACTS, 0, "g7").to_json()
+    order = {"plan": plan, "database": str(directory / "pager.db"), "directory": str(directory / "g7")}
+    for given, said in ((b"", b"its parent is gone"), (json.dumps(order).encode() + b"\n", b"")):
+        done = subprocess.run(command, input=given, capture_output=True, check=False, cwd="/", env={})
+        assert (done.returncode, done.stderr.strip(), done.stdout) == (1, said, b"")
 
 
 # files
@@ -167,9 +156,7 @@ def test_a_torn_file_is_told_and_costs_no_fact(well: Path, tmp_path: Path, tear:
     [b"", b"[]", b"null", b'{"name": "g1"}', b"\xff\x00", {"name": "../g1"}, {"name": "g1/../g1"}, {"name": "g99"},
      {"through": "9"}, {"format": 1}, {"x": 1}, {"files": []}],
 )  # fmt: skip
-def test_a_state_that_makes_no_sense_is_none(
-    directory: Path, change: bytes | dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_that_makes_no_sense_is_none(directory: Path, change: bytes | dict[str, Any]) -> None:
     state = directory / "chroma/state.json"
     whole = json.loads(state.read_text())
     state.write_bytes(change if isinstance(change, bytes) else json.dumps(whole | change).encode())
@@ -239,12 +226,14 @@ def test_an_index_that_fails_in_use_is_told_once_and_built_anew(
         assert_mended(directory, memory)
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may do everything")
-def test_a_purge_is_not_over_before_the_index_is_gone(directory: Path) -> None:
+def test_a_purge_is_not_over_before_the_index_is_gone(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
     with open_memory(directory) as memory:
-        (directory / "chroma").chmod(0o500)
-        with pytest.raises(StorageError, match=r"has begun.*cannot be removed.*finishes it"):
-            memory.purge("f5")
-        (directory / "chroma").chmod(0o700)
+        with monkeypatch.context() as patch:
+            patch.setattr("pager.vectors.chroma.places._remove", refused)
+            with pytest.raises(StorageError, match=r"has begun.*Permission denied.*finishes it"):
+                memory.purge("f5")
         assert memory.purge("f5") == 0
         assert names_in(directory / "chroma") == set()

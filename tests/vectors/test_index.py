@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import chromadb
 import numpy as np
@@ -23,8 +23,9 @@ from pager import Memory, RejectedError
 from pager.clock import to_micros
 from pager.store.rows import ALWAYS
 from pager.tiers.archive import _Filter
+from pager.vectors.chroma.places import Directory
 from pager.vectors.embedding import PAUSE
-from pager.vectors.index import Generation, Index, Stop
+from pager.vectors.index import Generation, Stop
 from pager.vectors.int8_matrix import Int8Matrix, quantize
 from tests.support import Broken, HandClock, Words, undone, vector
 from tests.support.indexed import (
@@ -133,51 +134,29 @@ def test_a_vector_that_comes_late_is_found_though_its_fact_is_older_than_the_gen
         assert lost(memory) == []
 
 
-class PlainIndex(Index):
-    """Generations in memory that look at all they hold: whatever is missed, the index is not to blame."""
+class PlainCollection(NamedTuple):
+    facts: list[int]
+    vectors: Any
 
-    def __init__(self, store: Any) -> None:
-        super().__init__(store)
-        self.queries = 0
-        self._held: dict[str, tuple[list[int], Any]] = {}
-        self._newest: Generation | None = None
+    def query(self, asked: Any, limit: int) -> list[tuple[int, float]]:
+        assert limit > 0, "Chroma refuses it"
+        cosines = (self.vectors @ asked).tolist()
+        return sorted(zip(self.facts, cosines, strict=True), key=lambda hit: -hit[1])[:limit]
 
-    def newest(self) -> Generation | None:
-        return self._newest
+    def close(self) -> None:
+        pass
 
-    def next_name(self) -> str:
-        return f"g{len(self._held) + 1}"
 
-    def open(self, generation: Generation) -> Any:
-        facts, vectors = self._held[generation.name]
-
-        class Opened:
-            def query(_, asked: Any, limit: int) -> list[tuple[int, float]]:  # noqa: N805
-                self.queries += 1
-                assert limit > 0, "Chroma refuses it"
-                return sorted(zip(facts, (vectors @ asked).tolist(), strict=True), key=lambda hit: -hit[1])[:limit]
-
-            def close(_) -> None:  # noqa: N805
-                pass
-
-        return Opened()
+class PlainIndex(Directory):
+    """Generations that look at all they hold: whatever is missed, Chroma is not to blame."""
 
     def build(self, plan: Generation, stop: Stop) -> Generation:
         _, rows, vectors = self._store.archive.to_index(0, plan.through, -1, plan.moment)
-        self._held[plan.name] = [row["fact"] for row in rows], vectors
+        self.held = PlainCollection([row["fact"] for row in rows], vectors)
         return plan._replace(facts=len(rows), recall=1.0)
 
-    def publish(self, built: Generation) -> None:
-        self._newest = built
-
-    def remove(self, name: str) -> None:
-        pass
-
-    def clear(self) -> None:
-        self._newest = None
-
-    def order(self, name: str) -> dict[str, Any]:
-        return {}
+    def open(self, generation: Generation) -> Any:
+        return self.held
 
 
 ACTS = st.sampled_from(
@@ -191,7 +170,7 @@ def test_whatever_happens_a_search_finds_the_nearest_that_are_true(acts: list[tu
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setattr("pager.vectors.indexing.SMALLEST", 3)
         patch.setattr("pager.tiers.archive.CANDIDATES", 2)
-        patch.setattr("pager.tiers.Directory", lambda _, store: PlainIndex(store))
+        patch.setattr("pager.tiers.Directory", PlainIndex)
         embedder, clock = Broken(False), HandClock()
         with open_memory(Path(place), embedder=embedder, clock=clock) as memory:
             for number, (act, chosen) in enumerate(acts):
