@@ -125,7 +125,7 @@ def test_a_search_asks_the_server_and_an_old_generation_is_deleted(
     memory: Memory, server: Running, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = count_queries(monkeypatch)
-    assert lost(memory) == []
+    assert lost(memory, range(1, FACTS + 1)) == []
     assert len(asked) == FACTS
     with open_reader(directory, index=server.place) as reader:
         assert lost(reader, [1, FACTS]) == []

@@ -80,7 +80,7 @@ def test_every_search_asks_chroma_but_for_the_past_and_rare_filters(
         assert ids(memory.search_archive("rare", tags=["rare"])) == [f"f{FACTS + 1}"]
         assert ids(memory.search_archive(text(1), as_of=before)) == ["f1"]
         assert len(asked) == 51
-        assert lost(memory) == []
+        assert lost(memory, range(1, FACTS + 1)) == []
 
 
 def test_a_search_never_waits_for_a_build_and_finds_what_comes_meanwhile(
@@ -271,16 +271,16 @@ def test_readers_change_no_byte_of_it_and_follow_the_next_one(directory: Path, m
 
     before, asked = digests("g1"), count_queries(monkeypatch)
     with open_reader(directory) as reader:
-        assert lost(reader) == []
+        assert lost(reader, range(1, FACTS + 1)) == []
         assert len(asked) == FACTS
         with open_memory(directory) as memory:
             assert lost(memory) == []
             assert digests("g1") == before
             archive(memory, FACTS + 1, 2 * FACTS)
-            assert lost(reader, range(1, 2 * FACTS + 1)) == []
+            assert lost(reader, range(1, 2 * FACTS + 1, 7)) == []
             build(memory)
             before = digests("g2")
-            assert lost(reader, range(1, 2 * FACTS + 1)) == []
+            assert lost(reader, range(1, 2 * FACTS + 1, 7)) == []
             opened = indexing_of(reader).open()
             assert opened is not None
             assert opened[0].name == "g2"
@@ -359,6 +359,7 @@ def test_a_build_does_not_hold_up_whoever_ends_it_and_leaves_nothing(
         assert names_in(directory / "chroma") == (set() if ending == "purge" else {"state.json", "g1"})
         if ending != "close":
             assert lost(memory, [1, 6, 2 * FACTS]) == []
+        if ending in ("purge", "background"):
             children.go_on()
             build(memory)  # being stopped was no failure: it begins at once
             assert is_asked(memory)
