@@ -134,3 +134,20 @@ def talk(tmp_path: Path) -> Iterator[Talk]:
     talk = Talk(tmp_path)
     yield talk
     talk.memory.close()
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an agent with a vector index, closed. Not to be touched: use a copy, as `directory` is."""
+    from tests.support.indexed import FACTS, archive, build, open_memory
+
+    directory = tmp_path_factory.mktemp("well") / "agent"
+    with open_memory(directory) as memory:
+        archive(memory, 1, FACTS)
+        build(memory)
+    return directory
+
+
+@pytest.fixture
+def directory(well: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(well, tmp_path / "agent")

@@ -249,7 +249,7 @@ class Archive:
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 found = {number: score for number, score in near if number in valid}
                 if opened is None:
-                    found = dict(vectors.cosines_of(list(found)[:most], vector))
+                    found = dict(vectors.cosines_of(list(found), vector))
                 return dict(sorted((found | dict(exact)).items(), key=lambda hit: (-hit[1], -hit[0]))[:most])
             count *= 4
 

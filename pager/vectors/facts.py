@@ -82,8 +82,8 @@ class FactVectors:
     def nearest(self, vector: Vectors, limit: int, opened: Opened | None) -> Cosines:
         """Return the facts nearest to a vector, best first, true or not.
 
-        `opened` is the generation to ask (`indexing.open`). Without it every vector is compared, and cosines are right
-        to a thousandth.
+        `opened` is the generation to ask (`indexing.open`). Without it every vector is compared, cosines are right to a
+        thousandth, and there are more than `limit` where that does not decide.
         """
         stamp = self.embedding.stamp()
         if stamp is None:
@@ -101,9 +101,9 @@ class FactVectors:
             except IndexUnavailableError as error:
                 self.indexing.fail(generation, error)
         behind = dict(self._tail(begin).nearest(vector, limit))
-        best = _best_first(found | behind)[:limit]
-        rough = [number for number, _ in best if number in behind] if opened else []
-        return _best_first(dict(best) | dict(self.cosines_of(rough, vector))) if rough else best
+        if opened is None:
+            return _best_first(behind)
+        return _best_first(found | dict(self.cosines_of(list(behind), vector)))[:limit]
 
     def _tail(self, begin: int) -> Tail:
         if begin not in self._tails:

@@ -43,12 +43,14 @@ class Int8Matrix:
         return cosines
 
     def nearest(self, vector: Rows, limit: int) -> list[tuple[int, float]]:
-        """Return the ids and cosines of the nearest rows: at least `limit` if there are so many, and all equal ones."""
+        """Return the ids and cosines of the nearest rows: `limit`, and all that rounding may have put behind those."""
         import numpy as np
 
         cosines, ids = self.cosines(vector), self.ids
         if limit < len(cosines):
-            close = cosines >= np.partition(cosines, -limit)[-limit]
+            # A cosine is wrong by a third of a scale for each side, as a rule; six times as much is wrong nowhere.
+            wrong = 2 * (self._scales.max() + np.abs(vector).max() / LARGEST)
+            close = cosines >= np.partition(cosines, -limit)[-limit] - wrong
             cosines, ids = cosines[close], ids[close]
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
