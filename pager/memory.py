@@ -352,7 +352,7 @@ class Memory:
             return False
         with self._call_lock.lock, self._call_lock:
             has_work = self._backlog.count() > 0 or self._backlog.index_is_behind()
-        self._idle_at = None if has_work else changes
+        self._idle_at = None if has_work or self._backlog.is_waiting else changes
         return has_work
 
     def embed_pending(self, limit: int = AT_ONCE, *, stop: Stop = never) -> int:

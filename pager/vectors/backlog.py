@@ -98,6 +98,11 @@ class Backlog:
         """Return True if a generation of the index is due. The lock must be held."""
         return self._indexing is not None and self._indexing.plan() is not None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Return True if there may be more to do without any change: the index failed, and is tried again later."""
+        return self._indexing is not None and self._indexing.is_waiting
+
     def update_index(self, stop: Stop, *, whole: bool = False) -> None:
         """Build the generation that is due, until `stop` returns True; with `whole` also for a single fact."""
         if self._indexing is None:

@@ -56,7 +56,7 @@ class Indexing:
             self.release()
         if newest is None or not newest.is_proven or newest.stamp != self._embedding.stamp():
             return None
-        if self._opened is None and newest != self._damaged and time.monotonic() >= self._retry_at:
+        if self._opened is None and newest != self._damaged and not self.is_waiting:
             try:
                 if self._store.archive.digest_at(newest.through) != newest.last:
                     raise IndexDamagedError("the index was built from another pager.db than this one")
@@ -76,11 +76,16 @@ class Indexing:
         self._store.vector_changes += 1  # there may be something to do in the background
         self._embedding.log_once("index", str(error))
 
+    @property
+    def is_waiting(self) -> bool:
+        """Return True for a while after a failure."""
+        return time.monotonic() < self._retry_at
+
     def plan(self, *, whole: bool = False) -> Generation | None:
         """Return the generation that is due; with `whole` also for a single fact that the newest lacks."""
         stamp = None if self._store.in_transaction or self._is_closed else self._embedding.stamp()
         through = self._store.archive.last_vector()
-        if stamp is None or through < SMALLEST or time.monotonic() < self._retry_at:
+        if stamp is None or through < SMALLEST or self.is_waiting:
             return None
         newest, now = self._index.newest(), to_micros(self._clock.now())
         if newest and newest.stamp == stamp and newest != self._damaged:

@@ -241,3 +241,18 @@ def test_a_purge_is_not_over_before_the_index_is_gone(directory: Path, monkeypat
                 memory.purge("f5")
         assert memory.purge("f5") == 0
         assert names_in(directory / "chroma") == set()
+
+
+def test_a_build_that_failed_is_tried_again_without_another_fact(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_memory(directory) as memory:
+        archive(memory, FACTS + 1, 2 * FACTS)
+        with monkeypatch.context() as patch:
+            patch.setattr(places, "_RUN", "import sys; sys.exit('no such luck')")
+            memory.embed_pending()
+        assert not memory.has_background_work
+        indexing_of(memory)._retry_at = 0.0  # a minute later
+        assert memory.has_background_work
+        build(memory)
+        assert names_in(directory / "chroma") == {"state.json", "g2"}
