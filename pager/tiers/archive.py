@@ -251,7 +251,7 @@ class Archive:
                 if opened is None:
                     found = dict(vectors.cosines_of(list(found), vector))
                 return dict(sorted((found | dict(exact)).items(), key=lambda hit: (-hit[1], -hit[0]))[:most])
-            count *= 4
+            count = 4 * len(near)
 
     def similar(self, page_id: str, limit: int) -> list[Hit]:
         """Return the current facts that are closest in meaning to a fact, best first; none without an embedder."""
