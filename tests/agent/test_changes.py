@@ -175,43 +175,9 @@ def test_a_change_in_the_middle_of_a_task(place: Place, change: str, left_at: ty
         assert thought(resumed) == []
 
 
-def test_a_changed_file_is_told_within_the_epoch_and_stands_in_core_after_it(place: Place) -> None:
-    place.ask("Hello.", Reply(thinking("Hm."), "Hello."))
-    (place.folder / "notes.md").write_text("the second notes", encoding="utf-8")
-    place.ask("What do the notes say?", Reply(thinking("Hm."), "Something new."))
-    assert place.epochs() == ["first request"]
-    assert "the first notes" in json.dumps(place.requests[-1]["system"])
-    assert "the second notes" in json.dumps(place.requests[-1]["messages"][-1])
-    put(place.config, "instructions", "Be long.")
-    place.ask("And now?", Reply("The same."))
-    assert "the second notes" in json.dumps(place.requests[-1]["system"])
-    assert "the first notes" not in json.dumps(place.requests[-1])
-
-
 def test_a_changed_file_in_the_middle_of_a_task(place: Place) -> None:
     leave_task(place, Replied)
     (place.folder / "notes.md").write_text("the second notes", encoding="utf-8")
     resume_task(place)
     assert "the second notes" in json.dumps(place.requests[-2]["messages"][-1])
     assert len(thought(place.requests[-2])) == 1
-
-
-def test_a_block_that_is_gone_or_new(place: Place) -> None:
-    place.ask("Hello.", Reply(thinking("Hm."), "Hello."))
-    place.config["core"] = {"blocks": {"human": {"limit_tokens": 300}, "mood": {"value": "cheerful"}}}
-    place.ask("What do the notes say?", Reply(thinking("Hm."), "Nothing any more."))
-    place.ask("And the mood?", Reply("Cheerful."))
-    assert "cheerful" in json.dumps(place.requests[-1])
-
-
-def test_a_smaller_window_in_the_middle_of_a_long_conversation(place: Place) -> None:
-    story = "once upon a time there was a fox " * 120
-    for number in range(6):
-        place.ask(f"Tell me story {number}: {story}", Reply(thinking("Hm."), "No."))
-    before = len(json.dumps(place.requests[-1]))
-    put(place.config, "model.id", "small")
-    put(place.config, "window.limit_tokens", 8_000)
-    place.ask("And now?", Reply(thinking("Hm."), "A short one."))
-    place.ask("Which was the first story?", Reply("That of the fox."))
-    assert len(json.dumps(place.requests[-1])) < before / 2
-    assert place.requests[-1]["model"] == "small"

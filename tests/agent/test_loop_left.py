@@ -9,7 +9,6 @@ import pytest
 
 from agents.agent import Agent, Turn
 from agents.events import Replied, Text
-from agents.loop import PASSED_OVER
 from agents.meter import RunLimits
 from agents.tools.functions import Tool
 from pager import RejectedError
@@ -134,23 +133,6 @@ def interrupt(agent: Agent, waiting: Waiting) -> None:
     with pytest.raises(KeyboardInterrupt):
         agent.turn("go")
     thread.join()
-
-
-def test_something_new_said_in_an_open_turn_answers_its_calls_first(stage: Stage) -> None:
-    def stop() -> str:
-        """Ask for the end."""
-        agent.stop()
-        return "stopped"
-
-    calls = [call("stop"), call("look", {"at": "sea"}), call("archive", {"text": "calm"})]
-    agent = stage.says(Reply(*calls), "Calm, and so is the sky.").agent(stop, look)
-    assert agent.turn("how is the sea?").stopped.reason == "cancelled"
-    assert [each.name for each in agent.memory.open_calls] == ["look", "archive"]
-    assert agent.turn("and the sky?").text == "Calm, and so is the sky."
-    *_, answers, said_next = stage.requests[-1]["messages"]
-    assert texts(answers["content"]) == ["stopped", PASSED_OVER, PASSED_OVER]
-    assert said_next["content"][0]["text"] == "and the sky?"
-    assert agent.memory.inspect.newest_facts() == []
 
 
 def test_two_turns_in_one_thread_say_so_instead_of_waiting_for_ever(stage: Stage) -> None:

@@ -174,13 +174,6 @@ def test_after_a_stop(stage: Stage) -> None:
     assert resume(agent).reason == "done"
 
 
-def test_while_a_call_waits_for_approval(stage: Stage) -> None:
-    tool = Tool.of(look, name="look_closely", approve="always")
-    with open_agent(stage.says(call("look_closely")), tool) as agent:
-        assert run(agent).reason == resume(agent).reason == "approval"
-    assert resume(open_agent(stage.says(DONE, "Two."), tool, approve=lambda _: True)).reason == "done"
-
-
 def step_by_step(params: Json) -> Reply:
     """Talk, look and tick, and say that it is done: by how many replies there are."""
     replies = [
@@ -224,14 +217,6 @@ def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> N
 def tell(agent: Agent, stage: Stage, text: str) -> None:
     """As another process does."""
     inbox.send_command(stage.directory, "message", {"text": text}, agent.clock)
-
-
-def test_messages_wait_for_the_next_run(stage: Stage) -> None:
-    with open_agent(stage.says(call("look")), limits=RunLimits(max_steps=1)) as agent:
-        run(agent)
-    tell(agent, stage, "only the red ones")
-    assert resume(open_agent(stage.says(DONE, "One."))).reason == "done"
-    assert "only the red ones" in said_to(stage)
 
 
 def test_a_message_in_the_last_moment_is_still_answered(stage: Stage) -> None:

@@ -7,14 +7,13 @@ Times are medians; what is compared alternates in this process. Exits with 1 whe
   archive and an embedder each message is embedded and the facts that fit are put behind it: reported without a limit,
   because the bare call has nothing like it.
 - prompt: the first request, and what of a thousand turns is read from the provider's cache, as the strict stand-in
-  bills it. Every fifth turn the agent edits a core block.
+  bills it, of the conversation of tests/bench/proof/cost_talk.py with core edited in every fifth turn.
 - start: the help, a conversation up to its first request on the wire (of an agent with a hundred facts and turns, which
   loads its embedder), fifty agents in one process. Each in a process of its own, Python's start included.
 """
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -30,37 +29,18 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply
 from agents.testing import ScriptedServer
 from agents.testing.messages_server import MessagesServer, Sending
-from pager import Usage
 from pager.types import Json
-from tests.bench.figures import ROOT, Figure, Pair, pair, printed_by, run, timed
+from tests.bench.figures import ROOT, Figure, Pair, pair, run, timed
 from tests.bench.grown import YOUNG, Talk, Young, archive_all
+from tests.bench.proof import cost
+from tests.bench.proof.sides import Side
 from tests.bench.quick_server import Quick, QuickServer
 from tests.bench.texts import Texts
-from tests.standin import Reply, Standin, call
-from tests.standin.server import StandinServer
 
 ASSISTANT = ROOT / "configs" / "assistant.yaml"
 OLD, FACTS, TURN_ROUNDS, WARM_UP = 10_000, 100, 300, 20
 PROMPT_TURNS, EDIT_EVERY, WINDOW = 1_000, 5, 32_000
 AGENTS, STARTS = 50, 9
-# Fifty agents that have talked, archived and searched; the size of the process after each.
-MANY = """
-import json, os, subprocess, sys
-from agents import Agent
-file, home, base_url, count = sys.argv[1:]
-agents, sizes = [], []
-for number in range(int(count)):
-    agent = Agent.load(file, home=home, as_name=f"agent{number}", environ={"ANTHROPIC_BASE_URL": base_url})
-    for fact in range(20):
-        agent.memory.archive(f"fact {fact} of agent {number} is about hats", key=f"hat {fact}")
-    for turn in range(10):
-        agent.turn(f"What do you know about hat {turn}? " + "And so on. " * 50)
-    agents.append(agent)
-    sizes.append(1024 * int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(os.getpid())])))
-print(json.dumps(sizes))
-for agent in agents:
-    agent.close()
-"""
 
 
 class Repeating(AnthropicModel):
@@ -155,41 +135,12 @@ def prompt(work: Path) -> list[Figure]:
 
 
 def _not_cached(work: Path) -> Figure:
-    file, texts = work / "x.yaml", Texts(5)
-    with StandinServer(Standin(limit_tokens=WINDOW), replies=reply) as standin:
-        config = {
-            "name": "x",
-            "model": {"id": "m", "base_url": standin.base_url},
-            "window": {"limit_tokens": WINDOW},
-            "core": {"blocks": {"now": {"description": "What is going on.", "limit_tokens": 200}}},
-            "archival": {"embedder": "none"},
-        }
-        file.write_text(json.dumps(config), encoding="utf-8")
-        with Agent.load(file, home=work / "home", environ={}) as agent:
-            turns = [agent.turn(f"turn {number}: {texts.said(3)}") for number in range(1, PROMPT_TURNS + 1)]
-            epochs = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000))
-        assert standin.rejected == []
-    usages: list[Usage] = [each.usage for each in turns]
-    total = sum(usage.whole_input for usage in usages)
-    missed = 100 * (1 - sum(usage.cache_read_input_tokens for usage in usages) / total)
-    requests = sum(len(each.steps) for each in turns)
-    measured = f"{requests:,} requests, {total:,} tokens of input, {epochs} epochs"
+    with cost.provider(WINDOW, EDIT_EVERY) as standin:
+        bill, _ = cost.ours(work / "cached", standin, PROMPT_TURNS, WINDOW)
+    assert standin.rejected == []
+    missed = 100 * (1 - bill.read / bill.input)
+    measured = f"{bill.requests:,} requests, {bill.input:,} tokens of input, {bill.evictions} evictions"
     return Figure("input not read from cache, 1,000 turns, an edit every 5th, 32k", measured, missed, 10, " %")
-
-
-def reply(params: Json) -> Reply:
-    """Edit core in every fifth turn, else say some sentences. By the turn's number alone."""
-    message = params["messages"][-1]
-    texts = [block["text"] for block in message["content"] if block["type"] == "text"]
-    number = next((int(found[1]) for text in texts if (found := re.match(r"turn (\d+):", text))), 0)
-    if not number:
-        return Reply(Texts(len(params["messages"])).said(2))
-    if number % EDIT_EVERY:
-        return Reply(Texts(number).said(2 + number % 5))
-    now, before = f"state {number}", f"state {number - EDIT_EVERY}"
-    if number == EDIT_EVERY:
-        return Reply(call("core_append", {"block": "now", "text": now}))
-    return Reply(call("core_replace", {"block": "now", "old_text": before, "new_text": now}))
 
 
 class Noting(Quick):
@@ -218,7 +169,8 @@ def start(work: Path) -> list[Figure]:
             _run([selfpager, "chat", ASSISTANT, "--home", home], input=b"hello\n", env=environ)
             assert service.asked_at is not None
             seconds.append(service.asked_at - begun)
-        sizes = [size / 1e6 for size in printed_by(MANY, ASSISTANT, work / "many", server.base_url, AGENTS)]
+        with Side.start("agents", server.base_url, work / "many", work) as side:
+            sizes = [side.ask("open_more", count=count)["memory_mb"] for count in (1, AGENTS - 1)]
     span = f"from {1000 * min(seconds):.0f} to {1000 * max(seconds):.0f} ms"
     grew = f"{sizes[0]:.0f} MB with one, {sizes[-1]:.0f} MB with {AGENTS}"
     each = (sizes[-1] - sizes[0]) / (AGENTS - 1)

@@ -44,18 +44,6 @@ def test_a_task_or_resume_and_not_both(place: Shop, arguments: list[str], code: 
     assert (done.code, message in done.err) == (code, True)
 
 
-def test_a_limit_is_exit_code_3_and_resume_goes_on_when_it_is_raised(place: Shop) -> None:
-    place.more += "limits: {max_steps: 2}\n"
-    place.model.script(LOOK, call("search_archive", query="caps"))
-    done = place.run("Find the hats.")
-    assert done.code == 3
-    assert "stopped (steps): max_steps 2 is reached; raise it and resume." in done.err
-    assert place.run("--resume").code == 3
-    place.more = place.more.replace("max_steps: 2", "max_steps: 10")
-    place.model.script(DONE, "Good bye.")
-    assert place.run("--resume").out.endswith("done after 4 steps: all is well\n")
-
-
 def test_one_task_at_a_time_and_new_drops_the_open_one(place: Shop) -> None:
     place.more += "limits: {max_steps: 1}\n"
     place.model.script(LOOK)

@@ -190,18 +190,6 @@ def test_what_the_end_of_the_window_cut_off_is_asked_for_again_with_more_room(
     goes_on(talk)
 
 
-def test_three_replies_that_the_window_cut_off_end_the_turn(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=6_000)
-    talk.memory.append_user("go on")
-    for _ in range(2):
-        talk.reply(Reply.window_exceeded("I was about"))
-        assert talk.memory.turn_is_open
-        talk.reopen()
-    talk.reply(Reply.window_exceeded("I was about"))
-    assert not talk.memory.turn_is_open
-    assert "I was about" in str(goes_on(talk))
-
-
 @pytest.mark.slow
 def test_a_prompt_that_was_too_long_is_made_smaller_until_it_fits(tmp_path: Path) -> None:
     talk = Talk(tmp_path, window=20_000, standin=Standin(limit_tokens=9_000, max_tokens_count=False))

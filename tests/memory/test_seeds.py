@@ -1,17 +1,14 @@
 """What the idea began with, as a person would try it: facts that last, change, and stay with whom they belong to."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from agents import Agent
-from agents.testing import ScriptedServer, call, fixture
 from pager import StorageError
 from tests.support import HandClock
 from tests.support.cli import command_line, selfpager, write_agent
 
-scripted = fixture.scripted  # pytest finds it here, wherever the plugin is not installed
 pytestmark = pytest.mark.slow
 KEEPS = "provider: scripted, script: 'tests.support.answers:keeps_and_finds'"
 
@@ -54,36 +51,6 @@ def test_the_seat_is_found_among_seven_facts(tmp_path: Path) -> None:
         assert len(agent.memory.inspect.newest_facts()) == 7
         assert agent.memory.search_archive("a place on the plane, which seats?")[0].text == "prefers window seats"
     assert "allergic to nuts" in alice.say("What am I allergic to?")
-
-
-def test_the_agent_sees_what_a_fact_replaced_and_what_was_true_then(scripted: ScriptedServer, tmp_path: Path) -> None:
-    alice = Person(tmp_path, model=f"id: m, base_url: '{scripted.base_url}'")
-    scripted.script(call("archive", text="favourite colour is blue", key="favourite colour"), "Noted.")
-    alice.say("My favourite colour is blue.")
-    before = alice.clock.now()
-    alice.clock.set(before + timedelta(days=40))
-    scripted.script(
-        call("archive", text="favourite colour is green", key="favourite colour"),
-        call("search_archive", query="favourite colour", as_of=before.date().isoformat()),
-        "Noted.",
-    )
-    alice.say("Actually, it is green now.")
-    stored, found = (str(request["messages"][-1]) for request in scripted.requests[-2:])
-    assert "favourite colour is blue" in stored
-    assert "favourite colour is blue" in found
-    assert "green" not in found
-    with alice.agent() as agent:
-        assert [hit.text for hit in agent.memory.search_archive("favourite colour")] == ["favourite colour is green"]
-
-
-def test_two_users_never_meet(scripted: ScriptedServer, tmp_path: Path) -> None:
-    model = f"id: m, base_url: '{scripted.base_url}'"
-    alice, bob = (Person(tmp_path, as_name=name, model=model) for name in ("alice", "bob"))
-    scripted.script(call("archive", text="Alice's code is 4711"), "Noted.")
-    alice.say("My name is Alice. The code is 4711.")
-    scripted.script(call("search_archive", query="code"), call("search_recall", query="Alice code"), "Nothing.")
-    bob.say("What is the code?")
-    assert not [request for request in scripted.requests[2:] if "4711" in str(request)]
 
 
 @pytest.mark.parametrize("share", [0, 0.5])

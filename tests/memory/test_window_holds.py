@@ -187,17 +187,6 @@ def test_what_was_counted_is_not_counted_again(tmp_path: Path) -> None:
     assert all(abs(size.tokens - true) <= 0.02 * true for size in sizes)
 
 
-def test_results_that_the_model_has_not_seen_do_not_leave_for_a_message_behind_them(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, window=10_000)
-    talk.fill(4_000)
-    talk.ask("look", *[call("weather", {"city": str(number)}) for number in range(4)])
-    for number, each in enumerate(talk.memory.open_calls):
-        talk.memory.append_result(each.id, f"result {number}: " + "it rains and it pours " * 80)
-    talk.memory.append_user("one more thing")
-    assert all(f"result {number}" in talk.text for number in range(4))
-    talk.reply("I see")
-
-
 @pytest.mark.parametrize("said", [0, -5, True, "many", None, ZeroDivisionError("no")])
 def test_a_count_that_is_none_or_fails_is_done_without(tmp_path: Path, said: Any) -> None:
     def counted(_: Json) -> Any:

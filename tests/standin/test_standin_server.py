@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import anthropic
-import httpx2
 import pytest
 
-from agents.testing import disconnect, http_error, truncate
 from tests.standin import Reply, Standin, call, thinking
-from tests.standin.faults import SOME, Faults
 from tests.standin.server import StandinServer
 from tests.support.params import Params, request, result, said, user
 
@@ -55,25 +52,6 @@ def test_counting_and_windows_are_the_models_own(client: anthropic.Anthropic) ->
         client.messages.create(model="small", max_tokens=50, **words)
 
 
-def test_scripted_faults_come_in_their_turn(server: StandinServer, client: anthropic.Anthropic) -> None:
-    server.script(http_error(429), disconnect(), truncate(), "Here.")
-    with pytest.raises(anthropic.RateLimitError):
-        streamed(client)
-    with pytest.raises(httpx2.RemoteProtocolError):
-        streamed(client)
-    assert streamed(client)["stop_reason"] is None
-    assert streamed(client)["content"][0]["text"] == "Here."
-
-
-def test_the_same_seed_gives_the_same_faults() -> None:
-    def drawn(seed: int) -> list[str]:
-        faults = Faults(seed, SOME)
-        return [faults.draw() for _ in range(1_000)]
-
-    assert drawn(1) == drawn(1) != drawn(2)
-    assert set(drawn(1)) == {"", *SOME}
-
-
 @pytest.mark.parametrize(
     ("kind", "reason", "types"),
     [
@@ -94,11 +72,3 @@ def test_odd_replies_end_for_their_reason(
     assert (message["stop_reason"], [block["type"] for block in message["content"]]) == (reason, types)
     if kind == "max_tokens":
         assert message["content"][0]["input"] == {"at": "the wind"}
-
-
-def test_a_paused_turn_goes_on_with_what_the_search_found(server: StandinServer, client: anthropic.Anthropic) -> None:
-    server.script(Reply.pause("hats"))
-    paused = said(streamed(client))
-    rest = said(streamed(client, user("Hello"), paused))
-    assert [block["type"] for block in rest["content"]] == ["web_search_tool_result", "text"]
-    streamed(client, user("Hello"), paused, rest, user("And?"))

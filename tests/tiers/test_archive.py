@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pager import Memory, MemoryReader, RejectedError
@@ -102,20 +102,6 @@ def test_a_wrong_fact_is_refused_and_nothing_is_stored(memory: Memory, arguments
         memory.archive(**arguments)
     assert memory.inspect.newest_facts() == []
     assert memory.ledger() == []
-
-
-@pytest.mark.slow
-@given(text=st.text(alphabet=st.characters(), min_size=1, max_size=30))
-@settings(max_examples=40)
-def test_any_text_is_kept_and_searched_without_an_error(tmp_path_factory: Any, text: str) -> None:
-    with Memory.open(tmp_path_factory.mktemp("m"), embedder=Words(), clock=HandClock()) as memory:
-        memory.archive(f"a{text}", key=f"k{text}", tags=[f"t{text}"])
-        memory.forget(memory.archive(f"b{text}").id, text)
-        hits = memory.search_archive(f"a{text}", tags=[f"t{text}"])
-        assert ids(hits) == ["f1"]
-        memory.search_archive(text)
-        memory.search_recall(text)
-        assert not memory.check()
 
 
 def test_tags_are_exact_and_all_of_them_are_needed(memory: Memory) -> None:

@@ -104,11 +104,6 @@ def test_a_bad_name_is_refused_with_the_rule(tmp_path: Path, name: str) -> None:
     Memory.open(tmp_path, embedder=None, core={"ok": BlockSpec()}).close()  # the lock is free again
 
 
-def test_a_configured_value_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RejectedError, match="'human' would hold 200 of 50 tokens"):
-        Memory.open(tmp_path, embedder=None, core={"human": BlockSpec(value=" word" * 200, limit_tokens=50)})
-
-
 def test_a_writable_block_keeps_what_it_holds_and_a_read_only_one_follows_its_configuration(tmp_path: Path) -> None:
     talk = Talk(tmp_path, core={"human": BlockSpec(value="seed"), "rules": BlockSpec(value="one", read_only=True)})
     talk.memory.core_append("human", "kept")

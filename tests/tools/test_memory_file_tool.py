@@ -1,6 +1,5 @@
 """An agent with `memory.tools: anthropic`: the provider's memory tool, over the same tiers, on the strict stand-in."""
 
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -29,25 +28,6 @@ def test_the_request_holds_the_providers_definition_and_says_how_files_work(stag
         ("Path must start with /memories, got: /etc/passwd", True),
         ("Unknown command: 'fly'. There are: view, create, str_replace, insert, delete, rename.", True),
     ]
-
-
-def test_what_has_left_the_view_is_read_by_day_and_by_id(stage: Stage) -> None:
-    with stage.load(MEMORY, window=10_000) as agent:
-        stage.follows(lambda _: Reply("Fine. " * 300))
-        for number in count():
-            if agent.memory.ledger(events=["evict"]):
-                break
-            agent.turn(f"This is story {number}. " + "It goes on and on. " * 100)
-        (date,) = agent.memory.history.days()
-        by_day = {"command": "view", "path": f"/memories/recall/{date}.md", "view_range": [1, 3]}
-        by_id = {"command": "view", "path": "/memories/recall/s1", "view_range": [1, 1]}
-        stage.says(Reply(call("memory", by_day), call("memory", by_id)), "I see.")
-        agent.turn("What was the first story?")
-        assert agent.memory.ledger(events=["page_in"])[-1].page_id == "s1"
-    day, page = (text.split("\n") for text, _ in results(stage.last))
-    assert day[1].endswith(" user")
-    assert "This is story 0." in day[2]
-    assert page[1].startswith("     1\tThis is story 0.")
 
 
 @pytest.mark.parametrize("counts", [True, False])

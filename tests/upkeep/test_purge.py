@@ -19,18 +19,6 @@ from tests.support.secret import MARKS, SECRET, assert_gone, forms, long_secret,
 CORE = {"human": BlockSpec(description="who", limit_tokens=400), "notes": BlockSpec(limit_tokens=400)}
 
 
-def test_a_purged_fact_is_nowhere(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, core=CORE, window=8_000)
-    fact = talk.memory.archive(SECRET, key="vault", tags=["safe"])
-    assert marks_in(tmp_path)  # the scan does find what is there
-    talk.memory.purge(fact.id)
-    assert_gone(talk, fact.id, *forms(SECRET))
-    assert talk.memory.search_archive("vault") == []
-    assert talk.memory.history.fact_versions("vault") == []
-    assert talk.memory.fact(fact.id).purged
-    assert talk.memory.purge(talk.memory.archive("Z").id) == 1  # it stood in one place only
-
-
 @pytest.mark.slow
 def test_a_fact_is_gone_from_everything_that_quoted_it(tmp_path: Path) -> None:
     talk = Talk(tmp_path, core=CORE, window=8_000, prefetch=Prefetch(k=3))

@@ -58,7 +58,7 @@ class Bill:
 def figures(work: Path, *, turns: int, window: int, fewer: int) -> Json:
     """Bill every policy over so many turns; with more edits, over `fewer`, only ours and who pays for edits."""
     bills, frame = _bills(work, RIVALS, turns, window, cost_talk.EDIT_EVERY)
-    with _provider(ENDLESS) as standin:
+    with provider(ENDLESS) as standin:
         bills["everything, in a window without end"] = _rival(Everything(frame), standin, turns)
     more_often = {
         str(every): {"turns": fewer, "policies": _plain(_bills(work, [RERENDER], fewer, window, every)[0])}
@@ -70,11 +70,11 @@ def figures(work: Path, *, turns: int, window: int, fewer: int) -> Json:
 
 def _bills(work: Path, rivals: Collection[str], turns: int, window: int, every: int) -> tuple[dict[str, Bill], Frame]:
     bills: dict[str, Bill] = {}
-    with _provider(window, every) as standin:
-        bills[OURS], frame = _ours(work / f"every {every}", standin, turns, window)
+    with provider(window, every) as standin:
+        bills[OURS], frame = ours(work / f"every {every}", standin, turns, window)
         assert standin.rejected == []
     for name in rivals:
-        with _provider(window, every) as standin:
+        with provider(window, every) as standin:
             bills[name] = _rival(RIVALS[name](frame), standin, turns)
     return bills, frame
 
@@ -83,11 +83,11 @@ def _plain(bills: dict[str, Bill]) -> Json:
     return {name: asdict(bill) for name, bill in bills.items()}
 
 
-def _provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinServer:
+def provider(window: int, every: int = cost_talk.EDIT_EVERY) -> StandinServer:
     return StandinServer(Standin(limit_tokens=window), replies=partial(cost_talk.reply, every=every))
 
 
-def _ours(work: Path, standin: StandinServer, turns: int, window: int) -> tuple[Bill, Frame]:
+def ours(work: Path, standin: StandinServer, turns: int, window: int) -> tuple[Bill, Frame]:
     work.mkdir()
     block = {"description": "What is going on.", "value": cost_talk.initial_core(), "limit_tokens": window // 32}
     config = {
