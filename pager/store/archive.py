@@ -20,6 +20,11 @@ _TERMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (ma
 _NEVER_USED = "uses = 0 AND valid_until IS NULL AND purged = 0"
 # A fact that is true at :at. Purged ones are never found.
 _TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
+_REPEAT = (
+    "SELECT f.id FROM facts f WHERE f.digest = ? AND f.text = ? AND f.key IS ? AND f.tags = ? AND"
+    f" CASE WHEN f.stated THEN f.valid_from END IS ? AND f.forgotten IS NULL AND {_TRUE_AT.format(at='?')}"
+    " ORDER BY f.id DESC LIMIT 1"
+)
 
 
 class ArchiveTable:
@@ -47,15 +52,8 @@ class ArchiveTable:
 
     def repeat(self, text: str, key: str | None, tags: Sequence[str], start: int | None, at: int) -> int | None:
         """Return the fact that is true at a moment and says just the same; `start` is its stated beginning."""
-        true = _TRUE_AT.format(at=":at").replace("f.", "")
-        sql = (
-            "SELECT id FROM facts WHERE digest = :digest AND text = :text AND key IS :key AND tags = :tags"
-            f" AND CASE WHEN stated THEN valid_from END IS :start AND forgotten IS NULL AND {true}"
-            " ORDER BY id DESC LIMIT 1"
-        )
-        tags_text = json.dumps(list(tags), ensure_ascii=False)
-        values = {"digest": text_digest(text), "text": text, "key": key, "tags": tags_text, "start": start, "at": at}
-        return self._db.value(sql, values)
+        values = (text_digest(text), text, key, json.dumps(list(tags), ensure_ascii=False), start, at, at)
+        return self._db.value(_REPEAT, values)
 
     def index_words(self, fact: int, text: str) -> None:
         """Index the words of a fact."""

@@ -71,17 +71,17 @@ class Archive:
         if optional_text(key, "key") is not None and not str(key).strip():
             raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
         text, key, tags = str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
+        # Before the transaction: embedding takes longer than everything else.
+        vector = self.vectors.embedding.embed(text) if self.vectors else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         stated = None if valid_from is None else to_micros(start)
-        number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, now)))
-        if number is not None:
-            step, reason = self._store.conversation.last_step(), "it is there already"
-            self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, step=step)
-            return self.fact(f"f{number}")
-        # Before the transaction: embedding takes longer than everything else.
-        vector = self.vectors.embedding.embed(text) if self.vectors else None
         with self._store.transaction():
+            number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, now)))
+            if number is not None:
+                step, reason = self._store.conversation.last_step(), "it is there already"
+                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, step=step)
+                return self.fact(f"f{number}")
             self._save_latest(now)
             fact = self._append_version(text, key, tags, start, now, actor, stated=valid_from is not None)
             number = number_of(fact.id)
