@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, Shared, command
+from agents.cli.common import Shared, command
 from agents.cli.visible import visible
 from agents.demo.stage import DemoError, Exchange, Process, Stage, text_of
 from agents.meter import Prices
@@ -38,7 +38,7 @@ CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  
 
 
 @command("demo", home="A fresh directory for the agents of the demo. Default: a temporary one.", as_name=None)
-def demo_command(shared: Shared) -> int:
+def demo_command(shared: Shared) -> None:
     """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 
     No key and no network are needed. The agents stay in the directory that --home names (a fresh one), else in a
@@ -63,7 +63,6 @@ def demo_command(shared: Shared) -> int:
         kill(stage)
         savings(stage, turns, whole.result())
     look_further(stage)
-    return DONE
 
 
 def facts(stage: Stage) -> list[Exchange]:
