@@ -41,10 +41,9 @@ class AgentLock:
             os.close(self._file)
             owner = _last_owner(self._path)
             who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
-            raise InUseError(
-                f"{self._path.parent} is in use by {who}. Only one process can write to an agent: close that one, "
-                "send it a message, or open the agent for reading."
-            ) from None
+            way = "close that one, send it a message, or open the agent for reading"
+            why = f"is in use by {who}. Only one process can write to an agent"
+            raise InUseError(f"{self._path.parent} {why}: {way}.") from None
         except BaseException:  # Ctrl-C while waiting
             os.close(self._file)
             raise
