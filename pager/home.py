@@ -51,16 +51,14 @@ class Home:
         self._clock = clock or SystemClock()
 
     @classmethod
-    def locate(
-        cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None, *, clock: Clock | None = None
-    ) -> "Home":
+    def locate(cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> "Home":
         """Return the home at `path`, else at $SELFPAGER_HOME, else in the user's data directory."""
         chosen = path or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
         if not chosen:
             from platformdirs import user_data_path
 
             chosen = user_data_path("selfpager")
-        return cls(chosen, clock=clock)
+        return cls(chosen)
 
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""

@@ -72,9 +72,8 @@ PATH = click.Path(path_type=Path)
 PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
-import_option = click.option(
-    "--import", "conversations", type=PATH, help="A file with earlier conversations to remember."
-)
+IMPORT_HELP = "A file with earlier conversations to remember."
+import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)
 
 
 def json_option(help_text: str) -> Callable[[Function], Function]:

@@ -76,8 +76,7 @@ class Prompt:
 
     def last_step(self) -> Step | None:
         """Return the newest step in the prompt."""
-        steps = self.state.steps
-        return steps[-1] if steps else None
+        return self.state.last
 
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""

@@ -45,7 +45,8 @@ class Core:
         block = self.block(name)
         if not require_text(text, "text").strip():
             raise RejectedError(f"there is nothing to append to {name!r}; core_replace with an empty new_text deletes.")
-        return self._edit(block, appended(block.value, clean(text)), actor, f"append: {text}")
+        value = f"{block.value}\n{clean(text)}" if block.value else clean(text)
+        return self._edit(block, value, actor, f"append: {text}")
 
     def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
         """Replace an exact and unique text in a block; an empty `new_text` deletes it."""
@@ -135,11 +136,6 @@ class Core:
         used = {block.name: block.used_tokens for block in self._store.core.blocks()}
         for block in sorted(blocks, key=lambda each: tokens.total(each.value) > used.get(each.name, -1)):
             self._write(block, "file" if block.file else "person", reason or f"read {block.file}")
-
-
-def appended(value: str, text: str) -> str:
-    """Return `value` with `text` as a new last line."""
-    return f"{value}\n{text}" if value else text
 
 
 def replaced(block: Block, old_text: str, new_text: str) -> str:
