@@ -62,18 +62,10 @@ class Agent:
 
     @classmethod
     def load(
-        cls,
-        file: str | Path,
-        *,
-        home: str | Path | None = None,
-        as_name: str | None = None,
-        environ: Mapping[str, str] | None = None,
-        approve: Approve | None = None,
-        patience: Patience | None = None,
-        clock: Clock | None = None,
-        task: bool = False,
-        model: Model | None = None,
-    ) -> Self:
+        cls, file: str | Path, *, home: str | Path | None = None, as_name: str | None = None,
+        environ: Mapping[str, str] | None = None, approve: Approve | None = None, patience: Patience | None = None,
+        clock: Clock | None = None, task: bool = False, model: Model | None = None,
+    ) -> Self:  # fmt: skip
         """Return the agent that a YAML file describes. Raise ConfigError if the file cannot be used.
 
         `as_name` is another instance of it, with a memory of its own. With `task` it gets what a long task needs, and
@@ -155,7 +147,7 @@ class Agent:
 
     def close(self) -> None:
         """Finish the background work at hand and close the memory, the model and the tools."""
-        with closing(self._parts):
+        with self._parts.opened:
             self.background.close()
 
     def __enter__(self) -> Self:

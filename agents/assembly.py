@@ -51,12 +51,8 @@ class Parts:
     model: Model
     tools: list[Tool]
     meter: Meter
-    opened: ExitStack
+    opened: ExitStack  # closes them
     remarks: list[str] = field(default_factory=list[str])
-
-    def close(self) -> None:
-        """Close what was opened for the agent, the last first."""
-        self.opened.close()
 
 
 def assemble(
@@ -79,11 +75,8 @@ def assemble(
             summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
         own = own_tools(config, opened)
         memory_definitions, memory_tools = MEMORY_TOOLS[config.memory.tools]
-        definitions = [
-            *memory_definitions(),
-            *(tool.definition for tool in own),
-            *(TaskTools.definitions() if task else ()),
-        ]
+        definitions = memory_definitions() + [tool.definition for tool in own]
+        definitions += TaskTools.definitions() if task else []
         if isinstance(model, ScriptedModel):
             names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
             script.check_tools(model.script, names)
@@ -118,7 +111,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
         try:
             # A script has no server to ask; another model is not asked either.
             model = None if config.model.provider == "scripted" else ScriptedModel("", Entries("", []))
-            assemble(config, Path(place) / config.name, clock, task=task, model=model).close()
+            assemble(config, Path(place) / config.name, clock, task=task, model=model).opened.close()
         except RejectedError as error:
             raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 
@@ -147,9 +140,8 @@ def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                problems.append(
-                    ConfigProblem(place, f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}")
-                )
+                mistake = f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}"
+                problems.append(ConfigProblem(place, mistake))
             found[tool.name] = tool
     if problems:
         raise ConfigError(problems)
@@ -162,35 +154,20 @@ def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds
     model_id = model_id or chosen.id
     if chosen.provider == "scripted":
         return ScriptedModel(model_id, script.load(chosen.script or "", config.place("model", "script")))
-    return AnthropicModel(
-        model_id,
-        provider=chosen.provider,
-        base_url=chosen.base_url,
-        api_key=chosen.api_key,
-        thinking=chosen.thinking,
-        read_seconds=read_seconds,
-    )
+    options = chosen.model_dump(include={"provider", "base_url", "api_key", "thinking"})
+    return AnthropicModel(model_id, read_seconds=read_seconds, **options)
 
 
 def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limits:
     """Return the limits of the file. If it names no window, take the model's own, up to `LARGEST_WINDOW`: larger ones
     have to be asked for, because they cost more."""
-    window = config.window
-    limit = window.limit_tokens
+    limit = config.window.limit_tokens
     if limit is None:
         known = model.max_input_tokens()
         limit = min(known, LARGEST_WINDOW) if known else WINDOW_WITHOUT_RECORD
         if not known:
-            remarks.append(
-                f"the window of {config.model.id} is not known; {limit:,} tokens are used. Set window.limit_tokens to "
-                "change it."
-            )
-    return Limits.for_window(
-        limit,
-        max_output_tokens=config.model.max_output_tokens,
-        max_part_tokens=window.max_part_tokens,
-        core_tokens=config.core.limit_tokens,
-        notify_at=window.notify_at,
-        evict_at=window.evict_at,
-        evict_to=window.evict_to,
-    )
+            used = f"{limit:,} tokens are used. Set window.limit_tokens to change it"
+            remarks.append(f"the window of {config.model.id} is not known; {used}.")
+    given: dict[str, Any] = {**config.window.model_dump(), "limit_tokens": limit}
+    core, reply = config.core.limit_tokens, config.model.max_output_tokens
+    return Limits.for_window(**given, core_tokens=core, max_output_tokens=reply)

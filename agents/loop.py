@@ -46,10 +46,8 @@ STOPPED_BY = {
     WINDOW_FULL: Stopped("cut", "the reply was cut at the end of the window."),
 }
 # The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
-_PAGES = frozenset(
-    {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
-)
-PAGED_EVENTS = _PAGES | {"core", "notice", "epoch", "index", "embedder"}
+_PAGES = {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
+PAGED_EVENTS = frozenset({*_PAGES, "core", "notice", "epoch", "index", "embedder"})
 Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 

@@ -94,7 +94,5 @@ def explain(error: Exception) -> None:
     if isinstance(error, OverflowError):
         raise RejectedError("a number has more than 64 bits; give a smaller one.") from error
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-        raise StorageError(
-            f"pager.db holds what cannot be read ({error}), so it is damaged. It was left as it is: restore a backup "
-            "of its directory."
-        ) from error
+        way = "It was left as it is: restore a backup of its directory"
+        raise StorageError(f"pager.db holds what cannot be read ({error}), so it is damaged. {way}.") from error

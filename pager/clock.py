@@ -10,7 +10,7 @@ A moment without a time zone is read in the clock's zone. A date alone means tha
     '2026-05-04T00:00:00+00:00'
 """
 
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Protocol, runtime_checkable
 
 from pager.errors import RejectedError
@@ -82,8 +82,7 @@ def from_micros(micros: int, zone: tzinfo = UTC) -> datetime:
     try:
         return (EPOCH_START + timedelta(microseconds=micros)).astimezone(zone)
     except (OverflowError, ValueError):  # stored before `read_moment` had its limits: the nearest that exists
-        nearest = FIRST if micros < 0 else LAST
-        return datetime(nearest.year, nearest.month, nearest.day, tzinfo=UTC).astimezone(zone)
+        return datetime.combine(FIRST if micros < 0 else LAST, time(), UTC).astimezone(zone)
 
 
 def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
@@ -110,8 +109,7 @@ def _from_text(text: str) -> datetime | date | None:
 
 def _fits_every_zone(moment: datetime | date, zone: tzinfo) -> bool:
     try:
-        if not isinstance(moment, datetime):
-            moment = datetime(moment.year, moment.month, moment.day, tzinfo=zone)
+        moment = moment if isinstance(moment, datetime) else datetime.combine(moment, time(), zone)
         return FIRST <= moment.astimezone(UTC).date() <= LAST
     except (OverflowError, ValueError):
         return False
@@ -120,26 +118,19 @@ def _fits_every_zone(moment: datetime | date, zone: tzinfo) -> bool:
 def span_start(value: Moment, zone: tzinfo) -> datetime:
     """Return the first moment that `value` means: a day's beginning, or the moment itself."""
     moment = read_moment(value, zone)
-    if isinstance(moment, datetime):
-        return moment
-    return datetime(moment.year, moment.month, moment.day, tzinfo=zone)
+    return moment if isinstance(moment, datetime) else datetime.combine(moment, time(), zone)
 
 
 def span_end(value: Moment, zone: tzinfo) -> datetime:
     """Return the first moment after what `value` means: the next day's beginning, or the moment itself."""
     moment = read_moment(value, zone)
-    if isinstance(moment, datetime):
-        return moment
-    after = moment + timedelta(days=1)
-    return datetime(after.year, after.month, after.day, tzinfo=zone)
+    return moment if isinstance(moment, datetime) else datetime.combine(moment + timedelta(days=1), time(), zone)
 
 
 def span_micros(after: Moment | None, before: Moment | None, zone: tzinfo) -> tuple[int | None, int | None]:
     """Return the half-open span from `after` to `before`, for the store; None where it has no limit."""
-    return (
-        None if after is None else to_micros(span_start(after, zone)),
-        None if before is None else to_micros(span_end(before, zone)),
-    )
+    start = None if after is None else to_micros(span_start(after, zone))
+    return start, None if before is None else to_micros(span_end(before, zone))
 
 
 def moment_of(at: Moment | None, clock: Clock) -> int:

@@ -21,7 +21,6 @@ from typing import Any, Literal, cast
 from pager.arguments import require_path
 from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
-from pager.limits import Limits
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store import Store
@@ -52,16 +51,14 @@ class Home:
         self._clock = clock or SystemClock()
 
     @classmethod
-    def locate(
-        cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None, *, clock: Clock | None = None
-    ) -> "Home":
+    def locate(cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> "Home":
         """Return the home at `path`, else at $SELFPAGER_HOME, else in the user's data directory."""
         chosen = path or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
         if not chosen:
             from platformdirs import user_data_path
 
             chosen = user_data_path("selfpager")
-        return cls(chosen, clock=clock)
+        return cls(chosen)
 
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""
@@ -75,10 +72,8 @@ class Home:
     def agent_files(self, name: str) -> AgentFiles:
         """Return where an agent of this name has its files, or would have them."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise RejectedError(
-                f"{name!r} cannot be an agent's name: use letters, digits, '.', '_' and '-', beginning with a letter "
-                "or digit, at most 64."
-            )
+            way = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 64"
+            raise RejectedError(f"{name!r} cannot be an agent's name: {way}.")
         return AgentFiles(self.path / name)
 
     def existing_files(self, name: str) -> AgentFiles:
@@ -172,7 +167,7 @@ class Home:
             return False
         # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
         with self.read(name) as reader:
-            limits = reader.history.limits_at() or Limits.for_window()
+            limits = reader.limits
         try:
             with Memory.open(files.directory, limits=limits, embedder=None, clock=self._clock) as memory:
                 memory.process_inbox(messages=False)

@@ -63,25 +63,21 @@ class Limits:
     def validate(self) -> None:
         """Raise RejectedError if the limits contradict each other."""
         if self.max_output_tokens < 1 or self.usable_tokens < 1:
-            raise RejectedError(
-                f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply leaves nothing "
-                "for the prompt; raise limit_tokens or lower max_output_tokens."
-            )
+            window = f"a window of {self.limit_tokens} tokens with {self.max_output_tokens} for the reply"
+            way = "raise limit_tokens or lower max_output_tokens"
+            raise RejectedError(f"{window} leaves nothing for the prompt; {way}.")
         if self.core_tokens < 0:
             raise RejectedError(f"core_tokens is {self.core_tokens}; give 0 or more.")
         if self.max_part_tokens < MIN_PART_TOKENS:
-            raise RejectedError(
-                f"max_part_tokens is {self.max_part_tokens}; at least {MIN_PART_TOKENS} are needed to show both "
-                "ends of a part. Raise it, or the window."
-            )
+            needed = f"at least {MIN_PART_TOKENS} are needed to show both ends of a part"
+            raise RejectedError(f"max_part_tokens is {self.max_part_tokens}; {needed}. Raise it, or the window.")
         if self.max_part_tokens > self.usable_tokens:
             usable = self.usable_tokens
             raise RejectedError(f"max_part_tokens is {self.max_part_tokens}, more than the {usable} usable; lower it.")
         if not 0 < self.evict_to < self.evict_at <= 1 or not 0 < self.notify_at <= self.evict_at:
-            raise RejectedError(
-                f"evict_to {self.evict_to}, notify_at {self.notify_at}, evict_at {self.evict_at}: needed are "
-                "0 < evict_to < evict_at <= 1 and 0 < notify_at <= evict_at."
-            )
+            given = f"evict_to {self.evict_to}, notify_at {self.notify_at}, evict_at {self.evict_at}"
+            needed = "0 < evict_to < evict_at <= 1 and 0 < notify_at <= evict_at"
+            raise RejectedError(f"{given}: needed are {needed}.")
 
     def share_in_tokens(self, share: float) -> int:
         """Return a share of the usable tokens."""

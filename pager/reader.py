@@ -70,6 +70,11 @@ class MemoryReader:
         """Return the time zone of its moments."""
         return self._clock.zone
 
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of the newest request, or the defaults before the first one."""
+        return self.history.limits_at() or Limits.for_window()
+
     @contextmanager
     def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""

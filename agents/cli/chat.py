@@ -10,17 +10,7 @@ from pathlib import Path
 import click
 
 from agents.agent import Agent
-from agents.cli.common import (
-    DONE,
-    FAILED,
-    INSTANCE_HELP,
-    INTERRUPTED,
-    STOPPED,
-    Shared,
-    agent_file,
-    command,
-    import_option,
-)
+from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.events import Event
 from pager.errors import PagerError
@@ -28,7 +18,7 @@ from pager.errors import PagerError
 END = frozenset({"/quit", "/exit"})
 
 
-@command("chat", as_name=INSTANCE_HELP)
+@command("chat", as_name=AS_HELP)
 @agent_file
 @import_option
 @click.option("--json", "json_lines", is_flag=True, help="Print each event as a line of JSON.")

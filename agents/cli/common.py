@@ -66,15 +66,14 @@ class AgentName(click.types.StringParamType):
 
 
 HOME_HELP = "The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."
-INSTANCE_HELP = "Another instance of the same agent, with a memory of its own."
+AS_HELP = "Another instance of the same agent, with a memory of its own."
 IN_PLACE_HELP = "Another instance of the agent, in place of NAME."
 PATH = click.Path(path_type=Path)
 PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
-import_option = click.option(
-    "--import", "conversations", type=PATH, help="A file with earlier conversations to remember."
-)
+IMPORT_HELP = "A file with earlier conversations to remember."
+import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)
 
 
 def json_option(help_text: str) -> Callable[[Function], Function]:
@@ -85,7 +84,7 @@ def json_option(help_text: str) -> Callable[[Function], Function]:
 def command(
     name: str, *, home: str | None = HOME_HELP, as_name: str | None = IN_PLACE_HELP
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function, which gets `Shared` first. Its own options come before those of `Shared`.
+    """Make a command of a function, which gets `Shared` first and may return an exit code. Its own options come first.
 
     `home` and `as_name` are the help texts of `--home` and `--as`, or None for a command that does not take them.
     """
@@ -100,17 +99,14 @@ def command(
 
 def shared_options(home: str | None, as_name: str | None) -> list[click.Option]:
     """Return `--home` and `--as`, if there is a help text for them, and `--debug`."""
+    shared: dict[str, Any] = {"expose_value": False, "callback": _set}
     options: list[click.Option] = []
     if home:
-        options.append(click.Option(
-            ["--home", "home_path"], type=PATH, expose_value=False, callback=_set, help=home
-        ))  # fmt: skip
+        options.append(click.Option(["--home", "home_path"], type=PATH, help=home, **shared))
     if as_name:
-        options.append(click.Option(
-            ["--as", "as_name"], type=AgentName(), metavar="NAME", expose_value=False, callback=_set, help=as_name
-        ))  # fmt: skip
+        options.append(click.Option(["--as", "as_name"], type=AgentName(), metavar="NAME", help=as_name, **shared))
     text = "Show the traceback of an error, and the log."
-    return [*options, click.Option(["--debug"], is_flag=True, expose_value=False, callback=_set, help=text)]
+    return [*options, click.Option(["--debug"], is_flag=True, help=text, **shared)]
 
 
 def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, Shared, agent_file, command, json_option
+from agents.cli.common import Shared, agent_file, command, json_option
 from agents.cli.terminal import as_json
 
 
 @command("validate", home=None, as_name=None)
 @agent_file
 @json_option("Print the result as JSON.")
-def validate_command(_: Shared, file: Path, as_line: bool) -> int:
+def validate_command(_: Shared, file: Path, as_line: bool) -> None:
     """Check AGENT.yaml and everything that it names, including tools. Errors give file, line and column."""
     from agents.assembly import own_tools, try_out
     from agents.config.agent_config import load
@@ -29,18 +29,17 @@ def validate_command(_: Shared, file: Path, as_line: bool) -> int:
         remarks.append(f"valid for `chat`, but not for `run`, which adds a plan and a tool: {error}")
     if as_line:
         click.echo(as_json({"valid": True, "name": config.name, "tools": tools, "remarks": remarks}))
-        return DONE
+        return
     own = f", own tools {', '.join(tools)}" if tools else ""
     click.echo(f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}{own}")
     for remark in remarks:
         click.echo(remark, err=True)
-    return DONE
 
 
 @command("render", home=None, as_name=None)
 @agent_file
 @json_option("Print it as JSON.")
-def render_command(_: Shared, file: Path, as_line: bool) -> int:
+def render_command(_: Shared, file: Path, as_line: bool) -> None:
     """Show AGENT.yaml with `extends`, variables and defaults resolved; keys are masked."""
     from agents.assembly import own_tools
     from agents.config.agent_config import load
@@ -49,13 +48,11 @@ def render_command(_: Shared, file: Path, as_line: bool) -> int:
     config = load(file, os.environ)
     own_tools(config)  # raises if one cannot be imported
     click.echo(render_json(config) if as_line else render(config), nl=False)
-    return DONE
 
 
 @command("schema", home=None, as_name=None)
-def schema_command(_: Shared) -> int:
+def schema_command(_: Shared) -> None:
     """Print the JSON schema of an agent's YAML. Editors use it to complete and check the file."""
     from agents.config.schema import rendered
 
     click.echo(rendered(), nl=False)
-    return DONE

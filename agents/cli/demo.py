@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import DONE, Shared, command
+from agents.cli.common import Shared, command
 from agents.cli.visible import visible
 from agents.demo.stage import DemoError, Exchange, Process, Stage, text_of
 from agents.meter import Prices
@@ -38,7 +38,7 @@ CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  
 
 
 @command("demo", home="A fresh directory for the agents of the demo. Default: a temporary one.", as_name=None)
-def demo_command(shared: Shared) -> int:
+def demo_command(shared: Shared) -> None:
     """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 
     No key and no network are needed. The agents stay in the directory that --home names (a fresh one), else in a
@@ -63,7 +63,6 @@ def demo_command(shared: Shared) -> int:
         kill(stage)
         savings(stage, turns, whole.result())
     look_further(stage)
-    return DONE
 
 
 def facts(stage: Stage) -> list[Exchange]:
@@ -82,10 +81,8 @@ def facts(stage: Stage) -> list[Exchange]:
         human = next(block for block in memory.core() if block.name == "human").value
         old, new = memory.history.fact_versions("budget")
         check("Dana" in human and old.text in turns[1].answer, "it knew the name, from core, and found the budget")
-        check(
-            old.superseded_by is not None and new.superseded_by is None,
-            f"{old.id} “{old.text}” is superseded by {new.id} and still there: nothing was overwritten",
-        )
+        told = f"{old.id} “{old.text}” is superseded by {new.id} and still there: nothing was overwritten"
+        check(old.superseded_by is not None and new.superseded_by is None, told)
     return turns
 
 
@@ -116,10 +113,8 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Exchange]:
         page_id = next(arguments["page_id"] for name, arguments, _ in turns[-1].calls if name == "page_in")
         text, found = memory.page_text(page_id), turns[-1].calls[0][2]
         left = [movement for turn in turns[:-1] for movement in turn.paged("evict") if movement["page_id"] == page_id]
-        check(
-            text in trip and bool(left) and page_id in found and text in turns[-1].answer,
-            f"{page_id} had left; it was found by search_recall, read by page_in and quoted word for word",
-        )
+        told = f"{page_id} had left; it was found by search_recall, read by page_in and quoted word for word"
+        check(text in trip and bool(left) and page_id in found and text in turns[-1].answer, told)
     return turns
 
 
@@ -151,10 +146,8 @@ def kill(stage: Stage) -> None:
         results = Counter(block["tool_use_id"] for block in blocks if block["type"] == "tool_result")
         check(not memory.open_calls and calls == results, f"each of {len(calls)} calls has exactly one result")
         texts = sorted(fact.text for fact in memory.inspect.newest_facts())
-        check(
-            len(texts) == 2 and len((stage.home / "asked.log").read_text().splitlines()) == 2,
-            "the two facts are stored once; timetable ran again, because its file says idempotent: true",
-        )
+        told = "the two facts are stored once; timetable ran again, because its file says idempotent: true"
+        check(len(texts) == 2 and len((stage.home / "asked.log").read_text().splitlines()) == 2, told)
     checked = subprocess.run(
         stage.command("check", "errand"), env=dict(stage.environ), capture_output=True, check=False
     )

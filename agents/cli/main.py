@@ -11,17 +11,7 @@ import traceback
 
 import click
 
-from agents.cli.common import (
-    DEBUG_LOG,
-    DONE,
-    FAILED,
-    HOME_HELP,
-    INSTANCE_HELP,
-    INTERRUPTED,
-    USAGE,
-    Shared,
-    shared_options,
-)
+from agents.cli.common import AS_HELP, DEBUG_LOG, DONE, FAILED, HOME_HELP, INTERRUPTED, USAGE, Shared, shared_options
 from agents.cli.visible import harmless
 from agents.config.errors import ConfigError
 from agents.logs import log
@@ -94,7 +84,7 @@ def cli() -> None:
     """  # noqa: D401 - the help of the program
 
 
-cli.params += shared_options(HOME_HELP, INSTANCE_HELP)
+cli.params += shared_options(HOME_HELP, AS_HELP)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import click
 
 from agents import tasks
 from agents.agent import Agent
-from agents.cli.common import FAILED, INSTANCE_HELP, STOPPED, Shared, agent_file, command, import_option
+from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import harmless
 from agents.events import Event, Replied, Stopped, ToolStarted
@@ -18,7 +18,7 @@ from pager.types import Call
 OUTAGE_SECONDS = 12 * 3600.0
 
 
-@command("run", as_name=INSTANCE_HELP)
+@command("run", as_name=AS_HELP)
 @agent_file
 @click.argument("task", required=False)
 @click.option("--resume", is_flag=True, help="Continue the open task, however it stopped.")

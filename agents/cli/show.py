@@ -1,12 +1,12 @@
 """`show`, `trace`, `view`, `mcp`: what an agent remembers, in the terminal, in a browser, or for other programs."""
 
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event
 
 import click
 
-from agents.cli.common import DONE, PORT, AgentName, Shared, agent_name, command, json_option
+from agents.cli.common import PORT, AgentName, Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
@@ -24,7 +24,7 @@ AT_HELP = "Show the request that this step answered, such as s45, or the next on
 @click.option("--at", "step", metavar="STEP", help=AT_HELP)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
 @json_option("Print a line of JSON; with --watch a line for each change.")
-def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> int:
+def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> None:
     """Show what the agent NAME has in its prompt, and what it remembers. It may be running.
 
     The bar is its window: the tokens of each part, and the thresholds where the agent gets a notice, where its oldest
@@ -40,7 +40,6 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
             follow(reader, show) if watch else show()
         else:
             _draw(name, reader, step, watch=watch)
-    return DONE
 
 
 def follow(reader: MemoryReader, show: Callable[[], object]) -> None:
@@ -82,7 +81,7 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
 @click.argument("text")
 @click.option("--at", "step", metavar="STEP", help="Answer for the request that this step answered, such as s45.")
 @json_option("Print it as a line of JSON.")
-def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> int:
+def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> None:
     """Show if the agent NAME sees TEXT, and if not, why.
 
     TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3. The agent may be
@@ -101,7 +100,6 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
         from agents.cli.drawing import drawn_trace
 
         Console().print(drawn_trace(found))
-    return DONE
 
 
 @command("view")
@@ -110,7 +108,7 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @json_option("Print the address as a line of JSON.")
-def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> int:
+def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> None:
     """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
     It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
@@ -125,9 +123,8 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     try:
         server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
     except OSError as error:
-        raise click.UsageError(
-            f"port {port} cannot be used ({error.strerror}); give another one, or none for any free port."
-        ) from None
+        way = "give another one, or none for any free port"
+        raise click.UsageError(f"port {port} cannot be used ({error.strerror}); {way}.") from None
     with server, suppress(KeyboardInterrupt):
         address = server.address + (f"#{name}" if name else "")
         click.echo(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
@@ -136,14 +133,13 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
 
             webbrowser.open(address)
         Event().wait()
-    return DONE
 
 
 @command("mcp")
 @agent_name
 @click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
 @click.option("--http", "port", metavar="PORT", type=PORT, help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
-def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int:
+def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> None:
     """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
 
     A client starts `selfpager mcp NAME` itself and talks to it over stdio. The agent may be running; with --write,
@@ -157,17 +153,11 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> int
     except ImportError:
         raise RejectedError(client.MISSING) from None
     name, directory = shared.existing(name)
-    options, clock = embedders.stored(directory), SystemClock()
-    with ExitStack() as stack:
-        if write:
-            memory = stack.enter_context(Memory.open(directory, **options, clock=clock))
-            tools = server.writing_tools(memory, clock)
-        else:
-            reader = stack.enter_context(MemoryReader.open(directory, **options, clock=clock))
-            tools = server.reading_tools(reader, clock)
+    kind, clock = Memory if write else MemoryReader, SystemClock()
+    with kind.open(directory, **embedders.stored(directory), clock=clock) as memory:
+        tools = server.memory_tools(memory, clock)
         if port is None:
             server.serve_stdio(name, tools)
         else:
             on_ready = f"{name} is served at {{}} until Ctrl-C."
             server.serve_http(name, tools, port, lambda address: click.echo(on_ready.format(address), err=True))
-    return DONE

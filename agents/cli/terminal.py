@@ -146,9 +146,8 @@ def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:
     for remark in agent.remarks:
         printer.print_dimmed(remark)
     if conversations:
-        printer.print_dimmed(
-            f"imported {import_conversations(agent.memory, conversations)} messages from {conversations}"
-        )
+        count = import_conversations(agent.memory, conversations)
+        printer.print_dimmed(f"imported {count} messages from {conversations}")
         agent.background.wake()
     printer.embedding(agent.background)
 

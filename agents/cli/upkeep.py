@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agents.cli.common import DONE, FAILED, INTERRUPTED, PATH, Shared, agent_name, command, json_option
+from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import harmless
 from agents.importing import are_notes, import_conversations, import_notes
@@ -20,7 +20,7 @@ from pager.errors import RejectedError
 @click.argument("text")
 @click.option("--from", "speaker", metavar="WHO", help="The name of the speaker.")
 @json_option("Print the id of the message as JSON.")
-def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> int:
+def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_line: bool) -> None:
     """Send TEXT to the agent NAME. It reads the message at its next step, or when it runs again."""
     if not text.strip():
         raise click.UsageError("the message is empty; write something.")
@@ -28,14 +28,13 @@ def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_l
     command = shared.home.send(name, "message", {"text": text, **({"name": speaker} if speaker else {})}).command
     done = f"sent to {name}; it reads the message at its next step, or when it runs again."
     _print({"command": command}, done, as_line=as_line)
-    return DONE
 
 
 @command("check")
 @agent_name
 @click.option("--fix", is_flag=True, help="Repair what can be rebuilt: word index, vectors, vector index.")
 @json_option("Print the problems as JSON.")
-def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
+def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int | None:
     """Check the database and the vector index of the agent NAME. The agent must not be running."""
     from agents.config import embedders
 
@@ -57,26 +56,25 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int:
         click.echo(f"{name}: no problems found.")
     for problem in () if as_line else problems:
         click.echo(harmless(f"{problem.where}: {problem.text}") + (" (repaired)" if problem.fixed else ""))
-    return DONE if all(problem.fixed for problem in problems) else FAILED
+    return None if all(problem.fixed for problem in problems) else FAILED
 
 
 @command("export")
 @agent_name
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
-def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> int:
+def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> None:
     """Write everything of the agent NAME into FILE. The agent may be running."""
     name, _ = shared.existing(name)
     with shared.home.read(name) as reader:
         reader.export(file)
     _print({"exported": name, "file": str(file)}, f"{name} was exported to {file}.", as_line=as_line)
-    return DONE
 
 
 @command("import", as_name="The name of the agent. Default: that of FILE up to the first dot.")
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
-def import_command(shared: Shared, file: Path, as_line: bool) -> int:
+def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     """Import FILE into an agent, which is called like FILE up to the first dot; --as gives another name.
 
     \b
@@ -101,7 +99,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
             raise RejectedError(f"there is an agent {name!r} in {home.path} already; choose another name with --as.")
         home.import_file(file, name)
         _print({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
-        return DONE
+        return
     from agents.config import embedders
 
     options: Mapping[str, Any] = embedders.stored(directory) if directory.exists() else {}
@@ -110,7 +108,6 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
         count = import_into(memory, file)
     text = f"imported {count} {kind[:-1] if count == 1 else kind} from {file} into {name}."
     _print({"imported": name, "file": str(file), kind: count}, text, as_line=as_line)
-    return DONE
 
 
 @command("purge")
@@ -118,7 +115,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> int:
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("Print the result as JSON; needs --yes.")
-def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int:
+def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int | None:
     """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text.
 
     The agent must not be running.
@@ -141,8 +138,7 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
             return FAILED
         places = memory.purge(page_id)
     message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."
-    _print({"purged": page_id, "places": places}, message, as_line=as_line)
-    return DONE
+    return _print({"purged": page_id, "places": places}, message, as_line=as_line)
 
 
 def _print(result: dict[str, object], text: str, *, as_line: bool) -> None:

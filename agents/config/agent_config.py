@@ -13,21 +13,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
+from agents.config import sections
 from agents.config.error_messages import explain, rule_error
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.field_types import Name, Version
-from agents.config.sections import (
-    ArchivalConfig,
-    CoreConfig,
-    LimitsConfig,
-    MemoryConfig,
-    ModelConfig,
-    PricesConfig,
-    RecallConfig,
-    Section,
-    Tool,
-    WindowConfig,
-)
+from agents.config.sections import PricesConfig, Section, WindowConfig
 from agents.config.yaml_file import Document, Written, read
 from pager import ChromaEmbedder, EmbedderConfigError, Limits, RejectedError
 
@@ -50,17 +40,17 @@ class AgentConfig(Section):
     """The agent's name, and that of the directory with its memory."""
     extends: str | None = Field(default=None, exclude=True)
     """A YAML file that this one is laid over: mappings are joined, lists replaced."""
-    model: ModelConfig = ModelConfig()
+    model: sections.ModelConfig = sections.ModelConfig()
     instructions: str = ""
     """The agent's task and manner: the beginning of every request."""
     window: WindowConfig = Field(default=WindowConfig(), validate_default=True)
-    core: CoreConfig = CoreConfig()
-    recall: RecallConfig = RecallConfig()
-    archival: ArchivalConfig = ArchivalConfig()
-    memory: MemoryConfig = MemoryConfig()
-    tools: Annotated[tuple[Tool, ...], Field(strict=False)] = ()
+    core: sections.CoreConfig = sections.CoreConfig()
+    recall: sections.RecallConfig = sections.RecallConfig()
+    archival: sections.ArchivalConfig = sections.ArchivalConfig()
+    memory: sections.MemoryConfig = sections.MemoryConfig()
+    tools: Annotated[tuple[sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
-    limits: LimitsConfig = LimitsConfig()
+    limits: sections.LimitsConfig = sections.LimitsConfig()
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""
 
@@ -86,11 +76,11 @@ class AgentConfig(Section):
         """Accept what `Limits` accepts; otherwise blame the first number without which it would."""
         if "model" not in info.data:
             return window
-        sections: dict[str, Section] = {"window": window, "model": info.data["model"]}
-        given = {key: getattr(sections[section], key) for section, key in _WINDOW_ARGUMENTS}
+        above: dict[str, Section] = {"window": window, "model": info.data["model"]}
+        given = {key: getattr(above[section], key) for section, key in _WINDOW_ARGUMENTS}
         if reason := _reason_not_to_fit(given):
             for section, key in _WINDOW_ARGUMENTS:
-                default = type(sections[section]).model_fields[key].default
+                default = type(above[section]).model_fields[key].default
                 if given[key] != default and not _reason_not_to_fit({**given, key: default}):
                     raise rule_error((section, key), f"does not fit: {reason}")
             raise rule_error(("window",), f"does not fit: {reason}")
@@ -130,12 +120,10 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
         try:  # Chroma alone knows the names and arguments of its embedding functions
             ChromaEmbedder.check(chosen.name, chosen.config)
         except EmbedderConfigError as error:
-            written = document.at(
-                "archival", "embedder", *(("config", error.argument) if error.argument else ("name",))
-            )
-            problems.append(
-                ConfigProblem(written.key if error.argument else written.value, f"archival.embedder: {error}")
-            )
+            named = ("config", error.argument) if error.argument else ("name",)
+            written = document.at("archival", "embedder", *named)
+            place = written.key if error.argument else written.value
+            problems.append(ConfigProblem(place, f"archival.embedder: {error}"))
     if problems:
         raise ConfigError(problems)
     return config

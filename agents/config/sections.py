@@ -5,7 +5,7 @@ A key without a value (`tools:`) means its default, and so does an empty text wh
 
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from agents.config.error_messages import UnknownKey, alternative
 from agents.config.field_types import (
@@ -76,13 +76,6 @@ class ModelConfig(Section):
     """default: what the model does by itself; adaptive: it decides how much; off: none."""
     cache_ttl: Literal["5m", "1h"] = "5m"
     """The time for which the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
-
-    @field_validator("provider", mode="before")
-    @classmethod
-    def _is_a_provider(cls, provider: Any) -> Any:
-        if provider == "rehearsal":
-            raise ValueError("rehearsal is now scripted: write 'provider: scripted' and 'script: replies.yaml'.")
-        return provider
 
     @model_validator(mode="after")
     def _script_for_scripted(self) -> Self:

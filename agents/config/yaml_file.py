@@ -113,8 +113,7 @@ def _read_mapping(
     try:
         document = _Walk(path, environ, problems).document(named_at, "extends: ")
         if not isinstance(document.data, dict):
-            message = "an agent is a mapping: lines of 'key: value', the first one 'name: ...'."
-            _fail(document.at().value, message)
+            _fail(document.at().value, "an agent is a mapping: lines of 'key: value', the first one 'name: ...'.")
         return document
     except ConfigError as error:
         raise ConfigError([*problems, *error.problems]) from None

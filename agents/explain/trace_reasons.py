@@ -60,9 +60,8 @@ def _step_reason(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: st
                 epoch = f"the epoch that began after {opened.step}"
                 missing = f"without its thinking: {epoch} dropped it ({opened.reason})"
         elif spilled:
-            missing = (
-                f"this stands in a part that was too large: only its ends stay, the whole is the page {spilled[-1]}"
-            )
+            stays = f"only its ends stay, the whole is the page {spilled[-1]}"
+            missing = f"this stands in a part that was too large: {stays}"
         return f"{page} is in the prompt, but {missing}."
     if not ended:
         return f"{page} never stood in the prompt."

@@ -53,10 +53,8 @@ def _read_lines(text: str, path: Path, whole_error: Exception) -> Iterator[Conve
             value: Any = json.loads(line)
         except (ValueError, RecursionError) as error:
             if is_first:
-                raise RejectedError(
-                    f"{path} is not JSON: {whole_error}. Give an exported agent, conversations as JSON or JSON lines, "
-                    "or Markdown (.md, or a folder)."
-                ) from None
+                known = "an exported agent, conversations as JSON or JSON lines, or Markdown (.md, or a folder)"
+                raise RejectedError(f"{path} is not JSON: {whole_error}. Give {known}.") from None
             raise RejectedError(f"{where}: this line is not JSON: {error}.") from None
         is_first = False
         if is_message(value):

@@ -88,10 +88,9 @@ class Connection:
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)
-            raise ToolCallError(
-                f"{self._server} went away during the call of {name}, which may have run ({error}). Check before you "
-                "call it again; the next call connects again."
-            ) from error
+            way = "Check before you call it again; the next call connects again"
+            what = f"{self._server} went away during the call of {name}, which may have run ({error})"
+            raise ToolCallError(f"{what}. {way}.") from error
         except TimeoutError:
             raise ToolCallError(f"{name} did not finish within {seconds:g} s; it may still be running.") from None
         except ToolCallError:

@@ -41,14 +41,11 @@ INSTRUCTIONS = (
 )
 
 
-def writing_tools(memory: Memory, clock: Clock) -> list[Tool]:
-    """Return everything that the agent itself can do with its memory."""
-    return [_core_tool(memory.core), *MemoryTools(memory, clock, actor=ACTOR).tools()]
-
-
-def reading_tools(reader: MemoryReader, clock: Clock) -> list[Tool]:
-    """Return the tools that change nothing, not even the ledger."""
-    return [_core_tool(reader.core), *ReadingTools(reader, clock, actor=ACTOR).tools()]
+def memory_tools(memory: Memory | MemoryReader, clock: Clock) -> list[Tool]:
+    """Return all that the agent itself can do with its memory; of a reader what changes nothing, no ledger either."""
+    writes = isinstance(memory, Memory)
+    tools = MemoryTools(memory, clock, actor=ACTOR) if writes else ReadingTools(memory, clock, actor=ACTOR)
+    return [_core_tool(memory.core), *tools.tools()]
 
 
 def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
@@ -100,9 +97,8 @@ def serve_http(name: str, tools: list[Tool], port: int, on_ready: Callable[[str]
     try:
         listening = socket.create_server((HOST, port))
     except OSError as error:
-        raise RejectedError(
-            f"{HOST}:{port} cannot be served: {os.strerror(error.errno or 0)}. Choose another port; 0 is a free one."
-        ) from None
+        why = os.strerror(error.errno or 0)
+        raise RejectedError(f"{HOST}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None
     with listening:
         on_ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])

@@ -73,15 +73,9 @@ class AnthropicModel:
     `read_seconds` without a word a stream counts as lost."""
 
     def __init__(
-        self,
-        name: str,
-        *,
-        provider: str = "anthropic",
-        base_url: str | None = None,
-        api_key: str | None = None,
-        thinking: str = "default",
-        read_seconds: float | None = None,
-    ) -> None:
+        self, name: str, *, provider: str = "anthropic", base_url: str | None = None, api_key: str | None = None,
+        thinking: str = "default", read_seconds: float | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)

@@ -94,10 +94,8 @@ class SimulatedProvider:
         if size > limit:
             raise PromptTooLongError(f"prompt is too long: {size} tokens > {limit} maximum")
         if size + max_tokens > limit:
-            raise PromptTooLongError(
-                f"input length and `max_tokens` exceed context limit: {size} + {max_tokens} > {limit}, decrease input "
-                "length or `max_tokens` and try again"
-            )
+            total = f"input length and `max_tokens` exceed context limit: {size} + {max_tokens} > {limit}"
+            raise PromptTooLongError(f"{total}, decrease input length or `max_tokens` and try again")
 
     def finish(self, params: Json, reply: Reply) -> Json:
         """Return the finished message for a reply, cut at `max_tokens`. Store the request's marked prefixes."""

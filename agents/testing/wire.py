@@ -18,16 +18,10 @@ from pager.types import Json
 PIECE_CHARACTERS = 24  # of a text or an input in one event
 CUT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
 ERROR_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
+    401: "authentication_error", 403: "permission_error", 404: "not_found_error", 408: "timeout_error",
+    409: "conflict_error", 413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error",
     529: "overloaded_error",
-}
+}  # fmt: skip
 
 
 class ApiError(PagerError):
@@ -98,6 +92,5 @@ def _opening(block: Json, *, is_cut: bool) -> tuple[Json, list[Json]]:
 
 
 def _deltas(kind: str, field: str, text: str) -> list[Json]:
-    return [
-        {"type": kind, field: text[start : start + PIECE_CHARACTERS]} for start in range(0, len(text), PIECE_CHARACTERS)
-    ]
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    return [{"type": kind, field: text[start : start + PIECE_CHARACTERS]} for start in starts]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
-from pager import Block, Clock, Limits, Memory, MemoryReader, RejectedError, count_tokens
+from pager import Block, Clock, Memory, MemoryReader, RejectedError, count_tokens
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 
 MAX_HITS = 20
@@ -87,9 +87,7 @@ class ReadingTools(Generic[MemoryT]):
 
     def _bounded(self, lines: Sequence[str]) -> str:
         """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
-        memory = self._memory
-        limits = memory.limits if isinstance(memory, Memory) else memory.history.limits_at() or Limits.for_window()
-        left = limits.max_part_tokens // 2
+        left = self._memory.limits.max_part_tokens // 2
         for number, line in enumerate(lines):
             left -= count_tokens(line) + 1
             if left < 0:

@@ -61,10 +61,8 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
     raw = cast("Mapping[str, Any]", reply)
     stop = raw.get("stop_reason")
     if stop is None:
-        raise RejectedError(
-            "the reply has no stop_reason: its stream broke off before the end. Nothing of it was stored; ask the "
-            "model again."
-        )
+        why = "its stream broke off before the end. Nothing of it was stored; ask the model again"
+        raise RejectedError(f"the reply has no stop_reason: {why}.")
     if raw.get("role", "assistant") != "assistant":
         raise RejectedError(f"the reply's role is {raw['role']!r}, not 'assistant'.")
     if not isinstance(stop, str):

@@ -21,16 +21,7 @@ from pager.clock import to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
 from pager.inspect.places import Places, find_places, like_pattern
-from pager.inspect.window import (
-    MOST_COLUMNS,
-    Column,
-    ResidentStep,
-    WindowUse,
-    columns_of,
-    model_of,
-    steps_of,
-    window_of,
-)
+from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, WindowUse, columns_of, steps_of, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.store import Store
@@ -133,7 +124,7 @@ class Inspection:
     def _prompt(self, at: str | None) -> tuple[PromptState, Counter]:
         store = self._store
         state = PromptState.load(store) if at is None else PromptState.load_at(store, read_step_id(at))
-        return state, Counter(store.prompt.tokenizer(model_of(state)))
+        return state, Counter(store.prompt.tokenizer(state.model))
 
     def _epoch_reason(self, before_step: int | None) -> str:
         rows = self._store.ledger.movements(events=["epoch"], limit=1, before_step=before_step)

@@ -36,16 +36,10 @@ def find_places(store: Store, text: str, most: int) -> Places:
     """Return the places that hold a text, oldest first, at most `most` of each kind. Reads every text once."""
     wanted, pattern = normalize_text(text), like_pattern(text)
     lists = store.lists
-    parts = (
-        part
-        for part in _batches(lambda after: lists.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
-        if contains_text(part.text, wanted) and not _is_of_own_tool(store, part)
-    )
-    facts = (
-        fact
-        for fact in _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
-        if wanted in normalize_text(fact.text)
-    )
+    said = _batches(lambda after: lists.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
+    parts = (part for part in said if contains_text(part.text, wanted) and not _is_of_own_tool(store, part))
+    stored = _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
+    facts = (fact for fact in stored if wanted in normalize_text(fact.text))
     versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_versions(name))
     core = dict.fromkeys(name for name, version in versions if wanted in normalize_text(version.block.value))
     found_parts, found_facts = list(islice(parts, most + 1)), list(islice(facts, most + 1))

@@ -110,7 +110,7 @@ def window_of(
         limit_tokens=limits.limit_tokens if limits else None,
         max_output_tokens=limits.max_output_tokens if limits else None,
         thresholds=Thresholds.of(limits) if limits else None,
-        model=model_of(state),
+        model=state.model,
         epoch=state.epoch.id if state.epoch else None,
         epoch_reason=epoch_reason,
         noticed=noticed,
@@ -131,11 +131,6 @@ def steps_of(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[Reside
         first_words = digest.first_words(words)
         steps.append(ResidentStep(f"s{step.id}", f"s{step.turn}", at, who, round(tokens), first_words))
     return tuple(steps)
-
-
-def model_of(state: PromptState) -> str:
-    """Return the model of a request, empty before the first."""
-    return str(state.epoch.settings.get("model") or "") if state.epoch else ""
 
 
 def part_name(part: Part) -> str:

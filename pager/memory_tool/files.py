@@ -17,23 +17,9 @@ from typing import Any
 
 from pager.blocks import clean
 from pager.errors import RejectedError
-from pager.limits import Limits
 from pager.memory import Memory
 from pager.memory_tool import text as texts
-from pager.memory_tool.tree import (
-    ARCHIVE,
-    AREAS,
-    CORE,
-    MAX_NAME_BYTES,
-    RECALL,
-    ROOT,
-    MemoryTree,
-    Place,
-    is_name,
-    parents,
-    path_of,
-    place_of,
-)
+from pager.memory_tool.tree import ARCHIVE, AREAS, CORE, RECALL, ROOT, MemoryTree, Place, path_of, place_of
 from pager.reader import MemoryReader
 from pager.types import Fact
 
@@ -76,8 +62,7 @@ class MemoryFiles:
 
     @property
     def _limit(self) -> int:
-        limits = self._writer.limits if self._writer else self._memory.history.limits_at() or Limits.for_window()
-        return limits.max_part_tokens // 2
+        return self._memory.limits.max_part_tokens // 2
 
     def _view(self, path: str, view_range: Any) -> str:
         place = place_of(path)
@@ -196,21 +181,11 @@ class _Edit:
             self._memory.core_write(self._tree.block_name(place), text, actor=ACTOR)
             return
         if old is None:
-            self._check_new(place, path)
+            self._tree.check_new(place, path)
         if not text.strip():
             raise RejectedError(f"{path} would be blank, and a file of the archive needs a text; delete removes it.")
         tags = old.tags if old else tags
         self._memory.archive(text, key=place.name, tags=tags, actor=ACTOR)
-
-    def _check_new(self, place: Place, path: str) -> None:
-        if not is_name(place.name):
-            raise RejectedError(
-                f"{path} cannot be a new file: names have at most {MAX_NAME_BYTES} bytes between slashes, no blanks at "
-                "their ends and no control characters, and f12 is the name of a fact that has none. Choose another one."
-            )
-        for folder in parents(place):
-            if self._tree.file(folder) is not None:
-                raise RejectedError(f"{path} cannot be a new file: {path_of(folder)} is a file, not a directory.")
 
     def _refuse_recall(self, place: Place, path: str) -> None:
         if place.area == RECALL:
@@ -239,7 +214,7 @@ class _Edit:
             self._memory.core_write(block, "", actor=ACTOR)
             self._memory.core_write(target, text, actor=ACTOR)
             return
-        self._check_new(new, new_path)
+        self._tree.check_new(new, new_path)
         self._memory.move_to_archive(block, text, key=new.name, actor=ACTOR)
 
     def _rename_directory(self, old: Place, new: Place, new_path: str) -> None:

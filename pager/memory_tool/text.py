@@ -71,10 +71,8 @@ def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
     if count > 1:
         places = [found.start() for found in re.finditer(f"(?={re.escape(old)})", content)]
         lines = ", ".join(str(content.count("\n", 0, place) + 1) for place in places)
-        raise RejectedError(
-            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. Please ensure "
-            "it is unique"
-        )
+        found = f"Multiple occurrences of old_str `{old}` in lines: {lines}"
+        raise RejectedError(f"No replacement was performed. {found}. Please ensure it is unique")
     changed = content.replace(old, new)
     line = content.count("\n", 0, content.index(old))
     first = max(0, line - CONTEXT_LINES)

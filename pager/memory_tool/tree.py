@@ -64,13 +64,6 @@ def path_of(place: Place) -> str:
     return "/".join(filter(None, (ROOT, place.area, place.name)))
 
 
-def parents(place: Place) -> list[Place]:
-    """Return the directories above a place of the archive, outermost first."""
-    names = place.name.split("/")
-    ends = range(2 if place.name.startswith("/") else 1, len(names))
-    return [Place(place.area, "/".join(names[:end])) for end in ends]
-
-
 def is_name(key: str) -> bool:
     """Return True if a key can be a file's name; else the fact is named by its id."""
     names = key.removeprefix("/").split("/")
@@ -111,6 +104,18 @@ class MemoryTree:
             return self._recall_file(place.name.removesuffix(MARKDOWN))
         fact = self._fact(place.name)
         return File(fact.text, fact, ((1, fact.id),)) if fact else None
+
+    def check_new(self, place: Place, path: str) -> None:
+        """Raise RejectedError if there cannot be a file of the archive at a place."""
+        if not is_name(place.name):
+            names = f"names have at most {MAX_NAME_BYTES} bytes between slashes, no blanks at their ends and no control"
+            fact = "and f12 is the name of a fact that has none. Choose another one"
+            raise RejectedError(f"{path} cannot be a new file: {names} characters, {fact}.")
+        names = place.name.split("/")
+        for end in range(2 if place.name.startswith("/") else 1, len(names)):  # the directories above it
+            folder = Place(place.area, "/".join(names[:end]))
+            if self.file(folder) is not None:
+                raise RejectedError(f"{path} cannot be a new file: {path_of(folder)} is a file, not a directory.")
 
     def is_directory(self, place: Place) -> bool:
         """Return True for the directory of a tier, and for one that some fact's name begins with."""

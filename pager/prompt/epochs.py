@@ -112,10 +112,7 @@ class Epochs:
 
     def _blank(self, number: int, reason: str) -> Epoch:
         mark, core = cache_mark(self._setup.cache_ttl), self._core.rendered()
-        system = [
-            {"type": "text", "text": self._setup.system_text, "cache_control": mark},
-            {"type": "text", "text": core, "cache_control": mark},
-        ]
+        system = [{"type": "text", "text": text, "cache_control": mark} for text in (self._setup.system_text, core)]
         calls = self._store.conversation.has_calls()
         sizes = {"tools": self._setup.tool_counts(calls=calls), "instructions": self._setup.system_counts}
         sizes["core"] = tokens.count(core)

@@ -76,8 +76,7 @@ class Prompt:
 
     def last_step(self) -> Step | None:
         """Return the newest step in the prompt."""
-        steps = self.state.steps
-        return steps[-1] if steps else None
+        return self.state.last
 
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
@@ -293,10 +292,8 @@ class Prompt:
         if after is None or after.open_calls or after.ends_turn:
             raise RejectedError("there is nothing to reply to: append a user message or the open tool results first.")
         if state.last_part > sent.through_part:
-            raise RejectedError(
-                "a message was appended after the request that this reply answers, so the reply belongs nowhere; send "
-                "request() again."
-            )
+            why = "a message was appended after the request that this reply answers, so the reply belongs nowhere"
+            raise RejectedError(f"{why}; send request() again.")
         with self._store.transaction():
             usage = reply.usage if reply.usage and self._scale.is_plausible(state, reply.usage) else None
             if usage and self._scale.learn(state, usage):

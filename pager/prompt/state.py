@@ -100,6 +100,11 @@ class PromptState:
         """Return the number of the epoch; 0 before the first."""
         return self.epoch.id if self.epoch else 0
 
+    @property
+    def model(self) -> str:
+        """Return the model of the requests of this epoch; empty before the first."""
+        return str(self.epoch.settings.get("model") or "") if self.epoch else ""
+
     def replace_steps(self, steps: list[Step]) -> None:
         """Put other steps in the place of these."""
         self.steps = steps

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -32,11 +33,7 @@ class ConversationTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._has_calls: bool | None = None  # None: not read yet
-        db.when_rolled_back(self.invalidate)
-
-    def invalidate(self) -> None:
-        """Read again at the next use: a change was rolled back."""
-        self._has_calls = None
+        db.when_rolled_back(partial(setattr, self, "_has_calls", None))
 
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
@@ -97,10 +94,8 @@ class ConversationTable:
         self, step: int, kind: PartKind, slot: Slot, block: Json, at: int, words: str | None, counts: Counts | None
     ) -> int:
         """Append a part, with the words by which it is found and the counts of its form in the prompt."""
-        part = self._db.run(
-            "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)",
-            (step, kind, slot, words is not None, at, dump(block)),
-        )
+        sql = "INSERT INTO parts (step, kind, slot, searchable, at, block) VALUES (?, ?, ?, ?, ?, ?)"
+        part = self._db.run(sql, (step, kind, slot, words is not None, at, dump(block)))
         if counts is not None:
             self.size(part, counts)
         if words is not None:
@@ -168,10 +163,8 @@ class ConversationTable:
 
     def reformed_since(self, steps: Sequence[int], epoch: int) -> set[int]:
         """Return which parts of these steps a later epoch carries otherwise: their sizes are of that form."""
-        sql = (
-            "SELECT f.part FROM parts p JOIN forms f ON f.part = p.id"
-            f" WHERE p.step IN ({','.join(map(str, steps))}) AND f.epoch > ?"
-        )
+        theirs = f"p.step IN ({','.join(map(str, steps))})"
+        sql = f"SELECT f.part FROM parts p JOIN forms f ON f.part = p.id WHERE {theirs} AND f.epoch > ?"
         return {row["part"] for row in self._db.rows(sql, (epoch,))}
 
     def append_call(self, call_id: str, step: int, part: int) -> None:

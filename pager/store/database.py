@@ -95,9 +95,8 @@ class Database:
             aside.chmod(0o600)
             aside.replace(self.path)
         except OSError as error:
-            raise StorageError(
-                f"{self.path} cannot be created ({error.strerror}). Check its directory's rights, and its free space."
-            ) from error
+            way = "Check its directory's rights, and its free space"
+            raise StorageError(f"{self.path} cannot be created ({error.strerror}). {way}.") from error
 
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
@@ -129,10 +128,9 @@ class Database:
         if not empty and self.value("PRAGMA application_id") != APPLICATION_ID:
             raise StorageError(f"{self.path} is a database of another program; choose another place.")
         if version > VERSION:
-            raise NewerFormatError(
-                f"{self.path} has format {version}; this selfpager knows formats up to {VERSION}. "
-                "Install a newer selfpager, or restore a backup made with this one."
-            )
+            way = "Install a newer selfpager, or restore a backup made with this one"
+            known = f"this selfpager knows formats up to {VERSION}"
+            raise NewerFormatError(f"{self.path} has format {version}; {known}. {way}.")
         return version
 
     def _set_up(self) -> None:

@@ -111,9 +111,8 @@ class ListsTable:
         # SQLite's `lower` knows ASCII letters only.
         forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
         cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
-        held = " OR ".join(
-            f"instr(lower({column}), lower(:{name}))" for column in ("text", "key", "tags") for name in cased
-        )
+        columns = ("text", "key", "tags")
+        held = " OR ".join(f"instr(lower({column}), lower(:{name}))" for column in columns for name in cased)
         where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else "")))
         total, rows = self._section("facts", where, cased, offset, limit)
         return Rows(total, [self._archive.use(row) for row in rows])

@@ -13,7 +13,7 @@ from pager.blocks import dump
 from pager.errors import StorageError
 from pager.store.database import Database
 from pager.store.settings import PROGRAM_VALUE
-from pager.types import FOREVER, Json
+from pager.types import FOREVER
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
@@ -126,10 +126,7 @@ class MaintenanceTable:
 
     def said_for_words(self) -> list[tuple[int, str | None, str]]:
         """Return the parts to index, with their speakers and blocks."""
-        sql = (
-            "SELECT p.id, s.name, p.block FROM parts p JOIN steps s ON s.id = p.step"
-            " WHERE p.searchable = 1 ORDER BY p.id"
-        )
+        sql = "SELECT p.id, name, block FROM parts p JOIN steps s ON s.id = p.step WHERE searchable = 1 ORDER BY p.id"
         return [(row[0], row[1], row[2]) for row in self._db.rows(sql)]
 
     def rewrite(self, change: Change) -> list[tuple[str, Any]]:
@@ -194,17 +191,10 @@ class MaintenanceTable:
         """Return every epoch with its preamble and its digest, as JSON."""
         return [tuple(row) for row in self._db.rows("SELECT id, preamble, digest FROM epochs")]
 
-    def put_preamble(self, epoch: int, preamble: str, digest: str) -> None:
-        """Replace the preamble and the digest of an epoch."""
-        self._db.run("UPDATE epochs SET preamble = ?, digest = ? WHERE id = ?", (preamble, digest, epoch))
-
-    def put_movement(self, movement: int, reason: str, detail: Json) -> None:
-        """Replace the reason and the detail of a movement."""
-        self._db.run("UPDATE ledger SET reason = ?, detail = ? WHERE id = ?", (reason, dump(detail), movement))
-
-    def put_block(self, version: int, value: str) -> None:
-        """Replace the text of a version of a block."""
-        self._db.run("UPDATE blocks SET value = ? WHERE id = ?", (value, version))
+    def put(self, table: str, row: int, **values: str | int | None) -> None:
+        """Replace values of the row of that id."""
+        columns = ", ".join(f"{name} = ?" for name in values)
+        self._db.run(f"UPDATE {table} SET {columns} WHERE id = ?", (*values.values(), row))
 
     def rewrite_core_shown(self, name: str, change: Callable[[str], str]) -> None:
         """Put a core block, as ended epochs and their updates showed it, through `change`."""
@@ -219,14 +209,9 @@ class MaintenanceTable:
         self._rewrite("epochs", "id", "system", change_shown, "json_array_length(system) > 1")
         self._rewrite("parts", "id", "block", change_shown, "kind = 'update'")
 
-    def mark_step_purged(self, step: int) -> None:
-        """Mark a step as purged, without its names."""
-        self._db.run("UPDATE steps SET purged = 1, name = NULL, session = NULL WHERE id = ?", (step,))
-
     def mark_fact_purged(self, fact: int) -> None:
         """Mark a fact as purged, without its texts."""
-        nothing = "text = '', key = NULL, tags = '[]', sources = '[]', digest = NULL, forgotten = NULL"
-        self._db.run(f"UPDATE facts SET purged = 1, {nothing} WHERE id = ?", (fact,))
+        self.put("facts", fact, purged=1, text="", key=None, tags="[]", sources="[]", digest=None, forgotten=None)
         self._db.run("DELETE FROM fact_tags WHERE fact = ?", (fact,))
         self.drop_vector(fact)
 
@@ -240,10 +225,9 @@ class MaintenanceTable:
         self._db.run("VACUUM")
         row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
         if row is not None and row[0]:
-            raise StorageError(
-                f"the purge of {self._db.path} cannot finish while another process reads an old state. Close the "
-                "readers (a debug view, a backup) and open the agent again: it finishes by itself."
-            )
+            way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
+            why = "cannot finish while another process reads an old state"
+            raise StorageError(f"the purge of {self._db.path} {why}. {way}.")
 
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""

@@ -1,12 +1,15 @@
 """The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 import json
+from functools import partial
 from typing import Any
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
 from pager.store.rows import Answered, Epoch, Pin
 from pager.types import FOREVER, Counts, Residency, Usage
+
+_LEAVE = "UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ?"
 
 
 class PromptTable:
@@ -15,11 +18,7 @@ class PromptTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._pins: list[Pin] | None = None  # None: not read yet
-        db.when_rolled_back(self.invalidate)
-
-    def invalidate(self) -> None:
-        """Read again at the next use: a change was rolled back."""
-        self._pins = None
+        db.when_rolled_back(partial(setattr, self, "_pins", None))
 
     def open_epoch(self, epoch: Epoch, first_step: int, at: int, step: int) -> None:
         """End the present epoch and insert the next one, whose messages begin with `first_step`."""
@@ -73,11 +72,8 @@ class PromptTable:
     def last_request(self, epoch: int) -> Answered | None:
         """Return the newest answered request of an epoch."""
         # An epoch's requests follow the step at which it opened: without that, one that has none yet reads them all.
-        sql = (
-            "SELECT * FROM requests WHERE epoch = ? AND step > (SELECT step FROM epochs WHERE id = ?)"
-            " ORDER BY step DESC LIMIT 1"
-        )
-        row = self._db.row(sql, (epoch, epoch))
+        of_epoch = "epoch = ? AND step > (SELECT step FROM epochs WHERE id = ?)"
+        row = self._db.row(f"SELECT * FROM requests WHERE {of_epoch} ORDER BY step DESC LIMIT 1", (epoch, epoch))
         return answered_of(row) if row else None
 
     def answered_around(self, step: int) -> tuple[int | None, int | None]:
@@ -104,24 +100,15 @@ class PromptTable:
 
     def end_residency(self, page: str, how: str, step: int, reason: str) -> None:
         """Store that a page left the prompt, and why."""
-        self._db.run(
-            "UPDATE residency SET until_step = ?, reason = ? WHERE page = ? AND until_step = ? AND how = ?",
-            (step, reason, page, FOREVER, how),
-        )
+        self._db.run(f"{_LEAVE} AND page = ? AND how = ?", (step, reason, FOREVER, page, how))
 
     def release(self, holders: list[int], step: int, reason: str) -> None:
         """End the residency of every page that was in the prompt only within these steps."""
-        ids = ",".join(map(str, holders))
-        sql = f"UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ? AND holder IN ({ids})"
-        self._db.run(sql, (step, reason, FOREVER))
+        self._db.run(f"{_LEAVE} AND holder IN ({','.join(map(str, holders))})", (step, reason, FOREVER))
 
     def release_recalled(self, except_holder: int | None, step: int, reason: str) -> None:
         """End the residency of recalled facts, but for those of a step that was not sent yet."""
-        self._db.run(
-            "UPDATE residency SET until_step = ?, reason = ?"
-            " WHERE until_step = ? AND how = 'recalled' AND holder IS NOT ?",
-            (step, reason, FOREVER, except_holder),
-        )
+        self._db.run(f"{_LEAVE} AND how = 'recalled' AND holder IS NOT ?", (step, reason, FOREVER, except_holder))
 
     def resident(self, at: int | None = None) -> list[Residency]:
         """Return what was in the request that step `at` answered, or is in the next one."""

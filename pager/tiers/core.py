@@ -45,7 +45,8 @@ class Core:
         block = self.block(name)
         if not require_text(text, "text").strip():
             raise RejectedError(f"there is nothing to append to {name!r}; core_replace with an empty new_text deletes.")
-        return self._edit(block, appended(block.value, clean(text)), actor, f"append: {text}")
+        value = f"{block.value}\n{clean(text)}" if block.value else clean(text)
+        return self._edit(block, value, actor, f"append: {text}")
 
     def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
         """Replace an exact and unique text in a block; an empty `new_text` deletes it."""
@@ -84,10 +85,8 @@ class Core:
 
     def _check_limits(self, block: Block) -> None:
         if not _NAME.fullmatch(block.name):
-            raise RejectedError(
-                f"{block.name!r} is no name for a core block; use letters, digits, _ and -, beginning with a letter, "
-                "at most 64."
-            )
+            way = "use letters, digits, _ and -, beginning with a letter, at most 64"
+            raise RejectedError(f"{block.name!r} is no name for a core block; {way}.")
         if block.used_tokens > block.limit_tokens:
             way = _way_out(block, "it", "its limit")
             used = f"{block.used_tokens} of {block.limit_tokens} tokens"
@@ -139,11 +138,6 @@ class Core:
             self._write(block, "file" if block.file else "person", reason or f"read {block.file}")
 
 
-def appended(value: str, text: str) -> str:
-    """Return `value` with `text` as a new last line."""
-    return f"{value}\n{text}" if value else text
-
-
 def replaced(block: Block, old_text: str, new_text: str) -> str:
     """Return the block's value with the one place of `old_text` replaced; an empty `new_text` deletes it."""
     if not old_text:
@@ -152,10 +146,8 @@ def replaced(block: Block, old_text: str, new_text: str) -> str:
     if places == 0:
         raise RejectedError(f"{old_text!r} is not in the block {block.name!r}, which reads:\n{block.value}")
     if places > 1:
-        raise RejectedError(
-            f"{old_text!r} occurs {places} times in the block {block.name!r}; give more of the text around the one "
-            f"you mean. It reads:\n{block.value}"
-        )
+        way = f"give more of the text around the one you mean. It reads:\n{block.value}"
+        raise RejectedError(f"{old_text!r} occurs {places} times in the block {block.name!r}; {way}")
     start = block.value.index(old_text)
     before, after = block.value[:start], block.value[start + len(old_text) :]
     if not new_text and before.endswith("\n") and (after.startswith("\n") or not after):
@@ -178,10 +170,8 @@ def _read(name: str, file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8").rstrip("\n")
     except FileNotFoundError:
-        raise RejectedError(
-            f"the core block {name!r} reads {file}, which does not exist. Create it, or correct the path in the "
-            "configuration."
-        ) from None
+        way = "Create it, or correct the path in the configuration"
+        raise RejectedError(f"the core block {name!r} reads {file}, which does not exist. {way}.") from None
     except (OSError, UnicodeDecodeError) as error:
         why = f"{error}. It has to be a text file in UTF-8."
         raise RejectedError(f"the core block {name!r} cannot read {file}: {why}") from None

@@ -129,10 +129,9 @@ class Pages:
         limit, used = self._window.limits.share_in_tokens(PINNED_SHARE), sum(pin.tokens for pin in others)
         if used + size > limit:
             names = ", ".join(f"{pin.page_id} ({pin.tokens})" for pin in others) or "nothing else"
-            raise RejectedError(
-                f"pinning {page_id} takes {size} tokens; pinned pages share {limit} and {used} are taken by {names}. "
-                "Page one out first, or read this page without pin."
-            )
+            taken = f"pinned pages share {limit} and {used} are taken by {names}"
+            way = "Page one out first, or read this page without pin"
+            raise RejectedError(f"pinning {page_id} takes {size} tokens; {taken}. {way}.")
         step = self._store.conversation.last_step()
         self._store.prompt.pin(page_id, offset, length, size, step, actor, unseen=unseen)
         if not unseen:

@@ -82,9 +82,8 @@ class Counter:
         """Return the tokens of these counts, and how many more there may be."""
         tokens = sum(map(mul, self.ratios, counts))
         # Of kinds that only came together the sum is known, but not the share of each: any of them may be more.
-        unsure = math.sqrt(
-            max(0.0, sum(x * sum(map(mul, row, counts)) for x, row in zip(counts, self._doubt, strict=True)))
-        )
+        doubt = sum(x * sum(map(mul, row, counts)) for x, row in zip(counts, self._doubt, strict=True))
+        unsure = math.sqrt(max(0.0, doubt))
         worst = sum(max(ratio, start) * x for ratio, start, x in zip(self.ratios, START, counts, strict=True))
         media = self.ratios[MEDIA] * counts.media
         of_text, of_media = (0.02 + 2.5 * math.sqrt(seen) for seen in self._shortfalls)
@@ -118,10 +117,9 @@ class Counter:
     def _fit(self) -> None:
         """Fit the ratios by least squares. The start is the prior; where it may be far off, it weighs less."""
         prior = [START_WEIGHT / (spread * spread) for spread in SPREAD]
-        matrix = [
-            [value + (prior[i] if i == j else 0.0) for j, value in enumerate(row)]
-            for i, row in enumerate(self._products)
-        ]
+        matrix = [[*row] for row in self._products]
+        for i, weight in enumerate(prior):
+            matrix[i][i] += weight
         right = [target + weight * start for target, weight, start in zip(self._targets, prior, START, strict=True)]
         inverse = _inverse(matrix)
         solved = zip((sum(map(mul, row, right)) for row in inverse), BOUNDS, strict=True)

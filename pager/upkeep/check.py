@@ -57,11 +57,8 @@ def _last_request(store: Store) -> list[Problem]:
         unpaired = unpaired_calls(rebuild(store, step)["messages"])
     except (PagerError, KeyError, IndexError, ValueError) as error:
         return [Problem("everything can be explained", f"the request of s{step} cannot be rebuilt: {error!r}")]
-    return (
-        [Problem("a step stays whole", f"in the request of s{step} the calls {unpaired} have no result")]
-        if unpaired
-        else []
-    )
+    wrong = f"in the request of s{step} the calls {unpaired} have no result"
+    return [Problem("a step stays whole", wrong)] if unpaired else []
 
 
 def _fact_vectors(store: Store, facts: FactVectors, *, fix: bool) -> list[Problem]:

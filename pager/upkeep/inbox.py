@@ -56,9 +56,8 @@ def _write(folder: Path, name: str, text: str) -> None:
             os.fsync(file.fileno())
         aside.rename(folder / name)
     except OSError as error:
-        raise StorageError(
-            f"the command cannot be written to {folder}: {error.strerror}. Check the rights on it, and its free space."
-        ) from None
+        way = "Check the rights on it, and its free space"
+        raise StorageError(f"the command cannot be written to {folder}: {error.strerror}. {way}.") from None
 
 
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:

@@ -37,17 +37,15 @@ class AgentLock:
                     return
                 wait(pause)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except BaseException as error:  # also Ctrl-C while waiting
             os.close(self._file)
+            if not isinstance(error, BlockingIOError):
+                raise
             owner = _last_owner(self._path)
             who = f"process {owner['pid']} ({owner['command']}, since {owner['since']})" if owner else "another process"
-            raise InUseError(
-                f"{self._path.parent} is in use by {who}. Only one process can write to an agent: close that one, "
-                "send it a message, or open the agent for reading."
-            ) from None
-        except BaseException:  # Ctrl-C while waiting
-            os.close(self._file)
-            raise
+            way = "close that one, send it a message, or open the agent for reading"
+            why = f"is in use by {who}. Only one process can write to an agent"
+            raise InUseError(f"{self._path.parent} {why}: {way}.") from None
 
     @property
     def had_owner(self) -> bool:

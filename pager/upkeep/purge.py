@@ -105,7 +105,7 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
 def _scrub_errors(store: Store, files: set[str]) -> None:
     for row in store.ledger.movements(events=["error"]) if files else ():
         if row.detail.get("file") in files:
-            store.maintenance.put_movement(row.number, PURGED, row.detail)
+            store.maintenance.put("ledger", row.number, reason=PURGED)
 
 
 def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
@@ -113,7 +113,7 @@ def _scrub_links(store: Store, fact: str, eraser: Eraser) -> None:
     for row in store.ledger.movements(page=fact):
         detail = {name: value for name, value in row.detail.items() if name not in ("key", "tags")}
         reason = PURGED if row.event == "forget" and row.reason else row.reason
-        store.maintenance.put_movement(row.number, reason, detail)
+        store.maintenance.put("ledger", row.number, reason=reason, detail=dump(detail))
         if row.event == "page_out" and row.reason.startswith(MOVED_FROM):
             _scrub_core(store, row.reason.removeprefix(MOVED_FROM), row, eraser)
 
@@ -122,10 +122,10 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
     """Erase the text from a block's versions before the text was moved out of it, and from where they were shown."""
     for version in store.lists.core_versions(name):
         if version.block.at <= moved.at:
-            store.maintenance.put_block(version.block.version, eraser.erase_linked(version.block.value))
+            store.maintenance.put("blocks", version.block.version, value=eraser.erase_linked(version.block.value))
     for row in store.ledger.movements(events=["core"]):
         if row.number < moved.number and row.detail.get("block") == name:
-            store.maintenance.put_movement(row.number, eraser.erase_linked(row.reason), row.detail)
+            store.maintenance.put("ledger", row.number, reason=eraser.erase_linked(row.reason))
     store.maintenance.rewrite_core_shown(name, eraser.erase_linked)
 
 
@@ -150,7 +150,7 @@ def _remove_page(store: Store, page: PageId) -> None:
     if page.kind == "f":
         store.maintenance.mark_fact_purged(page.number)
     elif page.kind == "s":
-        store.maintenance.mark_step_purged(page.number)
+        store.maintenance.put("steps", page.number, purged=1, name=None, session=None)
 
 
 def emptied(raw: str) -> str:
@@ -183,7 +183,7 @@ def _scrub_preambles(store: Store, pages: Sequence[PageId], zone: tzinfo) -> Non
             if line.words and any(line.first <= step <= line.last for step in steps):
                 lines[place] = replace(line, words=PURGED)
                 shown[0] = text_block(markup.digest([each.text(zone) for each in lines]))
-        store.maintenance.put_preamble(epoch, dump(shown), dump(write(lines)))
+        store.maintenance.put("epochs", epoch, preamble=dump(shown), digest=dump(write(lines)))
 
 
 def _without(preamble: Sequence[Json], pages: set[str]) -> list[Json]:

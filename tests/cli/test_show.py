@@ -66,7 +66,7 @@ def shown(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str
     command = ["show", *arguments, "--home", str(home)]
     result = CliRunner(env=known).invoke(cli, command, obj=Shared(), standalone_mode=False)
     assert result.exception is None
-    assert result.return_value == 0
+    assert not result.return_value
     return result.stdout
 
 

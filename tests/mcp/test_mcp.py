@@ -132,7 +132,7 @@ def test_a_client_reads_the_text_that_the_agent_has_in_view(home: Path) -> None:
         memory.request()
         memory.append_assistant("Good.")
         clock = SystemClock()
-        for tools in (server.writing_tools(memory, clock), server.reading_tools(reader, clock)):
+        for tools in (server.memory_tools(memory, clock), server.memory_tools(reader, clock)):
             page_in = next(tool for tool in tools if tool.name == "page_in")
             assert "The oven is repaired on Friday." in str(page_in.run({"page_id": step}))
 

@@ -166,10 +166,7 @@ def test_a_mistake_has_its_place_and_a_way_out(place: Place, script: str, proble
     [
         ("provider: scripted, script: replis.yaml", "x.yaml:2:37: there is no file"),
         ("provider: scripted, script: 'nowhere:f'", "x.yaml:2:37: the script 'nowhere:f' cannot be imported"),
-        (
-            "provider: rehearsal",
-            "x.yaml:2:19: model.provider rehearsal is now scripted: write 'provider: scripted' and",
-        ),
+        ("provider: rehearsal", "x.yaml:2:19: model.provider has to be 'anthropic', 'bedrock',"),
         (
             "provider: scripted, script: 'skies_of_script:later'",
             "x.yaml:2:37: the script 'skies_of_script:later' is async",

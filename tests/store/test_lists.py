@@ -69,7 +69,7 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     called = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
     store.conversation.append_part(reply, "said", "reply", called, 5, None, None)
     store.prompt.enter(f"s{reply}", "step", reply)
-    store.maintenance.mark_step_purged(user)
+    store.maintenance.put("steps", user, purged=1, name=None, session=None)
     second, first = store.lists.steps(0, 5).rows
     assert (first.who, first.tokens, first.resident, first.purged) == ("user", 7, False, True), "a purge takes the name"
     assert first.begins == "x" * len(first.begins) != ""
