@@ -84,17 +84,6 @@ def test_a_full_disk_ends_it_and_the_next_turn_tries_again(
 
 
 @pytest.mark.slow
-def test_an_agent_embeds_what_left_its_prompt_after_the_turn(stage: Stage) -> None:
-    agent = stage.agent(embedder=Words(), window=6_000)
-    for number in range(30):
-        agent.turn(f"turn {number}: " + "and so we went on and on " * 20)
-    assert agent.memory.ledger(events=["evict"])
-    agent.background.finish()
-    assert agent.memory.count_unembedded() == 0
-    assert len(agent.memory._store.said.vectors(0)) > 10
-
-
-@pytest.mark.slow
 def test_the_index_of_an_agent_is_built_between_its_turns(stage: Stage) -> None:
     agent = stage.agent(embedder=Words())
     state = stage.directory / "chroma" / "state.json"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from agents.tools.functions import Tool
 from pager import RejectedError
 from pager.types import Json
 from pager.upkeep import inbox
-from tests.standin import Reply, call, thinking
+from tests.standin import Reply, call
 from tests.support import HandClock
-from tests.support.stage import Said, Stage, last, leave_at, said_to, stage_in, until
+from tests.support.stage import Said, Stage, last, leave_at, said_to, until
 
 TASK = "Count the hats in the box."
 DONE = call("task_done", {"summary": "two hats"})
@@ -172,46 +171,6 @@ def test_after_a_stop(stage: Stage) -> None:
     agent.stop()  # while it says its last word of this turn: it is not nudged to go on
     assert last(events).reason == task_of(agent).stopped == "cancelled"
     assert resume(agent).reason == "done"
-
-
-def step_by_step(params: Json) -> Reply:
-    """Talk, look and tick, and say that it is done: by how many replies there are."""
-    replies = [
-        Reply(thinking("hm"), "I shall. " * 3),
-        Reply("First,", call("look"), call("tick"), call("archive", {"text": "2"})),
-        Reply(thinking("so"), DONE),
-        Reply("There are two."),
-    ]
-    return replies[sum(message["role"] == "assistant" for message in params["messages"])]
-
-
-@pytest.mark.slow
-def test_left_at_every_event_and_resumed_by_another_process(tmp_path: Path) -> None:
-    def tick() -> str:
-        """Tick."""
-        ticked.append(1)
-        return "ticked"
-
-    ticked: list[int] = []
-    with stage_in(tmp_path) as stage:
-        whole = list(open_agent(stage.follows(step_by_step), tick).tasks().start(TASK))
-    assert last(whole).reason == "done"
-    assert len(whole) > 15
-    for count in range(1, len(whole)):
-        ticked.clear()
-        with stage_in(tmp_path / str(count)) as stage:
-            with open_agent(stage.follows(step_by_step), tick) as agent:
-                events = agent.tasks().start(TASK)
-                seen = [next(events) for _ in range(count)]
-                events.close()
-                replies = sum(isinstance(event, Replied) for event in seen)
-                assert task_of(agent).steps == replies, "what a reply cost is stored with it"
-            again = open_agent(stage, tick)
-            assert resume(again) == Stopped("done", "two hats")
-            assert (len(ticked), len(again.memory.inspect.newest_facts()), task_of(again).steps) == (1, 1, 4)
-            assert said_to(stage) == [TASK, NUDGE + TASK]
-            assert again.memory.check() == []
-            stage.assert_over()
 
 
 def tell(agent: Agent, stage: Stage, text: str) -> None:

@@ -100,21 +100,6 @@ def test_what_it_is_told_reaches_it_at_the_next_step(place: Shop) -> None:
         assert memory.search_recall("attic")[0].who == "Dana"
 
 
-def test_a_second_process_is_told_who_holds_the_agent(place: Shop) -> None:
-    gate = Gate(DONE)
-    place.model.script(gate, "Good bye.")
-    with Running("run", place.file, "Find the hats.", "--home", place.home) as running:
-        assert gate.asked.wait(60)
-        for arguments in (["chat", place.file], ["check", "x"], ["purge", "x", "s1", "--yes"]):
-            refused = command_line(*arguments, "--home", place.home)
-            assert refused.code == 1
-            assert str(running.pid) in refused.err
-        assert command_line("show", "x", "--home", place.home).code == 0
-        assert command_line("export", "x", place.folder / "x.db", "--home", place.home).code == 0
-        gate.may.set()
-        assert running.end().code == 0
-
-
 def test_ctrl_c_once_stops_at_the_step_and_resume_goes_on(place: Shop) -> None:
     gate = Gate(LOOK)
     place.model.script(gate)

@@ -90,16 +90,6 @@ def test_an_entry_that_quotes_a_result_waits_for_it(place: Place) -> None:
     assert rest == ["sea is <blue>, sky is <blue>"] * 2
 
 
-def test_a_killed_turn_goes_on_where_it_was(place: Place) -> None:
-    script = "- call: {look: {at: one}}\n- call: {look: {at: two}}\n- say: done\n"
-    with place.agent(script) as agent:
-        leave_at(agent.stream("go"), ToolFinished)
-    with place.agent(script) as agent:
-        assert agent.resume().text == "done"
-        blocks = [block for number in range(1, 5) for block in agent.memory.history.blocks_of(f"s{number}")]
-    assert [block["input"]["at"] for block in blocks if block["type"] == "tool_use"] == ["one", "two"]
-
-
 @pytest.mark.parametrize("when", ["", "when: also, "])
 def test_a_message_that_a_killed_turn_is_told_does_not_start_its_script_over(place: Place, when: str) -> None:
     script = f"- call: {{look: {{at: one}}}}\n- call: {{look: {{at: two}}}}\n- {{{when}say: 'done, {{{{said}}}}'}}\n"
