@@ -77,7 +77,8 @@ class Archive:
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         stated = None if valid_from is None else to_micros(start)
         with self._store.transaction():
-            number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, now)))
+            present = self.present()  # with the clock set back, what was stored last is true
+            number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, present)))
             if number is not None:
                 step, reason = self._store.conversation.last_step(), "it is there already"
                 self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, step=step)

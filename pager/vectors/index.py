@@ -85,10 +85,13 @@ class Generation(NamedTuple):
     @classmethod
     def from_json(cls, text: str | bytes) -> Generation | None:
         """Read what `to_json` wrote; None for anything else."""
-        with suppress(ValueError, TypeError, AttributeError):
+        with suppress(ValueError, TypeError, AttributeError, RecursionError):
             values = json.loads(text)
             if values.pop("format", 0) == FORMAT:
                 found = cls(**values)
                 kinds = map(type, cls("", 0, 0, 0, "", 0, 0.0, {}))
-                return found if list(map(type, found)) == list(kinds) else None
+                numbers = [found.through, found.last, found.moment, found.facts]
+                fits = all(-(2**62) <= number // 2 < 2**62 for number in numbers)
+                fits = fits and all(list(map(type, each)) == [int, int] for each in found.files.values())
+                return found if list(map(type, found)) == list(kinds) and fits else None
         return None

@@ -85,6 +85,11 @@ def test_a_child_that_ends_too_early_leaves_nothing_and_is_told(
             assert lost(memory, range(1, FACTS + 2, 7)) == []
             assert is_asked(memory)
         monkeypatch.setattr(places, "_RUN", program)
+        with monkeypatch.context() as patch:
+            patch.setenv("ALLOW_RESET", "perhaps")  # chromadb cannot even be imported
+            indexing_of(memory)._embedding.log_again()
+            memory.compact()
+            assert "building the index ended with 1: ValidationError: " in told(memory)[-1]
         memory.compact()
         assert names_in(directory / "chroma") == {"state.json", "g2"}
         assert lost(memory, range(1, FACTS + 2, 7)) == []
@@ -155,7 +160,8 @@ def test_a_torn_file_is_told_and_costs_no_fact(well: Path, tmp_path: Path, tear:
 @pytest.mark.parametrize(
     "change",
     [b"", b"[]", b"null", b'{"name": "g1"}', b"\xff\x00", {"name": "../g1"}, {"name": "g1/../g1"}, {"name": "g99"},
-     {"through": "9"}, {"format": 1}, {"x": 1}, {"files": []}],
+     {"through": "9"}, {"format": 1}, {"x": 1}, {"files": []}, {"files": {"x": 5}}, {"through": 2**70},
+     {"moment": 2**64}, b"[" * 100_000, {"name": "g" + "9" * 5000}],
 )  # fmt: skip
 def test_a_state_that_makes_no_sense_is_none(directory: Path, change: bytes | dict[str, Any]) -> None:
     state = directory / "chroma/state.json"
@@ -228,6 +234,15 @@ def test_an_index_that_fails_in_use_is_told_once_and_built_anew(
             assert lost(memory) == []
         assert [line for line in told(memory) if "PanicException: explicit panic" in line] == told(memory)[1:]
         assert_mended(directory, memory)
+
+
+def test_a_purge_leaves_nothing_behind_a_link(directory: Path, tmp_path: Path) -> None:
+    (directory / "chroma").rename(tmp_path / "elsewhere")
+    (directory / "chroma").symlink_to(tmp_path / "elsewhere")
+    with open_memory(directory) as memory:
+        assert is_asked(memory)
+        memory.purge("f5")
+        assert names_in(tmp_path / "elsewhere") == set()
 
 
 def test_a_purge_is_not_over_before_the_index_is_gone(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,13 @@ def test_a_fact_is_stored_unless_it_is_there_and_true(
         assert memory.check() == []
 
 
+def test_a_clock_that_was_set_back_makes_no_repeat_a_new_fact(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None, clock=(clock := HandClock())) as memory:
+        fact, seat = memory.archive("a bed"), memory.archive("a seat", key="seat")
+        clock.set(START - timedelta(days=2))
+        assert (memory.archive("a bed"), memory.archive("a seat", key="seat")) == (fact, seat)
+
+
 def test_a_repeat_is_told_and_what_is_over_is_stored_anew(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         first = memory.archive("prefers the aisle", key="seat", tags=["travel"])

@@ -118,7 +118,27 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def collections_of(memory: Memory, server: Running) -> list[str]:
     owner = memory._store.settings.get("index_owner")
-    return sorted(name.removeprefix(str(owner)) for name in server.names() if name.startswith(str(owner)))
+    return sorted(name.rpartition("-")[2] for name in server.names() if name.startswith(str(owner)))
+
+
+def test_a_memory_and_its_copy_never_ask_each_others_generation(
+    directory: Path, server: Running, tmp_path: Path
+) -> None:
+    with open_memory(directory, index=server.place) as each:
+        build(each)
+    shutil.copytree(directory, tmp_path / "copy")
+    for place, words in ((directory, "lilac"), (tmp_path / "copy", "maroon")):
+        with open_memory(place, index=server.place) as each:
+            archive(each, FACTS + 1, FACTS + 1, tags=[words])
+            each.archive(f"{words} is not what the other one says")
+            each.compact()
+            assert is_asked(each)
+    with open_memory(directory, index=server.place) as each:
+        assert not is_asked(each)
+        each.compact()
+        assert is_asked(each)
+        assert each.search_archive("lilac")[0].text.startswith("lilac")
+        each.purge("f1")
 
 
 def test_a_search_asks_the_server_and_an_old_generation_is_deleted(
@@ -187,7 +207,7 @@ def test_a_generation_that_is_gone_from_the_server_is_built_anew(
 ) -> None:
     owner = memory._store.settings.get("index_owner")
     with closing(Connection(server.place)) as connection:
-        connection.delete_all(f"{owner}g1")
+        connection.delete_all(str(owner))
     assert lost(memory) == []
     assert memory.has_background_work
     build(memory)
@@ -225,6 +245,8 @@ def test_without_its_server_all_is_compared_and_a_purge_says_what_to_do(director
         assert collections_of(memory, server) == ["g1"]
     with open_memory(directory, index=server.place, embedder=None) as memory:  # which finishes it
         assert (collections_of(memory, server), memory.fact("f5").purged) == ([], True)
+    with open_memory(directory) as memory:  # the server has nothing of it any more
+        memory.purge("f6")
 
 
 class Doorkeeper(BaseHTTPRequestHandler):

@@ -163,7 +163,12 @@ def main() -> None:
         with closing(Store(Path(order["database"]), SystemClock(), read_only=True)) as store:
             done = build(store, order)
     except Exception as error:  # noqa: BLE001 -- one line for the ledger
-        sys.exit(f"{type(error).__name__}: {error}")
-    sys.stdout.write(json.dumps(done))
-    sys.stdout.flush()
-    os._exit(0)  # nothing is left to do, and Chroma's threads need a while to end
+        _end(1, " ".join(f"{type(error).__name__}: {error}".split()))
+    else:
+        _end(0, json.dumps(done))
+
+
+def _end(status: int, text: str) -> None:
+    """End without waiting for Chroma's threads. Python's own way out would abort: a thread holds standard input."""
+    os.write(1, f"\n{text}\n".encode(errors="replace"))
+    os._exit(status)

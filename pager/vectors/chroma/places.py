@@ -58,7 +58,7 @@ class Directory:
             status = self._state.stat()
             if (status.st_ino, status.st_mtime_ns) != self._read:
                 found = Generation.from_json(self._state.read_bytes())
-                self._newest = found if found and re.fullmatch(r"g\d+|", found.name) else None
+                self._newest = found if found and re.fullmatch(r"g[0-9]{1,15}|", found.name) else None
                 self._read = status.st_ino, status.st_mtime_ns
         except OSError:
             self._newest = None
@@ -121,14 +121,18 @@ class Directory:
 
     def clear(self) -> None:
         """Remove every byte of all generations. Raises StorageError."""
+        self._delete_directory()
         if self._store.settings.get(INDEX_OWNER):
             way = "Open it with that server (archival.index in YAML, index= in Python)"
             raise StorageError(f"the vector index of this memory is on a Chroma server, which has to delete it. {way}.")
-        self._delete_directory()
 
     def _delete_directory(self) -> None:
         try:
-            _remove(self._directory)
+            if not self._directory.is_symlink():
+                _remove(self._directory)
+            elif self._directory.is_dir():  # on another disk: the link stays, and nothing behind it
+                for path in self._directory.iterdir():
+                    _remove(path)
         except OSError as error:
             way = "Check the rights on it, and try again."
             raise StorageError(f"{error.filename} cannot be removed ({error.strerror}). {way}") from error
@@ -171,7 +175,8 @@ class Server(Directory):
         if not self._owner:
             self._owner = f"selfpager-{secrets.token_hex(8)}-"
             self._store.settings.put(INDEX_OWNER, self._owner)
-        return f"{self._owner}{super().next_name()}"
+        # A copy of this memory has the same owner, so the name has to be this build's own.
+        return f"{self._owner}{secrets.token_hex(4)}-{super().next_name()}"
 
     def publish(self, built: Generation) -> None:
         """Make it the newest."""
@@ -196,7 +201,7 @@ class Server(Directory):
                 what = f"the vector index cannot be deleted, so the purge has not ended ({error})"
                 way = "Start the server: the next purge, or the next opening, finishes it"
                 raise StorageError(f"{what}. {way}.") from None  # with a cause it would be told as the disk's
-            self._store.settings.put(INDEX_STATE, None)
+            self._store.settings.disown_index()  # or no purge would be possible without this server, for ever
 
     def _place(self, name: str) -> dict[str, Any]:
         return {"server": asdict(self._server)}
