@@ -148,10 +148,8 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     more = ("content",) if form == "content" else ()
     _refuse_unknown(given, ("type", *more, *texts), f"the source of {where}")
     if allowed and given["media_type"] not in allowed:
-        raise RejectedError(
-            f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
-            "Convert it, or give it as text."
-        )
+        wrong = f"the source of {where} has the media_type {given['media_type']!r:.100}"
+        raise RejectedError(f"{wrong}; it may be {', '.join(allowed)}. Convert it, or give it as text.")
     if form == "base64" and not _is_base64(given["data"]):
         raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
     if form == "content" and not isinstance(given.get("content"), str):

@@ -173,8 +173,8 @@ def _record_fields(message: Any) -> dict[str, Any]:
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
     if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
+        wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
         raise RejectedError(
-            "it needs the texts role and text, and may have at, name and session (texts, too)"
-            + (f"; unknown: {', '.join(sorted(map(str, unknown)))}." if unknown else f"; it is {message!r:.200}.")
+            f"it needs the texts role and text, and may have at, name and session (texts, too); {wrong}."
         )
     return {"at": None, "name": None, "session": None, **given}
