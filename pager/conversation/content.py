@@ -18,10 +18,7 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ELSEWHERE = {"url": (("url",), ()), "file": (("file_id",), ())}
 # block -> type of its source -> the texts it needs, and the media types that the API takes
 _SOURCES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "image": {
-        "base64": (("media_type", "data"), ("image/jpeg", "image/png", "image/gif", "image/webp")),
-        **_ELSEWHERE,
-    },
+    "image": {"base64": (("media_type", "data"), ("image/jpeg", "image/png", "image/gif", "image/webp")), **_ELSEWHERE},
     "document": {
         "base64": (("media_type", "data"), ("application/pdf",)),
         "text": (("media_type", "data"), ("text/plain",)),
