@@ -82,20 +82,12 @@ def assemble(
             script.check_tools(model.script, names)
         try:
             memory = Memory.open(
-                directory,
-                limits=limits,
+                directory, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
-                tools=definitions,
-                core=blocks,
-                model=config.model.id,
-                thinking=config.model.thinking,
-                cache_ttl=config.model.cache_ttl,
+                model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
+                count_tokens=model.count_tokens, prefetch=Prefetch(**config.archival.prefetch.model_dump()),
                 **embedders.from_config(config),
-                count_tokens=model.count_tokens,
-                prefetch=Prefetch(config.archival.prefetch.k, config.archival.prefetch.budget_tokens),
-                summarize=summarize,
-                clock=clock,
-            )
+            )  # fmt: skip
         except WindowTooSmallError as error:
             raise ConfigError([ConfigProblem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)

@@ -24,9 +24,8 @@ class LoopbackServer:
 
     def __init__(self, handler: Callable[..., LoopbackHandler], *, port: int = 0, name: str = "loopback") -> None:
         self._listener = _Listener(handler, port)
-        self._thread = threading.Thread(
-            target=self._listener.serve_forever, args=(POLL_SECONDS,), name=name, daemon=True
-        )
+        serve = self._listener.serve_forever
+        self._thread = threading.Thread(target=serve, args=(POLL_SECONDS,), name=name, daemon=True)
         self._thread.start()
 
     @property

@@ -1,7 +1,8 @@
 """The meter of a run: its steps, dollars and minutes, and the limits that stop it. Pure but for the clock handed in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import mul
 from typing import Any
 
 from agents.events import Stopped
@@ -13,7 +14,7 @@ TOKENS_PER_PRICE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens, in the order of `Usage`."""
 
     input: float
     output: float
@@ -22,12 +23,7 @@ class Prices:
 
     def usd(self, usage: Usage) -> float:
         """Return what a request cost."""
-        return (
-            usage.input_tokens * self.input
-            + usage.output_tokens * self.output
-            + usage.cache_read_input_tokens * self.cache_read
-            + usage.cache_creation_input_tokens * self.cache_write
-        ) / TOKENS_PER_PRICE
+        return sum(map(mul, astuple(usage), astuple(self))) / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)

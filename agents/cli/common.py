@@ -76,9 +76,9 @@ IMPORT_HELP = "A file with earlier conversations to remember."
 import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)
 
 
-def json_option(help_text: str) -> Callable[[Function], Function]:
+def json_option(text: str) -> Callable[[Function], Function]:
     """Return the option `--json`, which the command gets as `as_line`."""
-    return click.option("--json", "as_line", is_flag=True, help=help_text)
+    return click.option("--json", "as_line", is_flag=True, help=text)
 
 
 def command(

@@ -29,12 +29,8 @@ def json_schema() -> Schema:
     root = _section(raw, definitions)
     root["anyOf"] = [{"required": root.pop("required")}, {"required": ["extends"]}]  # a base may have what is missing
     sections = {name: _section(section, definitions) for name, section in definitions.items()}
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "An agent of selfpager",
-        **root,
-        "$defs": {**sections, "Expansion": EXPANSION},
-    }
+    about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "An agent of selfpager"}
+    return {**about, **root, "$defs": {**sections, "Expansion": EXPANSION}}
 
 
 def rendered() -> str:

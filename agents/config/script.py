@@ -50,16 +50,15 @@ def _in_a_list(calls: Any) -> Any:
     return cast(Any, calls) if isinstance(calls, list) else [calls]
 
 
+_WITH_PLACEHOLDERS = AfterValidator(_check_placeholders)
+
+
 class ScriptEntry(Section):
     """One entry, as it is written."""
 
     when: Annotated[str, AfterValidator(_check_pattern)] | None = None
-    say: Annotated[str, AfterValidator(_check_placeholders)] = ""
-    call: Annotated[
-        list[dict[str, Json | None]],
-        BeforeValidator(_in_a_list),
-        AfterValidator(_check_placeholders),
-    ] = Field(default=[])
+    say: Annotated[str, _WITH_PLACEHOLDERS] = ""
+    call: Annotated[list[dict[str, Json | None]], BeforeValidator(_in_a_list), _WITH_PLACEHOLDERS] = Field(default=[])
     otherwise: Flag = False
 
     @model_validator(mode="after")

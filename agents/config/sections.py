@@ -28,13 +28,9 @@ class Section(BaseModel):
     """A mapping in the file. A key's docstring is its description in the schema."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True,
         use_attribute_docstrings=True,
-    )
+    )  # fmt: skip
 
     @model_validator(mode="before")
     @classmethod

@@ -145,11 +145,8 @@ def _lay_over(base: Document, over: Document) -> Document:
         return joined
 
     data = join(base.data, over.data, ())
-    remaining = {
-        path: written
-        for path, written in base.written.items()
-        if not any(path[:length] in replaced for length in range(1, len(path) + 1))
-    }
+    gone = {path for path in base.written for end in range(len(path)) if path[: end + 1] in replaced}
+    remaining = {path: written for path, written in base.written.items() if path not in gone}
     return Document(data, {**remaining, **over.written})
 
 

@@ -120,16 +120,10 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
             hits += reader.search_recall(text, limit=MOST_SIMILAR)
         life = list(_life(reader, subject))
         events = sorted([*life, *_searches(reader, subject, life)], key=lambda event: event.at)
-        return Trace(
-            text=text,
-            known=known,
-            pages=subject.pages,
-            core=subject.places.core,
-            events=tuple(events),
-            verdict=Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, at),
-            more=subject.places.more,
-            near=tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits),
-        )
+        verdict = Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, at)
+        near = tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
+        places = subject.places
+        return Trace(text, known, subject.pages, places.core, tuple(events), verdict, places.more, near)
 
 
 def _missing_page(reader: AnyMemory, text: str) -> str:

@@ -117,11 +117,6 @@ def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple
         recipient = message.get("recipient")
         called = [f"{recipient}:"] if isinstance(recipient, str) and recipient != "all" else []
         files = map(as_object, as_list(metadata.get("attachments")))
-        yield (
-            f"{where}: message {name}",
-            {
-                "role": author.get("role"),
-                "content": [*called, *parts, *({"type": "document", "title": file.get("name")} for file in files)],
-                "create_time": message.get("create_time"),
-            },
-        )
+        said = [*called, *parts, *({"type": "document", "title": file.get("name")} for file in files)]
+        common = {"role": author.get("role"), "create_time": message.get("create_time")}
+        yield f"{where}: message {name}", {**common, "content": said}

@@ -51,12 +51,8 @@ class PromptCache:
         now = self._now()
         self._cached = {prefix: entry for prefix, entry in self._cached.items() if entry[0] > now}
         marks = [at for at, end in enumerate(prompt) if end.mark and end.tokens >= self._minimum_tokens]
-        hits = [
-            end
-            for mark in marks
-            for end in prompt[max(0, mark + 1 - LOOKBACK_BLOCKS) : mark + 1]
-            if end.prefix in self._cached
-        ]
+        looked_at = [prompt[max(0, mark + 1 - LOOKBACK_BLOCKS) : mark + 1] for mark in marks]
+        hits = [end for ends in looked_at for end in ends if end.prefix in self._cached]
         read = 0
         if hits:
             hit = max(hits, key=lambda end: end.tokens)
@@ -107,16 +103,12 @@ class SimulatedProvider:
                 content[index] = {"id": f"toolu_{name}{index:02}", "caller": {"type": "direct"}, **block}
         usage = {**self._cache.bill(prompt), "output_tokens": output_tokens, "service_tier": "standard"}
         return {
-            "id": f"msg_{name}",
-            "type": "message",
-            "role": "assistant",
-            "model": params["model"],
-            "content": content,
+            "id": f"msg_{name}", "type": "message", "role": "assistant", "model": params["model"], "content": content,
             "stop_reason": "max_tokens" if is_cut else reply.stop_reason,
             "stop_sequence": None if is_cut else reply.stop_sequence,
             "stop_details": {"type": "refusal"} if reply.stop_reason == "refusal" and not is_cut else None,
             "usage": {**usage, **(reply.usage or {})},
-        }
+        }  # fmt: skip
 
 
 def count_tokens(params: Json) -> int:

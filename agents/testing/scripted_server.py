@@ -106,10 +106,7 @@ def check_request(params: Json) -> None:
         blocks = as_blocks(message["content"])
         unanswered = open_calls - {block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"}
         if unanswered:
-            raise ApiError(
-                400,
-                f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                f"{', '.join(sorted(unanswered))}. Each `tool_use` block must have a corresponding `tool_result` block "
-                "in the next message.",
-            )
+            found = "`tool_use` ids were found without `tool_result` blocks immediately after"
+            rule = "Each `tool_use` block must have a corresponding `tool_result` block in the next message"
+            raise ApiError(400, f"messages.{index - 1}: {found}: {', '.join(sorted(unanswered))}. {rule}.")
         open_calls = {block["id"] for block in blocks if block.get("type") == "tool_use"}

@@ -177,13 +177,8 @@ def _number(query: Query, name: str, default: int) -> int:
 
 
 ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
-    "now": _now,
-    "columns": _columns,
-    "request": _request,
-    "piece": _piece,
-    "raw": _raw,
+    "now": _now, "columns": _columns, "request": _request, "piece": _piece, "raw": _raw, "core": _core,
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
-    "core": _core,
     "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
     "facts": lambda reader, query: reader.inspect.facts(
         query.get("kind") or "all", text=query.get("text", ""), **_span(query)
@@ -191,8 +186,6 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "ledger": lambda reader, query: reader.inspect.movements(
         [event for event in query.get("events", "").split(",") if event], **_span(query)
     ),
-    "events": lambda reader, _: {"events": reader.inspect.events()},
-    "searches": _searches,
-    "costs": _costs,
+    "events": lambda reader, _: {"events": reader.inspect.events()}, "searches": _searches, "costs": _costs,
     "page": _page,
-}
+}  # fmt: skip

@@ -1,7 +1,6 @@
 """The agents of a home, kept open for reading while a page shows them. They may run, end, or be replaced."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
@@ -21,16 +20,6 @@ class OpenReader(NamedTuple):
     opening: int
 
 
-@dataclass(frozen=True, slots=True)
-class SentCommand:
-    """A command that this view sent to the agent's process, and why the process refused it."""
-
-    id: str
-    kind: str
-    arguments: Mapping[str, Any]
-    why: str = ""
-
-
 class Readers:
     """The open readers of a home, and the commands sent from here. Every call may come from any thread."""
 
@@ -40,7 +29,7 @@ class Readers:
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
-        self._sent: dict[str, list[SentCommand]] = {}  # commands from here that were not applied
+        self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
         """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
@@ -70,14 +59,14 @@ class Readers:
             edits = apply and any(command.get("kind") != MESSAGE for command in commands)
             return self.home.pending(name) if edits and self.home.apply_pending(name) else commands
 
-    def refused(self, name: str) -> list[SentCommand]:
-        """Return the newest commands that were sent from here and then refused, with all that was typed."""
+    def refused(self, name: str) -> list[Json]:
+        """Return the newest commands that were sent from here and then refused, with all that was typed, and why."""
         with self._edit_lock:
             sent = self._sent.get(name)
             if not sent:
                 return []
-            rows = list(zip(sent, self.home.outcomes(name, [command.id for command in sent]), strict=True))
-            refused = [replace(command, why=outcome.text) for command, outcome in rows if outcome.state == "refused"]
+            rows = list(zip(sent, self.home.outcomes(name, [command["id"] for command in sent]), strict=True))
+            refused = [{**command, "why": outcome.text} for command, outcome in rows if outcome.state == "refused"]
             self._sent[name] = [command for command, outcome in rows if outcome.state != "done"]
             return refused[-MOST_REFUSED:]
 
@@ -86,7 +75,8 @@ class Readers:
         with self._edit_lock:
             outcome = self.home.send(name, kind, arguments)
             if outcome.state == "pending":
-                self._sent.setdefault(name, []).append(SentCommand(outcome.command, kind, arguments))
+                sent: Json = {"id": outcome.command, "kind": kind, "arguments": arguments}
+                self._sent.setdefault(name, []).append(sent)
             return outcome
 
     def close(self) -> None:

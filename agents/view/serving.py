@@ -91,7 +91,7 @@ class ViewServer(LoopbackServer):
                     "revision": self.readers.revision(name),
                     "running": home.owner(name),
                     "waiting": self.readers.pending(name, apply=not self.read_only),
-                    "refused": to_json(self.readers.refused(name)),
+                    "refused": self.readers.refused(name),
                 }
             case [name, what]:
                 return answer(self.readers.reader(name), what, query)

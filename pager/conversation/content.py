@@ -18,10 +18,7 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ELSEWHERE = {"url": (("url",), ()), "file": (("file_id",), ())}
 # block -> type of its source -> the texts it needs, and the media types that the API takes
 _SOURCES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "image": {
-        "base64": (("media_type", "data"), ("image/jpeg", "image/png", "image/gif", "image/webp")),
-        **_ELSEWHERE,
-    },
+    "image": {"base64": (("media_type", "data"), ("image/jpeg", "image/png", "image/gif", "image/webp")), **_ELSEWHERE},
     "document": {
         "base64": (("media_type", "data"), ("application/pdf",)),
         "text": (("media_type", "data"), ("text/plain",)),
@@ -148,10 +145,8 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     more = ("content",) if form == "content" else ()
     _refuse_unknown(given, ("type", *more, *texts), f"the source of {where}")
     if allowed and given["media_type"] not in allowed:
-        raise RejectedError(
-            f"the source of {where} has the media_type {given['media_type']!r:.100}; it may be {', '.join(allowed)}. "
-            "Convert it, or give it as text."
-        )
+        wrong = f"the source of {where} has the media_type {given['media_type']!r:.100}"
+        raise RejectedError(f"{wrong}; it may be {', '.join(allowed)}. Convert it, or give it as text.")
     if form == "base64" and not _is_base64(given["data"]):
         raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
     if form == "content" and not isinstance(given.get("content"), str):

@@ -106,17 +106,13 @@ def window_of(
         used_tokens=size,
         # Of the next request the provider counted all but what came since the last one.
         counted=state.base_tokens is not None and bool(state.answered and state.answered.usage),
-        usable_tokens=usable,
-        limit_tokens=limits.limit_tokens if limits else None,
+        usable_tokens=usable, limit_tokens=limits.limit_tokens if limits else None,
         max_output_tokens=limits.max_output_tokens if limits else None,
         thresholds=Thresholds.of(limits) if limits else None,
-        model=state.model,
-        epoch=state.epoch.id if state.epoch else None,
-        epoch_reason=epoch_reason,
-        noticed=noticed,
-        ended=state.epoch is not None and ended,
+        model=state.model, epoch=state.epoch.id if state.epoch else None, epoch_reason=epoch_reason,
+        noticed=noticed, ended=state.epoch is not None and ended,
         free_tokens=None if usable is None else max(0, usable - size),
-    )
+    )  # fmt: skip
 
 
 def steps_of(state: PromptState, counter: Counter, zone: tzinfo) -> tuple[ResidentStep, ...]:
@@ -166,13 +162,9 @@ def columns_of(
     for place, (request, limits) in enumerate(requests):
         estimates = [counter.tokens(sums[bisect_right(ids, number_of(request.last_part))]) for ids, sums in growth]
         used = request.usage.whole_input if request.usage else request.estimated_tokens
+        thresholds = astuple(Thresholds.of(limits)) if limits else None
         yield Column(
-            step=request.step,
-            at=request.at,
-            epoch=request.epoch,
-            opened="" if place else opened,
-            tokens=tuple(share_out(used, estimates)),
-            used_tokens=used,
-            usable_tokens=limits.usable_tokens if limits else None,
-            thresholds=astuple(Thresholds.of(limits)) if limits else None,
-        )
+            step=request.step, at=request.at, epoch=request.epoch, opened="" if place else opened,
+            tokens=tuple(share_out(used, estimates)), used_tokens=used,
+            usable_tokens=limits.usable_tokens if limits else None, thresholds=thresholds,
+        )  # fmt: skip

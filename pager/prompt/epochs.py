@@ -66,17 +66,12 @@ class Epochs:
         unsent = state.steps[-1].id if state.last_is_unsent else None
         answered = self._store.prompt.last_answered() or 0
         evicted = [step for step in requests if step.id not in {each.id for each in state.steps}]
-        steps = [
-            StepSize(
-                step.id,
-                [_part_size(part, self._counter, whole=step.id == unsent) for part in step.parts],
-                # A step that paused and is not the last has gone on.
-                not step.open_calls and not (unseen_stay and _is_unseen(step, answered)),
-                step.continues,
-                step.id in request_ids,
-            )
-            for step in [*evicted, *state.steps]
-        ]
+        steps: list[StepSize] = []
+        for step in [*evicted, *state.steps]:
+            parts = [_part_size(part, self._counter, whole=step.id == unsent) for part in step.parts]
+            # A step that paused and is not the last has gone on.
+            closed = not step.open_calls and not (unseen_stay and _is_unseen(step, answered))
+            steps.append(StepSize(step.id, parts, closed, step.continues, step.id in request_ids))
         noticed = bool(state.epoch and state.epoch.noticed)
         digest_tokens = self._window.limits.share_in_tokens(DIGEST_SHARE)
         return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, cause)

@@ -76,7 +76,8 @@ class Prompt:
 
     def last_step(self) -> Step | None:
         """Return the newest step in the prompt."""
-        return self.state.last
+        steps = self.state.steps
+        return steps[-1] if steps else None
 
     def invalidate(self) -> None:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""

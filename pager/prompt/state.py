@@ -183,12 +183,8 @@ class PromptState:
             return None
         newer = [(step.id, len(step.parts)) for step in self._steps_behind(self.base_part)]
         if self._since_base is None or self._since_base[0] != (self.base_part, newer):
-            since = [
-                part.counts
-                for step in self._steps_behind(self.base_part)
-                for part in step.parts
-                if part.form and part.id > self.base_part
-            ]
+            parts = (part for step in self._steps_behind(self.base_part) for part in step.parts)
+            since = [part.counts for part in parts if part.form and part.id > self.base_part]
             self._since_base = (self.base_part, newer), Counts.sum(since)
         return self._since_base[1]
 

@@ -62,12 +62,9 @@ class Summary:
             return self._unchanged(draft, "the model gave no words")
         text = markup.digest([line.text(self._zone)])
         counts = tokens.count(text)
-        epoch = replace(
-            draft.epoch,
-            digest=digest.write([line]),
-            preamble=[blocks.text_block(text), *draft.epoch.preamble[1:]],
-            sizes={**draft.epoch.sizes, "digest": counts},
-        )
+        preamble = [blocks.text_block(text), *draft.epoch.preamble[1:]]
+        sizes = {**draft.epoch.sizes, "digest": counts}
+        epoch = replace(draft.epoch, digest=digest.write([line]), preamble=preamble, sizes=sizes)
         size = counter.tokens(counts)
         self._store.ledger.write("digest", reason="a model wrote it", tokens=size, epoch=epoch.id)
         return replace(draft, epoch=epoch)

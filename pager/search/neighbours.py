@@ -82,18 +82,12 @@ class PartTable:
         before, session = self._link(rows, first)
         at, length = [row.at for row in rows], np.array([float(max(1, row.length)) for row in rows])
         fresh: dict[str, Any] = {
-            "part": [row.part for row in rows],
-            "step": [row.step for row in rows],
-            "at": at,
-            "session": session,
+            "part": [row.part for row in rows], "step": [row.step for row in rows], "at": at, "session": session,
             "speaker": [self._speakers.setdefault((row.role, row.name), len(self._speakers)) for row in rows],
-            "before": before,
-            "after": [-1] * len(rows),
-            "length": length,
-            "lends": np.minimum(1.0, FULL_WORDS / length),
-            "pooled_length": length,
+            "before": before, "after": [-1] * len(rows), "length": length,
+            "lends": np.minimum(1.0, FULL_WORDS / length), "pooled_length": length,
             "neighbourhood": np.zeros(len(rows)),
-        }
+        }  # fmt: skip
         for name, column in self._columns.items():
             column.extend(fresh[name])
         self._sums.extend(np.zeros(len(rows)))

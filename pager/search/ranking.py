@@ -9,22 +9,18 @@ part means what it says and, by `AROUND`, what its neighbours say.
 The weights were chosen on one set of questions and judged on others (`make bench-retrieval`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pager.search.neighbours import PartTable, Speaker
 from pager.search.words import folded, rarity
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Positions = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b
 MEANING = 0.6
@@ -48,14 +44,12 @@ class Ranking:
     table: PartTable
     after: int | None = None
     before: int | None = None
-    competes: Mask = field(init=False)
+    competes: NDArray[np.bool_] = field(init=False)
     terms: list[_Term] = field(default_factory=list[_Term])
     words: Floats = field(init=False)  # with neighbours
-    others: dict[str, Floats] = field(default_factory=dict[str, "Floats"])  # who, when, meaning
+    others: dict[str, Floats] = field(default_factory=dict[str, Floats])  # who, when, meaning
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         self.competes = np.ones(len(self.table), dtype=np.bool_)
         if self.after is not None:
             self.competes &= self.table.at >= self.after
@@ -65,8 +59,6 @@ class Ranking:
 
     def add_word(self, parts: Positions) -> None:
         """Add a word of the question: the parts that hold it, ascending, each as often as it does."""
-        import numpy as np
-
         starts = np.flatnonzero(np.diff(parts, prepend=0))  # ids begin with 1
         found = self.table.positions(parts[starts])
         counts = np.diff(starts, append=len(parts)).astype(np.float64)
@@ -84,8 +76,6 @@ class Ranking:
 
     def add_speakers(self, question: str) -> None:
         """Add whom the question names, or means by a pronoun, among those who speak in the same sessions."""
-        import numpy as np
-
         table, found, asked = self.table, np.zeros(len(self.table), dtype=np.float64), set(_words(question))
         for number, speaker in enumerate(table.speakers):
             if share := _named_share(speaker, asked):
@@ -96,8 +86,6 @@ class Ranking:
 
     def add_spans(self, named: Sequence[tuple[int, int]], guessed: Sequence[tuple[int, int]] = ()) -> None:
         """Add the half-open times that a question names, in microseconds; guessed ones order what else is found."""
-        import numpy as np
-
         found, count = np.zeros(len(self.table)), len(self.table)
         for spans, least in ((named, 0), (guessed, count // 2)):
             inside = np.zeros(count, dtype=np.bool_)
@@ -109,8 +97,6 @@ class Ranking:
 
     def add_meaning(self, positions: Positions, cosines: Floats) -> None:
         """Add how near parts and their neighbours are; one without a vector is an average neighbour."""
-        import numpy as np
-
         found, judged = np.zeros(len(self.table)), np.zeros(len(self.table), dtype=np.bool_)
         judged[positions] = self.competes[positions]
         own = cosines - cosines.mean()
@@ -130,8 +116,6 @@ class Ranking:
 
     def best(self, limit: int) -> list[tuple[int, float]]:
         """Return the best positions with scores, newest first among equals: `limit`, and all equal to the last."""
-        import numpy as np
-
         score = self.words + sum(self.others.values())
         is_found = self.words > 0
         for name in self.others.keys() & {"when", "meaning"}:

@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -113,6 +113,11 @@ def _first_place(text: str, asked: Sequence[str]) -> int:
     if len(searched) == len(text) or not place:
         return place
     return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)
+
+
+def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:
+    """Return the rarity of each term, by how many texts hold it."""
+    return {term: rarity(count, among) for term, count in holding.items()}
 
 
 def rarity(count: int, total: int) -> float:

@@ -105,11 +105,8 @@ class ConversationTable:
 
     def reform(self, part: int, epoch: int, form: Json | None) -> None:
         """Make the prompt carry `part` like this from `epoch` on; None leaves it out."""
-        self._db.run(
-            "INSERT INTO forms (part, epoch, block) VALUES (?, ?, ?)"
-            " ON CONFLICT (part, epoch) DO UPDATE SET block = excluded.block",
-            (part, epoch, None if form is None else dump(form)),
-        )
+        values = (part, epoch, None if form is None else dump(form))
+        self._db.run("INSERT OR REPLACE INTO forms (part, epoch, block) VALUES (?, ?, ?)", values)
 
     def index_words(self, part: int, text: str) -> None:
         """Index the words of a part."""
@@ -190,15 +187,13 @@ class ConversationTable:
 
     def open_calls(self) -> list[Call]:
         """Return the calls without a result."""
-        rows = self._db.rows(
-            "SELECT c.id, c.step, c.began_at IS NOT NULL AS begun, c.waiting, p.block"
-            " FROM calls c JOIN parts p ON p.id = c.part WHERE c.result IS NULL ORDER BY c.part"
-        )
-        blocks = [(row, json.loads(row["block"])) for row in rows]
-        return [
-            Call(r["id"], b["name"], b.get("input") or {}, f"s{r['step']}", bool(r["begun"]), bool(r["waiting"]))
-            for r, b in blocks
-        ]
+        sql = "SELECT c.*, p.block FROM calls c JOIN parts p ON p.id = c.part WHERE c.result IS NULL ORDER BY c.part"
+        calls: list[Call] = []
+        for row in self._db.rows(sql):
+            block: Json = json.loads(row["block"])
+            given, state = block.get("input") or Json(), (row["began_at"] is not None, bool(row["waiting"]))
+            calls.append(Call(row["id"], block["name"], given, f"s{row['step']}", *state))
+        return calls
 
     def moments(self) -> list[tuple[int, int, int]]:
         """Return every step, when it was said, and its bytes."""

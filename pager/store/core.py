@@ -7,6 +7,10 @@ from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
 from pager.types import FOREVER, Block
 
+# What is stored as a block has it.
+_AS_IT_IS = (
+    "name", "value", "description", "limit_tokens", "used_tokens", "read_only", "file", "retired", "actor",
+)  # fmt: skip
 # One look into the index for each name, however many versions there are.
 _NEWEST = """
   WITH RECURSIVE names (name) AS (
@@ -29,15 +33,10 @@ class CoreTable:
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
         """Insert a version of a block. Return its number."""
         self.all_seen = self.all_seen and not unseen
-        return self._db.run(
-            "INSERT INTO blocks (name, value, description, limit_tokens, used_tokens, read_only, file, retired, place,"
-            " actor, at, unseen, step)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(id), 0) FROM steps))",
-            (
-                block.name, block.value, block.description, block.limit_tokens, block.used_tokens, block.read_only,
-                block.file, block.retired, place, block.actor, to_micros(block.at), unseen,
-            ),
-        )  # fmt: skip
+        columns, newest = ", ".join(_AS_IT_IS), "(SELECT ifnull(max(id), 0) FROM steps)"
+        sql = f"INSERT INTO blocks ({columns}, place, at, unseen, step) VALUES ({'?, ' * 12}{newest})"
+        values = [getattr(block, name) for name in _AS_IT_IS]
+        return self._db.run(sql, (*values, place, to_micros(block.at), unseen))
 
     def blocks(self, before_step: int | None = None) -> list[Block]:
         """Return the blocks in their order as they read now, or before a step was written."""

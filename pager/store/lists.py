@@ -91,12 +91,8 @@ class ListsTable:
             (BEGINS_CHARS, step),
         )
         texts = [part["text"] for part in parts if part["type"] == "text" and part["text"].strip()]
-        tokens = self._db.value(
-            "SELECT sum(z.words + z.digits + z.other + z.code + z.media) FROM parts p JOIN sizes z ON z.part = p.id"
-            " WHERE p.step = ?",
-            (step,),
-            default=0,
-        )
+        sql = "SELECT sum(words + digits + other + code + media) FROM sizes JOIN parts ON id = part WHERE step = ?"
+        tokens = self._db.value(sql, (step,), default=0)
         sql = "SELECT 1 FROM residency WHERE page = ? AND until_step = ? AND how = 'step'"
         resident = self._db.row(sql, (f"s{step}", FOREVER))
         who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]

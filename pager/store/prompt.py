@@ -1,14 +1,15 @@
 """The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 import json
+from dataclasses import astuple
 from functools import partial
-from typing import Any
 
 from pager.blocks import dump
 from pager.store.database import Database, Row
 from pager.store.rows import Answered, Epoch, Pin
 from pager.types import FOREVER, Counts, Residency, Usage
 
+_JSON = ("tools", "system", "preamble", "digest", "settings", "sizes")  # columns of epochs
 _LEAVE = "UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ?"
 
 
@@ -23,15 +24,9 @@ class PromptTable:
     def open_epoch(self, epoch: Epoch, first_step: int, at: int, step: int) -> None:
         """End the present epoch and insert the next one, whose messages begin with `first_step`."""
         self.end_epoch(step)
-        self._db.run(
-            "INSERT INTO epochs (id, at, step, reason, first_step, tools, system, preamble, digest, settings, sizes)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                epoch.id, at, step, epoch.reason, first_step, dump(epoch.tools), dump(epoch.system),
-                dump(epoch.preamble), dump(epoch.digest), dump(epoch.settings),
-                dump({name: list(counts) for name, counts in epoch.sizes.items()}),
-            ),
-        )  # fmt: skip
+        sql = f"INSERT INTO epochs (id, at, step, reason, first_step, {', '.join(_JSON)}) VALUES (?{', ?' * 10})"
+        stored = (dump(getattr(epoch, name)) for name in _JSON)
+        self._db.run(sql, (epoch.id, at, step, epoch.reason, first_step, *stored))
 
     def end_epoch(self, step: int) -> None:
         """End the present epoch: the next request opens another."""
@@ -54,15 +49,13 @@ class PromptTable:
 
     def save_request(self, request: Answered, at: int) -> None:
         """Store an answered request."""
-        usage = request.usage
-        self._db.run(
-            "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                request.step, request.epoch, request.through_part, request.mark_part, at, request.model,
-                request.estimate, usage and usage.whole_input, usage and usage.output_tokens,
-                usage and usage.cache_read_input_tokens, usage and usage.cache_creation_input_tokens,
-            ),
-        )  # fmt: skip
+        counted, usage = (None, None, None, None), request.usage
+        if usage:
+            _, *others = astuple(usage)
+            counted = (usage.whole_input, *others)
+        parts = request.through_part, request.mark_part
+        values = (request.step, request.epoch, *parts, at, request.model, request.estimate, *counted)
+        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 10})", values)
 
     def request(self, step: int) -> Answered | None:
         """Return the request that a step answered."""
@@ -154,14 +147,10 @@ class PromptTable:
 
 
 def _epoch(row: Row) -> Epoch:
-    def load(name: str) -> Any:
-        return json.loads(row[name])
-
-    sizes = {name: Counts(*counts) for name, counts in load("sizes").items()}
-    return Epoch(
-        row["id"], load("tools"), load("system"), load("preamble"), load("digest"),
-        load("settings"), sizes, row["reason"], row["noticed_step"] is not None,
-    )  # fmt: skip
+    tools, system, preamble, digest, settings, counts = (json.loads(row[name]) for name in _JSON)
+    sizes = {name: Counts(*each) for name, each in counts.items()}
+    noticed = row["noticed_step"] is not None
+    return Epoch(row["id"], tools, system, preamble, digest, settings, sizes, row["reason"], noticed)
 
 
 def answered_of(row: Row) -> Answered:

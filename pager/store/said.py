@@ -31,10 +31,7 @@ class SaidTable:
             " JOIN steps s ON s.id = p.step JOIN said_words_docsize d ON d.id = p.id"
             " WHERE p.searchable = 1 AND p.id > ? ORDER BY p.id"
         )
-        return [
-            SaidMeta(part, step, at, kind, role, name, session, _varint(size))
-            for part, step, at, kind, role, name, session, size in self._db.rows(sql, (after,))
-        ]
+        return [SaidMeta._make((*row[:-1], _varint(row[-1]))) for row in self._db.rows(sql, (after,))]
 
     def places(self, term: str) -> NDArray[np.int64]:
         """Return the parts that hold a term, ascending, each as often as it does. The term comes from `terms`."""

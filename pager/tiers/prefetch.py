@@ -17,7 +17,7 @@ from pager import tokens
 from pager.arguments import require_int
 from pager.clock import format_minute
 from pager.errors import RejectedError
-from pager.search.words import excerpt, folded, rarity, telling_words, words
+from pager.search.words import excerpt, folded, rarities, telling_words, words
 from pager.store import Store
 from pager.tiers.archive import Archive
 from pager.types import Hit
@@ -85,7 +85,7 @@ class FactChooser:
             return []
         asked, *texts = self._store.conversation.terms([" ".join(telling), *(folded(hit.text) for hit in hits)])
         facts, holding = self._store.archive.count_searchable(), self._store.archive.count_holding(asked)
-        weights = {term: rarity(count, facts) for term, count in holding.items()}
+        weights = rarities(holding, facts)
         total = sum(weights.values()) or 1.0
         vectors = self._archive.vectors if "meaning" in hits[0].parts else None
         by_chance = self._chance_cosine(vectors.embedding, message) if vectors else None

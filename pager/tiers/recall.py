@@ -4,9 +4,11 @@ Steps are found by their words and their neighbours' words, by meaning, by speak
 an embedder adds to it. What a search needs beside the word index (`PartTable`, vectors) is loaded once and then grows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pager.arguments import optional_text, require_limit, require_text
 from pager.blocks import clean, text_block, text_of
@@ -14,12 +16,14 @@ from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span
 from pager.errors import RejectedError
 from pager.search import dates
 from pager.search.neighbours import PartTable
-from pager.search.ranking import Ranking
 from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import Said
 from pager.types import Hit, Json
 from pager.vectors.said import SaidVectors
+
+if TYPE_CHECKING:
+    from pager.search.ranking import Ranking
 
 RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
@@ -104,8 +108,7 @@ class Recall:
         terms, table = words(query), self._load_table()
         if not terms or not len(table):
             return []
-        ranking = Ranking(table, start, end)
-        self._add_words(ranking, terms)
+        ranking = self._ranking(table, terms, start, end)
         ranking.add_speakers(query)
         ranking.add_spans(self._named_times(query, table), self._around_event(query, table))
         if self.vectors and (near := self.vectors.nearness(query, table)):
@@ -125,9 +128,13 @@ class Recall:
         self._table.extend(self._store.said.metadata(self._table.newest_part))
         return self._table
 
-    def _add_words(self, ranking: Ranking, asked: list[str]) -> None:
+    def _ranking(self, table: PartTable, asked: list[str], start: int | None = None, end: int | None = None) -> Ranking:
+        from pager.search.ranking import Ranking  # loads numpy
+
+        ranking = Ranking(table, start, end)
         for term in self._store.conversation.terms([" ".join(asked)])[0]:
             ranking.add_word(self._store.said.places(term))
+        return ranking
 
     def _named_times(self, query: str, table: PartTable) -> list[tuple[int, int]]:
         zone, today = self._clock.zone, self._clock.now().date()
@@ -145,9 +152,8 @@ class Recall:
         if named is None:
             return []
         side, what = named
-        event = Ranking(table)
-        self._add_words(event, words(what))
-        moments = [int(table.at[place]) for place, _ in event.best(1)]
+        best = self._ranking(table, words(what)).best(1)
+        moments = [int(table.at[place]) for place, _ in best]
         return [(table.first_at, at) if side == "before" else (at, table.last_at + 1) for at in moments]
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
@@ -173,8 +179,8 @@ def _record_fields(message: Any) -> dict[str, Any]:
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
     if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
+        wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
         raise RejectedError(
-            "it needs the texts role and text, and may have at, name and session (texts, too)"
-            + (f"; unknown: {', '.join(sorted(map(str, unknown)))}." if unknown else f"; it is {message!r:.200}.")
+            f"it needs the texts role and text, and may have at, name and session (texts, too); {wrong}."
         )
     return {"at": None, "name": None, "session": None, **given}

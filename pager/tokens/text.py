@@ -132,14 +132,10 @@ def byte_bound(text: str) -> int:
     return max(len(shape) - joined - halved // 2, total(text))
 
 
-_SHAPES = (
-    "".join(
-        "U" if char.isupper() else "v" if char in "aeiouy" else "c" if char.islower() else " " if char == " " else "."
-        for char in map(chr, range(128))
-    )
-    .encode()
-    .ljust(256, b".")
-)
+_SHAPES = bytearray(b"." * 256)  # vowels, consonants, capital letters, the space, and all else
+_SHAPES[ord("A") : ord("Z") + 1] = b"U" * 26
+_SHAPES[ord("a") : ord("z") + 1] = b"vcccvcccvcccccvcccccvcccvc"
+_SHAPES[ord(" ")] = ord(" ")
 _ODD_LETTERS = re.compile(rb"c{5,}|(?<![Uvc])[vc](?![vc])")
 
 
