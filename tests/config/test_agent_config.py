@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from agents.config import yaml_file
 from agents.config.agent_config import AgentConfig, load
 from agents.config.schema import json_schema
-from agents.config.sections import EmbedderConfig
 from pager import tokens
 from pager.errors import RejectedError
 from pager.home import Home
@@ -30,15 +29,6 @@ def test_a_name_is_enough(folder: Path) -> None:
     config = read("name: x\n")
     assert config.model_dump() == AgentConfig(name="x").model_dump()
     assert config.place("tools", 0).file.parent.absolute() == folder  # the schema's test pins the defaults
-
-
-@pytest.mark.parametrize(
-    ("digest", "summarizes", "model"),
-    [("build", False, None), ("summarize", True, None), ({"summarize": {"model": "small"}}, True, "small")],
-)
-def test_the_digest_is_a_word_or_names_a_model(digest: Any, summarizes: bool, model: str | None) -> None:
-    recall = formed({"recall": {"digest": digest}}).recall
-    assert (recall.summarizes, recall.summary_model) == (summarizes, model)
 
 
 def test_nothing_means_the_default() -> None:
@@ -92,15 +82,6 @@ def test_files_are_relative_to_the_file_that_names_them(folder: Path) -> None:
     assert all(Path(block.file or "").is_absolute() for block in blocks.values())
     files = {name: Path(block.file or "").resolve() for name, block in blocks.items()}
     assert files == {"below": folder / "base" / "notes.md", "both": folder / "top" / "notes.md"}
-
-
-def test_the_embedder_is_a_word_or_one_of_chroma_with_arguments() -> None:
-    arguments = {"model_name": "m", "api_key": "s3cret", "api_key_env_var": "MY_KEY"}
-    full = {"name": "openai", "config": arguments}
-    for embedder, of_chroma in (
-        ("ollama", EmbedderConfig(name="ollama")), (full, EmbedderConfig(**full)), (None, None), ("none", None)
-    ):  # fmt: skip
-        assert formed({"archival": {"embedder": embedder}}).archival.of_chroma == of_chroma
 
 
 def test_rules_hold_without_a_file_too() -> None:

@@ -56,16 +56,6 @@ def test_steps_are_told_with_id_moment_and_speaker(tools: MemoryTools, memory: M
     assert found == "s1 2026-05-03 14:30 Dana: I moved to Porto."
 
 
-def test_a_page_is_read_from_an_offset_on(tools: MemoryTools, memory: Memory) -> None:
-    text = " ".join(f"word{number}" for number in range(4_000))
-    fact = memory.archive(text)
-    head, _, body = str(tools.page_in(fact.id)).partition("\n")
-    offset = len(body)
-    assert text.startswith(body)
-    assert head == f"{fact.id}, characters 0 to {offset} of {len(text)}; read on with offset {offset}:"
-    assert text[offset:].startswith(str(tools.page_in(fact.id, offset=offset)).partition("\n")[2])
-
-
 def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> None:
     assert tools.core_append("human", "Alice") == "The block human now reads (1 of 60 tokens):\nAlice"
     assert tools.core_replace("human", "Alice", "Bob") == "The block human now reads (1 of 60 tokens):\nBob"
