@@ -227,8 +227,8 @@ class ArchiveTable:
         return self._db.value("SELECT max(row) FROM vectors", default=0)
 
     def digest_at(self, row: int) -> int:
-        """Return the digest of the fact whose vector is in this row; 0 if there is none."""
-        sql = "SELECT f.digest FROM vectors v JOIN facts f ON f.id = v.fact WHERE v.row = ?"
+        """Return the digest of the fact whose vector is in this row; 0 if there is none, 1 if a purge rewrote it."""
+        sql = "SELECT ifnull(f.digest, 1) FROM vectors v JOIN facts f ON f.id = v.fact WHERE v.row = ?"
         return self._db.value(sql, (row,), default=0)
 
     def count_ended(self, after: int, through: int) -> int:

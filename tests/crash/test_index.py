@@ -210,6 +210,22 @@ def test_a_full_disk_costs_no_fact(well: Path, tmp_path: Path) -> None:
     assert life.said == [[2, {"state.json", "g1"}]]
 
 
+def test_an_older_database_never_asks_the_index_of_a_newer_one(directory: Path, tmp_path: Path) -> None:
+    shutil.copy(directory / "pager.db", tmp_path / "older.db")
+    with open_memory(directory) as memory:
+        archive(memory, FACTS + 1, 2 * FACTS)
+        secret = memory.archive("the wholly secret sentence")
+        memory.archive("note: the wholly secret sentence, and more")
+        memory.purge(secret.id)  # the last vector is of a rewritten fact
+        build(memory)
+        assert is_asked(memory)
+    for file in directory.glob("pager.db*"):
+        file.unlink()
+    shutil.copy(tmp_path / "older.db", directory / "pager.db")
+    with open_memory(directory) as memory:
+        assert not is_asked(memory)
+
+
 # trouble while it runs
 
 
