@@ -58,7 +58,7 @@ from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
-from pager.vectors.index import ChromaServer, Stop, never
+from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
@@ -135,7 +135,7 @@ class Memory:
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
             memory = cls(files, lock, store, clock, window, tiers, prompt, prefetch or Prefetch())
-            memory._finish_purge()  # of an earlier process
+            memory._finish_purge(may_wait=True)  # of an earlier process
             memory._inbox.unpack()
             if core is not None:
                 tiers.core.configure(core)
@@ -416,12 +416,19 @@ class Memory:
         self._finish_purge()
         return places
 
-    def _finish_purge(self) -> str | None:
-        """Finish a purge that is under way, also one of an earlier process. Return its page."""
+    def _finish_purge(self, *, may_wait: bool = False) -> str | None:
+        """Finish a purge that is under way, also one of an earlier process. Return its page.
+
+        With `may_wait` one that waits for a Chroma server goes on waiting.
+        """
         page = self._store.settings.get("purging")
         if page is not None:
             try:
                 purge.finish(self._store, self._tiers.archive.vectors, self._tiers.index)
+            except IndexUnavailableError as error:
+                if not may_wait:
+                    raise StorageError(str(error)) from None
+                self._store.ledger.write("index", reason=f"the purge of {page} has not ended: {error}")
             except StorageError as error:
                 if error.__cause__ is None:
                     raise  # a reader is in the way: the text says that it goes on

@@ -15,6 +15,7 @@ from pager.home import Home
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 BLOCK_NAME_PATTERN = "^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+HOST_PATTERN = r"[^\s/@]+"
 URL_PATTERN = r"^https?://[^/\s]\S*$"
 
 
@@ -65,6 +66,8 @@ Function = Annotated[
     str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)
 ]
 Url = Annotated[str, _matching(URL_PATTERN, "an address begins with http:// or https://."), _pattern(URL_PATTERN)]
+Host = Annotated[str, _matching(HOST_PATTERN, "give a name or an address alone, without http:// and port.")]
+Port = Annotated[int, Field(gt=0, le=65535), _from_variable(int)]
 Text = Annotated[str, Field(min_length=1)]
 PositiveInt = Annotated[int, Field(gt=0), _from_variable(int)]
 Count = Annotated[int, Field(ge=0), _from_variable(int)]

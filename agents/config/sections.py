@@ -14,6 +14,8 @@ from agents.config.field_types import (
     Count,
     Flag,
     Function,
+    Host,
+    Port,
     PositiveInt,
     PositiveNumber,
     Price,
@@ -199,9 +201,9 @@ EmbedderChosen = Annotated[Annotated[Text, _WORD] | Annotated[EmbedderConfig, _M
 class IndexServerConfig(Section):
     """A Chroma server that holds the vector index."""
 
-    host: Text
+    host: Host
     """The server's name or address; api.trychroma.com is Chroma Cloud, with port 443 and ssl."""
-    port: PositiveInt = 8000
+    port: Port = 8000
     """The port at which it listens."""
     ssl: Flag = False
     """True for https."""

@@ -31,6 +31,8 @@ def check(store: Store, facts: FactVectors | None, said: SaidVectors | None, *, 
     found += [Problem("words", text, fix) for text in missing]
     found += _core(store, fix=fix)
     found += _last_request(store)
+    if (page := store.settings.get("purging")) is not None:
+        found.append(Problem("purge", f"the purge of {page} has not ended; the ledger says why"))
     if facts is not None:
         found += _fact_vectors(store, facts, fix=fix)
         found += [Problem("chroma", text, fixed=False) for text in facts.indexing.check()]

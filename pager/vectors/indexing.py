@@ -63,7 +63,9 @@ class Indexing:
                 self._opened = newest, self._index.open(newest)
             except IndexUnavailableError as error:
                 self.fail(newest, error)
-        return self._opened if at >= newest.moment else None  # it lacks what had ended by then
+        # It lacks what had ended by its moment, which may be to come if the clock was set back since.
+        now, ended = to_micros(self._clock.now()), self._store.archive.count_ended
+        return self._opened if at >= newest.moment or (at >= now and not ended(at, newest.moment)) else None
 
     def fail(self, generation: Generation, error: IndexUnavailableError) -> None:
         """Answer without it. A damaged generation is built anew, one that cannot be reached is asked again later."""
@@ -107,6 +109,9 @@ class Indexing:
         """Build what was planned, and publish it under the lock. Return True if it may be asked."""
         life = self._life
         try:
+            self._index.reach()
+            with call_lock.lock, call_lock:
+                self._index.own()
             built = self._index.build(plan, lambda: self._is_closed or self._life != life or stop())
             with call_lock.lock, call_lock:
                 if self._life != life:

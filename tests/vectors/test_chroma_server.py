@@ -309,3 +309,27 @@ def test_a_wrong_token_is_told_without_it_and_the_right_one_opens(
         written = b"".join(files_in(directory).values())
         assert (b"wrongword" in written, TOKEN.encode() in written) == (False, False)
         door.shutdown()
+
+
+def test_a_server_that_is_gone_for_ever_locks_no_memory(directory: Path) -> None:
+    with open_memory(directory, index=ChromaServer("127.0.0.1", 9)) as memory:  # nobody listens there
+        archive(memory, FACTS + 1, FACTS + 9)
+        build(memory)
+        assert (is_asked(memory), lost(memory, [1, FACTS + 9])) == (False, [])
+    with open_memory(directory) as memory:  # nothing has ever been there
+        memory.purge("f5")
+        assert memory.check() == []
+
+
+def test_a_purge_that_waits_for_a_server_lets_the_memory_open(directory: Path, server: Running) -> None:
+    with open_memory(directory, index=server.place) as memory:
+        build(memory)
+    server.kill()
+    with open_memory(directory, index=server.place) as memory, pytest.raises(StorageError, match="Start the server"):
+        memory.purge("f5")
+    with open_memory(directory, index=server.place) as memory:
+        assert lost(memory, [4, 6]) == []
+        assert [problem.where for problem in memory.check()][:1] == ["purge"]
+        server.start()
+        assert memory.purge("f5") == 0
+        assert (collections_of(memory, server), memory.check()) == ([], [])

@@ -69,6 +69,12 @@ class Directory:
         newest = self.newest()
         return f"g{int(newest.name.rpartition('g')[2]) + 1 if newest and newest.name else 1}"
 
+    def reach(self) -> None:
+        """Raise IndexUnavailableError if nothing can be built now."""
+
+    def own(self) -> None:
+        """Note that there may be a generation from now on."""
+
     def build(self, plan: Generation, stop: Stop) -> Generation:
         """Build a generation and prove it. One that finds too little has no name afterwards."""
         with self._building, _disk("build the index"):
@@ -120,11 +126,13 @@ class Directory:
         return LocalCollection(directory)
 
     def clear(self) -> None:
-        """Remove every byte of all generations. Raises StorageError."""
+        """Remove every byte of all generations. Raises StorageError, or IndexUnavailableError if a server has some."""
         self._delete_directory()
         if self._store.settings.get(INDEX_OWNER):
             way = "Open it with that server (archival.index in YAML, index= in Python)"
-            raise StorageError(f"the vector index of this memory is on a Chroma server, which has to delete it. {way}.")
+            raise IndexUnavailableError(
+                f"the vector index of this memory is on a Chroma server, which has to delete it. {way}."
+            )
 
     def _delete_directory(self) -> None:
         try:
@@ -171,12 +179,18 @@ class Server(Directory):
 
     def next_name(self) -> str:
         """Return a name for the next generation. Its first part is this memory's own."""
-        self._owner = self._store.settings.get(INDEX_OWNER) or ""
-        if not self._owner:
-            self._owner = f"selfpager-{secrets.token_hex(8)}-"
-            self._store.settings.put(INDEX_OWNER, self._owner)
+        self._owner = self._store.settings.get(INDEX_OWNER) or self._owner or f"selfpager-{secrets.token_hex(8)}-"
         # A copy of this memory has the same owner, so the name has to be this build's own.
         return f"{self._owner}{secrets.token_hex(4)}-{super().next_name()}"
+
+    def reach(self) -> None:
+        """Raise IndexUnavailableError if nothing can be built now."""
+        with connected(self._server, "reach"):
+            pass
+
+    def own(self) -> None:
+        """Note that there may be a generation from now on."""
+        self._store.settings.put(INDEX_OWNER, self._owner)
 
     def publish(self, built: Generation) -> None:
         """Make it the newest."""
@@ -200,7 +214,7 @@ class Server(Directory):
             except IndexUnavailableError as error:
                 what = f"the vector index cannot be deleted, so the purge has not ended ({error})"
                 way = "Start the server: the next purge, or the next opening, finishes it"
-                raise StorageError(f"{what}. {way}.") from None  # with a cause it would be told as the disk's
+                raise IndexUnavailableError(f"{what}. {way}.") from error
             self._store.settings.disown_index()  # or no purge would be possible without this server, for ever
 
     def _place(self, name: str) -> dict[str, Any]:
