@@ -133,7 +133,7 @@ class Tail:
         self._matrix: Int8Matrix | None = None
 
     def nearest(self, vector: Vectors, limit: int) -> Cosines:
-        """Return the nearest facts: at least `limit` if there are so many, and all equal ones."""
+        """Return the nearest facts: at least `limit` if there are so many, and all that are as near as the last."""
         if not self._store.in_transaction:  # what may be rolled back must not be kept
             while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[1]:
                 self._last, facts, vectors = fresh
@@ -141,8 +141,11 @@ class Tail:
         found = self._matrix.nearest(vector, limit) if self._matrix else []
         if self._store.in_transaction:
             _, facts, vectors = self._store.archive.vectors_after(self._last, -1)
-            if facts:
-                found += _extended(None, facts, vectors).nearest(vector, limit)
+            held = len(self._matrix.ids) if self._matrix else 0
+            least = min((cosine for _, cosine in found), default=-2.0) if len(found) < held else -2.0
+            if facts:  # none that is farther than what was left out above
+                fresh = _extended(None, facts, vectors).nearest(vector, len(facts))
+                found += [hit for hit in fresh if hit[1] >= least]
         return found
 
 

@@ -240,7 +240,7 @@ def test_chromadb_alone_finds_the_facts_in_a_generation(tmp_path: Path) -> None:
         archive(memory, 1, FACTS)
         memory.archive("prefers the aisle", key="seat")
         seat = memory.archive("prefers the window", key="seat", tags=["travel", "Home"])
-        later = memory.archive("moves to Porto", valid_from="2027-01-01", tags=["travel"])
+        later = memory.archive("moves to Porto", valid_from="2099-01-01", tags=["travel"])
         memory.forget("f3", "wrong")
         build(memory)
     client: Any = chromadb.PersistentClient(shutil.copytree(tmp_path / "agent/chroma/g1", tmp_path / "copy"))

@@ -69,6 +69,10 @@ class Connection:
             self._api._session.timeout = TIMEOUT_S  # or it would wait for ever
         self._system.start()
 
+    def check(self) -> None:
+        """Ask for something. Nothing was asked before."""
+        self._api.list_collections(limit=1, **self._home)
+
     def create(self, name: str) -> Any:
         """Create a collection. Return chromadb's object."""
         return self._wrapped(self._api.create_collection(name=name, configuration=dict(HNSW), **self._home))

@@ -185,8 +185,8 @@ class Server(Directory):
 
     def reach(self) -> None:
         """Raise IndexUnavailableError if nothing can be built now."""
-        with connected(self._server, "reach"):
-            pass
+        with connected(self._server, "reach") as connection:
+            connection.check()
 
     def own(self) -> None:
         """Note that there may be a generation from now on."""
