@@ -24,7 +24,7 @@ TIMEOUT_S = 10  # of a request to a server
 _HOME = ("default_tenant", "default_database")  # of every collection in a directory
 _OPEN_FILES = 16  # that Chroma may keep open: a generation has five
 # Each call to `add` is flushed, so nothing has to be replayed.
-HNSW: Any = {"hnsw": {"space": "cosine", "max_neighbors": 32, "sync_threshold": 1}}
+HNSW: Any = {"hnsw": {"space": "cosine", "max_neighbors": 32, "ef_construction": 80, "sync_threshold": 1}}
 
 
 class LocalCollection:
