@@ -207,6 +207,8 @@ def _encode(text: str) -> list[int]:
 
 
 def _encoding() -> Encoding:
+    if _load.cache_info().currsize:  # without the lock, which an interrupt at its end would leave taken
+        return _load()
     with _loading:  # 80 MB: threads that come first share them
         return _load()
 
