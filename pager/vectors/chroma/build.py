@@ -25,7 +25,7 @@ from pager.vectors.chroma.collection import (
     LocalCollection,
     ServerCollection,
 )
-from pager.vectors.index import RECALL, ChromaServer, Generation, IndexUnavailableError
+from pager.vectors.index import ChromaServer, Generation, IndexUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Piece = tuple[list[Any], Vectors]
 
 AT_ONCE = 5_000  # facts; Chroma refuses more than 5,461
+ENOUGH = 0.999  # of what is near: then no wider search is tried; a sample may be kinder than what is asked later
 AT_ONCE_BY_WIRE = 300  # what Chroma Cloud takes
 WIDTHS = (200, 800, 1600)  # how many candidates a query looks at: the first that is enough
 ASKED = 100  # questions of each kind
@@ -71,7 +72,7 @@ def build(store: Store, order: dict[str, Any]) -> tuple[int, float]:
         opened = LocalCollection(place) if isinstance(place, Path) else ServerCollection(place, name, count)
         with closing(opened):
             recall = proof.recall(opened)
-        if recall >= RECALL:
+        if recall >= ENOUGH:
             break
     if isinstance(place, Path):
         with closing(sqlite3.connect(place / DATABASE_FILE)) as database:
