@@ -1,8 +1,7 @@
 """The meter of a run: its steps, dollars and minutes, and the limits that stop it. Pure but for the clock handed in."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
-from operator import mul
+from dataclasses import dataclass
 from typing import Any
 
 from agents.events import Stopped
@@ -14,7 +13,7 @@ TOKENS_PER_PRICE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per million tokens, in the order of `Usage`."""
+    """Dollars per million tokens."""
 
     input: float
     output: float
@@ -23,7 +22,9 @@ class Prices:
 
     def usd(self, usage: Usage) -> float:
         """Return what a request cost."""
-        return sum(map(mul, astuple(usage), astuple(self))) / TOKENS_PER_PRICE
+        fresh = usage.input_tokens * self.input + usage.output_tokens * self.output
+        cached = usage.cache_read_input_tokens * self.cache_read + usage.cache_creation_input_tokens * self.cache_write
+        return (fresh + cached) / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)

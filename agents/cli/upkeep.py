@@ -138,7 +138,8 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
             return FAILED
         places = memory.purge(page_id)
     message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."
-    return _print({"purged": page_id, "places": places}, message, as_line=as_line)
+    _print({"purged": page_id, "places": places}, message, as_line=as_line)
+    return None
 
 
 def _print(result: dict[str, object], text: str, *, as_line: bool) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from pager.blocks import dump
@@ -33,7 +32,11 @@ class ConversationTable:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._has_calls: bool | None = None  # None: not read yet
-        db.when_rolled_back(partial(setattr, self, "_has_calls", None))
+        db.when_rolled_back(self.invalidate)
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self._has_calls = None
 
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,

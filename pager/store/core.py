@@ -1,7 +1,6 @@
 """Core blocks with all their versions. SQL."""
 
 from datetime import tzinfo
-from functools import partial
 
 from pager.clock import from_micros, to_micros
 from pager.store.database import Database, Row
@@ -28,7 +27,11 @@ class CoreTable:
         self._db = db
         self._zone = zone
         self.all_seen = False  # True: it was looked up, and the agent has seen every change
-        db.when_rolled_back(partial(setattr, self, "all_seen", False))
+        db.when_rolled_back(self.invalidate)
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self.all_seen = False
 
     def append(self, block: Block, place: int, *, unseen: bool) -> int:
         """Insert a version of a block. Return its number."""

@@ -32,7 +32,9 @@ def check(store: Store, facts: FactVectors | None, said: SaidVectors | None, *, 
     found += _core(store, fix=fix)
     found += _last_request(store)
     if (page := store.settings.get("purging")) is not None:
-        found.append(Problem("purge", f"the purge of {page} has not ended; the ledger says why"))
+        found.append(
+            Problem("purge", f"the purge of {page} waits for the server of its vector index; the ledger says more")
+        )
     if facts is not None:
         found += _fact_vectors(store, facts, fix=fix)
         found += [Problem("chroma", text, fixed=False) for text in facts.indexing.check()]

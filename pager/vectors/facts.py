@@ -1,7 +1,7 @@
 """Vectors of facts: stored in SQLite, and the nearest ones found.
 
 SQLite is the truth. A generation of the vector index (`pager.vectors.indexing`) is asked for what it holds; the facts
-that got their vectors after it, the tail, are held in memory and compared themselves. Without a generation all are.
+that got their vectors after it, the tail, are held in memory and compared one by one. Without a generation all are.
 
 A fact is found as soon as it is stored, also within its own transaction. The tail takes it over only after the commit.
 """
@@ -138,14 +138,16 @@ class Tail:
             while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[1]:
                 self._last, facts, vectors = fresh
                 self._matrix = _extended(self._matrix, facts, vectors)
-        found = self._matrix.nearest(vector, limit) if self._matrix else []
+        found, least = list[tuple[int, float]](), -2.0
+        if self._matrix:
+            found = self._matrix.nearest(vector, limit)
+            if len(found) < len(self._matrix.ids):
+                least = min(cosine for _, cosine in found)  # of what is farther, not all is here
         if self._store.in_transaction:
             _, facts, vectors = self._store.archive.vectors_after(self._last, -1)
-            held = len(self._matrix.ids) if self._matrix else 0
-            least = min((cosine for _, cosine in found), default=-2.0) if len(found) < held else -2.0
-            if facts:  # none that is farther than what was left out above
+            if facts:
                 fresh = _extended(None, facts, vectors).nearest(vector, len(facts))
-                found += [hit for hit in fresh if hit[1] >= least]
+                found += [(fact, cosine) for fact, cosine in fresh if cosine >= least]
         return found
 
 

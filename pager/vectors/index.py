@@ -1,7 +1,8 @@
 """The vector index: generations, each built once by a child process, proven, and then only read.
 
 An index is a cache. Every vector is in pager.db, so it can be deleted and built anew at any time, and it is never the
-only way to a fact: what came after a generation is compared itself, and so is everything while none can be asked.
+only way to a fact: what came after a generation is compared one by one, and so is everything while there is none to
+ask.
 
     building    a child process writes the facts that have not ended, and compares its answers with exact ones
     publishing  its description replaces that of the one before; one that did not find enough is described and removed
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 Stop = Callable[[], bool]  # called now and then by what takes long; True ends it with BuildCancelledError
 FORMAT = 3
 RECALL = 0.995  # of the ten nearest facts that a generation must find
-POLL_S = 0.1
 
 
 class IndexUnavailableError(PagerError):
@@ -90,8 +90,8 @@ class Generation(NamedTuple):
             if values.pop("format", 0) == FORMAT:
                 found = cls(**values)
                 kinds = map(type, cls("", 0, 0, 0, "", 0, 0.0, {}))
-                numbers = [found.through, found.last, found.moment, found.facts]
-                fits = all(-(2**62) <= number // 2 < 2**62 for number in numbers)
+                fits = list(map(type, found)) == list(kinds)
                 fits = fits and all(list(map(type, each)) == [int, int] for each in found.files.values())
-                return found if list(map(type, found)) == list(kinds) and fits else None
+                numbers = (found.through, found.last, found.moment, found.facts)
+                return found if fits and all(-(2**63) <= number < 2**63 for number in numbers) else None  # of SQLite
         return None

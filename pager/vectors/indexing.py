@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pager.vectors.chroma.collection import LocalCollection, ServerCollection
     from pager.vectors.chroma.places import Directory
 
-SMALLEST = 256  # facts: fewer need no index
+SMALLEST = 256  # facts; fewer need no index
 DUE_SHARE = 4  # the next generation is due when so much of the newest is behind or has ended, and at least SMALLEST
 RETRY_S = 60  # after a failure
 
@@ -46,7 +46,7 @@ class Indexing:
         self._damaged: Generation | None = None  # it cannot be opened, or failed in use
         self._retry_at = 0.0
         self._failure = ""  # the last one
-        self._life = 0  # a build counts only in the life in which it was planned
+        self._life = 0  # a build counts only in the life in which it began
         self._is_closed = False
 
     def open(self, at: int = FOREVER) -> tuple[Generation, LocalCollection | ServerCollection] | None:
@@ -63,9 +63,12 @@ class Indexing:
                 self._opened = newest, self._index.open(newest)
             except IndexUnavailableError as error:
                 self.fail(newest, error)
-        # It lacks what had ended by its moment, which may be to come if the clock was set back since.
-        now, ended = to_micros(self._clock.now()), self._store.archive.count_ended
-        return self._opened if at >= newest.moment or (at >= now and not ended(at, newest.moment)) else None
+        return self._opened if at >= newest.moment or self._lacks_nothing(newest, at) else None
+
+    def _lacks_nothing(self, newest: Generation, at: int) -> bool:
+        """Return True for the present, if the clock was set back since the build and nothing ends until its moment."""
+        is_past = at < to_micros(self._clock.now())
+        return not is_past and not self._store.archive.count_ended(at, newest.moment)
 
     def fail(self, generation: Generation, error: IndexUnavailableError) -> None:
         """Answer without it. A damaged generation is built anew, one that cannot be reached is asked again later."""
@@ -105,8 +108,8 @@ class Indexing:
     def _lasting(self, now: int) -> int:
         return self._store.archive.count_vectors() - self._store.archive.count_ended(0, now)
 
-    def build(self, plan: Generation, call_lock: CallLock, stop: Stop) -> bool:
-        """Build what was planned, and publish it under the lock. Return True if it may be asked."""
+    def build(self, plan: Generation, call_lock: CallLock, stop: Stop) -> None:
+        """Build what was planned, and publish it under the lock. A failure is written to the ledger."""
         life = self._life
         try:
             self._index.reach()
@@ -115,20 +118,18 @@ class Indexing:
             built = self._index.build(plan, lambda: self._is_closed or self._life != life or stop())
             with call_lock.lock, call_lock:
                 if self._life != life:
-                    return False  # purged meanwhile, and removed
+                    return  # purged meanwhile, and removed
                 self._index.publish(built)
                 self._damaged = None
                 self._embedding.log_again("index")
                 self._embedding.log("index", _told(built))
             self._index.tidy(built.name)
         except BuildCancelledError:
-            return False
+            return
         except IndexUnavailableError as error:
             with call_lock.lock, call_lock:
                 self._retry_at = time.monotonic() + RETRY_S
                 self._embedding.log_once("index", str(error))
-            return False
-        return built.is_proven
 
     def check(self) -> list[str]:
         """Return what is wrong with it. The background mends it."""
@@ -140,7 +141,7 @@ class Indexing:
             return []
         if not newest.is_proven:
             return [_told(newest)]
-        return [] if self.open() else [f"{self._failure}; all facts are compared themselves"]
+        return [] if self.open() else [f"{self._failure}; every fact is compared instead"]
 
     def clear(self, reason: str) -> None:
         """Remove every byte of it; it is built anew in the background."""
@@ -169,4 +170,4 @@ def _told(built: Generation) -> str:
     found = f"of what is nearest it finds {built.recall:.2%} (at least {RECALL:.1%} are wanted)"
     if built.is_proven:
         return f"built: {built.facts} facts; {found}"
-    return f"not used: {found}, so all facts are compared themselves. It is tried again with twice as many"
+    return f"not used: {found}, so every fact is compared instead. It is tried again with twice as many"

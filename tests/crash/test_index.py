@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pager import Memory, StorageError
-from pager.vectors.chroma import places
+from pager.vectors.chroma import build as build_module
 from pager.vectors.index import Generation
 from tests.crash.children import Life, run
 from tests.crash.index_life import build_on_a_full_disk, build_with_a_frozen_child, live_until, take_over
@@ -69,7 +69,7 @@ def test_a_child_that_ends_too_early_leaves_nothing_and_is_told(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pager.vectors.indexing.RETRY_S", 0)
-    program = places._RUN
+    program = build_module._RUN
     with open_memory(directory) as memory:
         archive(memory, FACTS + 1, FACTS + 1)
         for last_words, reason in (
@@ -77,14 +77,14 @@ def test_a_child_that_ends_too_early_leaves_nothing_and_is_told(
             ("import sys; sys.exit('no such luck')", "building the index ended with 1: no such luck"),
             (f"from tests.crash.index_life import die_at; die_at(6); {program}", "building the index ended with -9"),
         ):
-            monkeypatch.setattr(places, "_RUN", f"import sys; sys.path.append(sys.argv[1]); {last_words}")
+            monkeypatch.setattr(build_module, "_RUN", f"import sys; sys.path.append(sys.argv[1]); {last_words}")
             indexing_of(memory)._embedding.log_again()
             memory.compact()
             assert reason in told(memory)[-1]
             assert names_in(directory / "chroma") == {"state.json", "g1"}
             assert lost(memory, range(1, FACTS + 2, 7)) == []
             assert is_asked(memory)
-        monkeypatch.setattr(places, "_RUN", program)
+        monkeypatch.setattr(build_module, "_RUN", program)
         with monkeypatch.context() as patch:
             patch.setenv("ALLOW_RESET", "perhaps")  # chromadb cannot even be imported
             indexing_of(memory)._embedding.log_again()
@@ -109,7 +109,7 @@ def test_a_child_ends_with_its_parent(directory: Path) -> None:
         memory.compact()
         assert_mended(directory, memory)
     # From another directory, without an environment: it runs wherever this package was imported from.
-    command = [sys.executable, "-P", "-c", places._RUN, str(Path(places.__file__).parents[3])]
+    command = [sys.executable, "-P", "-c", build_module._RUN, str(Path(build_module.__file__).parents[3])]
     plan = Generation("words-1 32", FACTS, 0, 0, "g7").to_json()
     order = {"plan": plan, "database": str(directory / "pager.db"), "directory": str(directory / "g7")}
     for given, said in ((b"", b"its parent is gone"), (json.dumps(order).encode() + b"\n", b"")):
@@ -280,7 +280,7 @@ def test_a_build_that_failed_is_tried_again_without_another_fact(
     with open_memory(directory) as memory:
         archive(memory, FACTS + 1, 2 * FACTS)
         with monkeypatch.context() as patch:
-            patch.setattr(places, "_RUN", "import sys; sys.exit('no such luck')")
+            patch.setattr(build_module, "_RUN", "import sys; sys.exit('no such luck')")
             memory.embed_pending()
         assert not memory.has_background_work
         indexing_of(memory)._retry_at = 0.0  # a minute later

@@ -147,7 +147,7 @@ class Children:
             self.at_work.set()
             return self.all[-1]
 
-        monkeypatch.setattr("pager.vectors.chroma.places.subprocess.Popen", start)
+        monkeypatch.setattr("pager.vectors.chroma.build.subprocess.Popen", start)
 
     def go_on(self) -> None:
         self.is_frozen = False

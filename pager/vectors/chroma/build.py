@@ -1,4 +1,6 @@
-"""The child process that writes a generation and proves it. It reads pager.db itself, and ends with its parent.
+"""Starts the child process that writes a generation and proves it, and is that process.
+
+It reads pager.db itself, and ends with its parent.
 
 The proof compares answers with exact ones. It asks for the most isolated facts, which Chroma's graph loses first, for
 others, and for what lies between two facts, as questions do.
@@ -9,10 +11,12 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +29,7 @@ from pager.vectors.chroma.collection import (
     LocalCollection,
     ServerCollection,
 )
-from pager.vectors.index import ChromaServer, Generation, IndexUnavailableError
+from pager.vectors.index import BuildCancelledError, ChromaServer, Generation, IndexUnavailableError, Stop
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +40,50 @@ if TYPE_CHECKING:
     Piece = tuple[list[Any], Vectors]
 
 AT_ONCE = 5_000  # facts; Chroma refuses more than 5,461
-ENOUGH = 0.999  # of what is near: then no wider search is tried; a sample may be kinder than what is asked later
+ENOUGH = 0.999  # of what is near. More than RECALL: the proof's questions may be easier than those asked later
 AT_ONCE_BY_WIRE = 300  # what Chroma Cloud takes
-WIDTHS = (200, 800, 1600)  # how many candidates a query looks at: the first that is enough
+WIDTHS = (200, 800, 1600)  # how many candidates a query looks at: the first with which enough is found
 ASKED = 100  # questions of each kind
 SAMPLE = 500  # facts, for the others to be far from
 NEAREST, CANDIDATES = 10, 64  # that must be found, among so many: what a search asks for
 ROUNDING = 1e-5  # of a cosine
 # Chroma writes a row into this table at each opening, and a reader must not change a generation.
 _UNCHANGED = "CREATE TRIGGER unchanged BEFORE INSERT ON acquire_write BEGIN SELECT raise(IGNORE); END"
+
+POLL_S = 0.1
+# The child finds the package where this process imported it from, as the last entry of its path; -P keeps the working
+# directory off the path.
+_RUN = "import sys; sys.path.append(sys.argv[1]); from pager.vectors.chroma.build import main; main()"
+
+
+def build_in_child(order: str, stop: Stop) -> tuple[int, float]:
+    """Run `main` in a process of its own. Return the number of facts, and its recall."""
+    # Chroma holds Python's lock while it writes, and may end the process that runs it.
+    command = [sys.executable, "-P", "-c", _RUN, str(Path(__file__).resolve().parents[3])]
+    with TemporaryFile() as output:
+        # In a session of its own: a Ctrl-C at the terminal is for this process.
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
+        assert child.stdin is not None
+        try:
+            with suppress(BrokenPipeError):  # it has ended; its output says why
+                child.stdin.write(order.encode() + b"\n")
+                child.stdin.flush()
+            while child.poll() is None:
+                if stop():
+                    raise BuildCancelledError("the index was not built to its end")
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(POLL_S)
+        finally:
+            child.kill()
+            child.wait()
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+        output.seek(0)
+        lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
+    if child.returncode != 0:
+        raise IndexUnavailableError(f"building the index ended with {child.returncode}: {lines[-1][:500]}")
+    facts, recall = json.loads(lines[-1])
+    return facts, recall
 
 
 def build(store: Store, order: dict[str, Any]) -> tuple[int, float]:

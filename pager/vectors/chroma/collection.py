@@ -24,7 +24,7 @@ TIMEOUT_S = 10  # of a request to a server
 _HOME = ("default_tenant", "default_database")  # of every collection in a directory
 _OPEN_FILES = 16  # that Chroma may keep open: a generation has five
 # Each call to `add` is flushed, so nothing has to be replayed.
-HNSW: Any = {"hnsw": {"space": "cosine", "max_neighbors": 32, "ef_construction": 80, "sync_threshold": 1}}
+_HNSW: Any = {"hnsw": {"space": "cosine", "max_neighbors": 32, "ef_construction": 80, "sync_threshold": 1}}
 
 
 class LocalCollection:
@@ -75,7 +75,7 @@ class Connection:
 
     def create(self, name: str) -> Any:
         """Create a collection. Return chromadb's object."""
-        return self._wrapped(self._api.create_collection(name=name, configuration=dict(HNSW), **self._home))
+        return self._wrapped(self._api.create_collection(name=name, configuration=dict(_HNSW), **self._home))
 
     def get(self, name: str) -> Any:
         """Return chromadb's object of a collection."""

@@ -6,35 +6,27 @@ import json
 import re
 import secrets
 import shutil
-import subprocess
-import sys
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryFile
 from threading import Lock
 from typing import Any
 
 from pager.errors import StorageError
 from pager.store import Store
 from pager.store.settings import INDEX_OWNER, INDEX_STATE
+from pager.vectors.chroma.build import build_in_child
 from pager.vectors.chroma.collection import LocalCollection, ServerCollection, connected
 from pager.vectors.index import (
-    POLL_S,
     RECALL,
-    BuildCancelledError,
     ChromaServer,
     Generation,
     IndexDamagedError,
     IndexUnavailableError,
     Stop,
 )
-
-# The child finds the package where this process imported it from, as the last entry of its path; -P keeps the working
-# directory off the path.
-_RUN = "import sys; sys.path.append(sys.argv[1]); from pager.vectors.chroma.build import main; main()"
 
 
 class Directory:
@@ -129,10 +121,8 @@ class Directory:
         """Remove every byte of all generations. Raises StorageError, or IndexUnavailableError if a server has some."""
         self._delete_directory()
         if self._store.settings.get(INDEX_OWNER):
-            way = "Open it with that server (archival.index in YAML, index= in Python)"
-            raise IndexUnavailableError(
-                f"the vector index of this memory is on a Chroma server, which has to delete it. {way}."
-            )
+            way = "Open it with that server: archival.index in YAML, index= in Python"
+            raise IndexUnavailableError(f"the vector index is on a Chroma server, and only that can delete it. {way}.")
 
     def _delete_directory(self) -> None:
         try:
@@ -227,36 +217,6 @@ class Server(Directory):
 
     def _described(self, built: Generation) -> Generation:
         return built
-
-
-def build_in_child(order: str, stop: Stop) -> tuple[int, float]:
-    """Run `pager.vectors.chroma.build` in a process of its own. Return the number of facts, and its recall."""
-    # Chroma holds Python's lock while it writes, and may end the process that runs it.
-    command = [sys.executable, "-P", "-c", _RUN, str(Path(__file__).resolve().parents[3])]
-    with TemporaryFile() as output:
-        # In a session of its own: a Ctrl-C at the terminal is for this process.
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
-        assert child.stdin is not None
-        try:
-            with suppress(BrokenPipeError):  # it has ended; its output says why
-                child.stdin.write(order.encode() + b"\n")
-                child.stdin.flush()
-            while child.poll() is None:
-                if stop():
-                    raise BuildCancelledError("the index was not built to its end")
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(POLL_S)
-        finally:
-            child.kill()
-            child.wait()
-            with suppress(BrokenPipeError):
-                child.stdin.close()
-        output.seek(0)
-        lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
-    if child.returncode != 0:
-        raise IndexUnavailableError(f"building the index ended with {child.returncode}: {lines[-1][:500]}")
-    facts, recall = json.loads(lines[-1])
-    return facts, recall
 
 
 @contextmanager
