@@ -20,12 +20,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BROWSER := $(BIN)/python -m tests.browser.programs
 # The debug view is tested in a real browser. Without one, those tests are left out and the target says so.
-WITHOUT_BROWSER = $$($(BROWSER) >/dev/null 2>&1 || echo --ignore=tests/browser)
+WITHOUT_BROWSER = $$($(BROWSER) >/dev/null 2>&1 || echo --ignore=tests/browser --ignore=tests/hostile/test_page.py)
 LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-view screenshot lock clean
+.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -71,8 +71,9 @@ test-browser: install  ## test the debug view in a real browser, which must be t
 	$(BIN)/python -m pytest tests/browser $(PYTEST_FLAGS)
 
 test-local: install  ## test with a model of your own: make test-local URL=http://127.0.0.1:8080
-	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [MODEL=...] [WINDOW=8192]" >&2; exit 2; }
-	LOCAL_BASE_URL="$(URL)" LOCAL_MODEL="$(MODEL)" LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
+	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [PROVIDER=openai] [MODEL=...] [KEY=...] [WINDOW=8192]" >&2; exit 2; }
+	LOCAL_BASE_URL="$(URL)" LOCAL_PROVIDER="$(PROVIDER)" LOCAL_MODEL="$(MODEL)" LOCAL_KEY="$(KEY)" \
+		LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
 
 lint: ruff pyright layers  ## run ruff, pyright and import-linter (with -k: all three, even if one fails)
 
@@ -104,6 +105,11 @@ bench-memory: install  ## measure the speed of the memory
 
 bench-retrieval: install  ## measure how well messages and facts are found, on the shared data (or DATA=DIR)
 	$(BIN)/python -m tests.bench.bench_retrieval $(DATA:%=--data %)
+
+bench-story: install  ## tell a model of your own a story and ask about it: make bench-story URL=http://127.0.0.1:8080
+	@test -n "$(URL)" || { echo "Name the server: make bench-story URL=http://127.0.0.1:8080 [PROVIDER=openai] [MODEL=...] [KEY=...] [ONLY=few] [QUICK=--quick]" >&2; exit 2; }
+	$(BIN)/python -m tests.bench.bench_story --url "$(URL)" $(MODEL:%=--model %) $(PROVIDER:%=--provider %) \
+		$(KEY:%=--key %) $(ONLY:%=--only %) $(QUICK)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view

@@ -1,7 +1,7 @@
 """An agent on top of `pager`: YAML, model clients, tools, the loop, long tasks, the command line.
 
     >>> from agents import Agent
-    >>> agent = Agent.load("configs/assistant.yaml", home="state")
+    >>> agent = Agent.load("configs/assistant.yaml", home="state")  # or Agent(name=, model=, tools=[...])
     >>> agent.turn("hello").text
 
 `Agent` is the facade: a turn goes through `agent`, `loop`, `meter` and the model, and `assembly` joins them. The rooms:
@@ -19,7 +19,6 @@ from agents.lazy import lazy_names
 
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork, Progress, Turn
-    from agents.assembly import Parts
     from agents.config.agent_config import AgentConfig
     from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
     from agents.events import (
@@ -47,19 +46,20 @@ if TYPE_CHECKING:
         PromptTooLongError,
         UnreadableReplyError,
     )
+    from agents.models.openai import OpenAIModel
     from agents.tasks import Task, TaskRunner
-    from agents.tools.functions import Output, Tool, ToolCallError, ToolConfigError
+    from agents.tools.functions import Output, Sourced, Tool, ToolCallError, ToolConfigError
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
     "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Loop", "Meter", "Model", "ModelError",
-    "ModelRefusedError", "ModelUnavailableError", "Output", "Paged", "Parts", "Patience", "Prices", "Progress",
-    "PromptTooLongError", "Replied", "RunLimits", "StopReason", "Stopped", "StreamLost", "Task", "TaskRunner", "Text",
-    "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished", "ToolStarted", "Turn",
-    "UnreadableReplyError",
+    "ModelRefusedError", "ModelUnavailableError", "OpenAIModel", "Output", "Paged", "Patience", "Prices",
+    "Progress", "PromptTooLongError", "Replied", "RunLimits", "Sourced", "StopReason", "Stopped", "StreamLost",
+    "Task", "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished",
+    "ToolStarted", "Turn", "UnreadableReplyError",
 ]  # fmt: skip
 __getattr__ = lazy_names(
     __name__, __all__,
-    ("config.errors", "events", "meter", "models.model", "models.anthropic", "tools.functions", "config.agent_config",
-     "loop", "tasks", "agent", "assembly"),
+    ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "tools.functions",
+     "config.agent_config", "loop", "tasks", "agent"),
 )  # fmt: skip

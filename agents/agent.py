@@ -1,6 +1,7 @@
 """One agent: its configuration, its memory, its model and its tools. Callers start here.
 
     >>> agent = Agent.load("configs/assistant.yaml", home="state")
+    >>> agent = Agent(name="clerk", model="claude-sonnet-5-5", tools=[fetch_order], home="state")  # without a file
     >>> for event in agent.stream("hello"): ...
     >>> agent.turn("what did I say?").text
 
@@ -9,23 +10,26 @@ A failed model call leaves the turn open: `resume` tries again, and the text nee
 
 import asyncio
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock, Thread, get_ident
-from typing import NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from agents.assembly import Parts, assemble
+from agents.assembly import assemble
 from agents.config.agent_config import AgentConfig
 from agents.config.agent_config import load as load_config
+from agents.config.arguments import from_arguments
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
 from agents.logs import log
 from agents.loop import Approve, Loop, Patience
-from agents.meter import Meter
+from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
-from agents.tasks import TaskRunner
+from agents.tasks import TOOL_NAMES, TaskRunner
+from agents.tools.functions import Tool
+from pager import BlockSpec, EmbedderChoice, Limits, Prefetch
 from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError
 from pager.home import Home
@@ -45,20 +49,51 @@ class Turn:
 
 
 class Agent:
-    """Made by `Agent.load`. Threads that call one agent wait for each other."""
+    """An agent, open until it is closed. Threads that call one agent wait for each other."""
 
-    def __init__(self, config: AgentConfig, parts: Parts, clock: Clock, approve: Approve, patience: Patience) -> None:
+    def __init__(
+        self, *, name: str, model: str | Model, tools: Sequence[Callable[..., Any] | Tool] = (), instructions: str = "",
+        core: Mapping[str, str | BlockSpec] | None = None, window: int | Limits | None = None,
+        home: str | Path | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
+        embedder: EmbedderChoice = "default", prefetch: Prefetch | None = None, limits: RunLimits | None = None,
+        prices: Prices | None = None, task: bool = False, approve: Approve | None = None,
+        patience: Patience | None = None, clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        """Open an agent without a YAML file. Raise ConfigError if an argument cannot be used.
+
+        `model` is the id of a model of Anthropic's, or a `Model` object, which the caller closes: it may answer for
+        several agents. `tools` are functions with type hints and a docstring, or `Tool.of(function, approve="always")`
+        for one with options. `core` has the texts of blocks by their names. `window` is the largest request together
+        with its reply, in tokens. What is left out has the default of the YAML file.
+        """
+        config = from_arguments(
+            name=name, model=model, tools=tools, instructions=instructions, core=core, window=window,
+            memory_tools=memory_tools, embedder=embedder, prefetch=prefetch, limits=limits, prices=prices,
+        )  # fmt: skip
+        directory = Home.locate(home).agent_files(name).directory
+        made = None if isinstance(model, str) else model
+        own = None if embedder == "default" else embedder
+        self._open(config, directory, approve, patience, clock, task=task, model=made, tools=tools, embedder=own)
+
+    def _open(
+        self, config: AgentConfig, directory: Path, approve: Approve | None, patience: Patience | None,
+        clock: Clock | None, **given: Any,
+    ) -> None:  # fmt: skip
         self.config = config
-        self.memory: Memory = parts.memory
-        self.meter: Meter = parts.meter
-        self.clock = clock
-        self.remarks: list[str] = parts.remarks  # for its person to read once, such as a window that was assumed
-        self.background = BackgroundWork(parts.memory)
-        self._parts = parts
-        self._loop = Loop(parts.memory, parts.model, parts.tools, parts.meter, approve, patience)
+        self.clock = clock or SystemClock()
+        self._parts = assemble(config, directory, self.clock, **given)
+        self.memory: Memory = self._parts.memory
+        self.meter: Meter = self._parts.meter
+        self.remarks = self._parts.remarks  # for its person to read once, such as a window that was assumed
+        self.background = BackgroundWork(self.memory)
+        self._loop = Loop(
+            self.memory, self._parts.model, self._parts.tools, self.meter, approve or (lambda _: None),
+            patience or Patience(),
+        )  # fmt: skip
         self._one_at_a_time = Lock()
         self._in_thread: int | None = None
         self._running: Flag | None = None  # the present turn, by the flag that cancels it
+        self.background.wake()
 
     @classmethod
     def load(
@@ -74,12 +109,10 @@ class Agent:
         if not isinstance(file, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
             raise RejectedError(f"file is {file!r:.100}; give the path of a YAML file.")
         environ = os.environ if environ is None else environ
-        clock = clock or SystemClock()
         config = load_config(Path(file), environ)
         directory = Home.locate(home, environ).agent_files(as_name or config.name).directory
-        parts = assemble(config, directory, clock, task=task, model=model)
-        agent = cls(config, parts, clock, approve or (lambda _: None), patience or Patience())
-        agent.background.wake()
+        agent = cls.__new__(cls)  # what its constructor would read from arguments is in the file
+        agent._open(config, directory, approve, patience, clock, task=task, model=model)
         return agent
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
@@ -138,7 +171,9 @@ class Agent:
                 self.background.wake()
 
     def tasks(self) -> TaskRunner:
-        """Return what runs long tasks of this agent, which has to be loaded with `task=True`."""
+        """Return what runs long tasks of this agent, which has to be made or loaded with `task=True`."""
+        if not any(tool.name in TOOL_NAMES for tool in self._parts.tools):
+            raise RejectedError("this agent has no tools for a long task; make it, or load it, with task=True.")
         return TaskRunner(self.memory, self._loop, self.meter, self._hold)
 
     def stop(self) -> None:
@@ -146,7 +181,7 @@ class Agent:
         self._loop.stop()
 
     def close(self) -> None:
-        """Finish the background work at hand and close the memory, the model and the tools."""
+        """Finish the background work at hand; close the memory, the tools and the model, unless it was handed in."""
         with self._parts.opened:
             self.background.close()
 

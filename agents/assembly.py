@@ -4,9 +4,10 @@ The memory has to know the definitions of all tools when it is opened, because i
 come the definitions, then the memory, then the tools that move it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,27 +21,27 @@ from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
 from agents.models.anthropic import AnthropicModel
+from agents.models.calls_in_text import CallsInText
 from agents.models.model import Json, Model
+from agents.models.openai import MISSING, OpenAIModel
 from agents.models.scripted import Entries, ScriptedModel
 from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_tools import MemoryTools, memory_file_tool
-from pager import BlockSpec, Clock, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
+from agents.tools.memory_tools import FewTools, MemoryTools, for_blocks, memory_file_tool
+from pager import BlockSpec, Clock, Embedder, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
 # The kinds of tools for the memory: their definitions, and what makes them over a memory.
 MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock], list[Tool]]]] = {
     "pager": (MemoryTools.definitions, lambda memory, clock: MemoryTools(memory, clock).tools()),
+    "few": (FewTools.definitions, lambda memory, clock: FewTools(memory, clock).tools()),
     "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
     "none": (list, lambda _, __: []),
 }
-ANOTHER_NAME = {
-    FunctionTool: "give your function another name.",
-    ServerTools: "name those that the agent is to get with 'only'.",
-}
+ANOTHER_NAME = {False: "give your function another name.", True: "name those that the agent is to get with 'only'."}
 
 
 @dataclass(slots=True)
@@ -56,10 +57,11 @@ class Parts:
 
 
 def assemble(
-    config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None
-) -> Parts:
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model that
-    is handed in answers instead of the configured one; its owner closes it."""
+    config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None,
+    tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None,
+) -> Parts:  # fmt: skip
+    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
+    embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added."""
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
@@ -67,33 +69,43 @@ def assemble(
         prices = Prices(**config.prices.model_dump()) if config.prices else None
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices)
         blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
-        if task:
+        kind = config.memory.tools
+        if task and kind in tasks.PLANS:
             blocks.setdefault("plan", tasks.PLAN_BLOCK)
         summarize = None
         if config.recall.summarizes:  # with a client of its own, which tries once and does not wait long
             other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
             summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
-        own = own_tools(config, opened)
-        memory_definitions, memory_tools = MEMORY_TOOLS[config.memory.tools]
-        definitions = memory_definitions() + [tool.definition for tool in own]
+        own = own_tools(config, opened, tools)
+        found_by = embedders.from_config(config)
+        if embedder is not None:
+            found_by["embedder"] = embedder
+        memory_definitions, memory_tools = MEMORY_TOOLS[kind]
+        writable = [name for name, block in blocks.items() if not (block.read_only or block.file)]
+        definitions = for_blocks(memory_definitions(), writable) + [tool.definition for tool in own]
         definitions += TaskTools.definitions() if task else []
         if isinstance(model, ScriptedModel):
             names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
             script.check_tools(model.script, names)
+        if config.model.tools_in_text != "off":
+            model = CallsInText(model, config.model.tools_in_text)
         try:
             memory = Memory.open(
                 directory, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
-                instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS}" if task else ""),
+                instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
-                count_tokens=model.count_tokens, prefetch=Prefetch(**config.archival.prefetch.model_dump()),
-                **embedders.from_config(config),
+                count_tokens=model.count_tokens, prefetch=prefetch_of(config),
+                memory_tools=kind,
+                **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:
             raise ConfigError([ConfigProblem(config.place("window"), str(error))]) from error
         opened.enter_context(memory)
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
-        all_tools = [*memory_tools(memory, clock), *own, *(TaskTools(memory).tools() if task else ())]
+        offered = {definition["name"] for definition in definitions}
+        of_memory = [tool for tool in memory_tools(memory, clock) if tool.name in offered]
+        all_tools = [*of_memory, *own, *(TaskTools(memory).tools() if task else ())]
         return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
 
 
@@ -101,38 +113,54 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
     """Open the agent in a temporary directory. Raise ConfigError if its file describes what can never be opened."""
     with TemporaryDirectory(prefix="selfpager-") as place:
         try:
-            # A script has no server to ask; another model is not asked either.
-            model = None if config.model.provider == "scripted" else ScriptedModel("", Entries("", []))
+            # A script has no server to ask; another model is made, but not asked either.
+            made = make_model(config)
+            model = made if isinstance(made, ScriptedModel) else ScriptedModel("", Entries("", []))
             assemble(config, Path(place) / config.name, clock, task=task, model=model).opened.close()
         except RejectedError as error:
             raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 
 
-def own_tools(config: AgentConfig, opened: ExitStack | None = None) -> list[Tool]:
-    """Return the tools that the configuration names, in its order. MCP servers stay connected until `opened` is closed;
-    without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
+def prefetch_of(config: AgentConfig) -> Prefetch:
+    """Return what is put in front of a message unasked."""
+    given = config.archival.prefetch
+    return Prefetch(given.k, given.budget_tokens, tuple(given.kinds), given.trust)
+
+
+def own_tools(
+    config: AgentConfig, opened: ExitStack | None = None, more: Sequence[Callable[..., Any] | Tool] = ()
+) -> list[Tool]:
+    """Return the tools that the configuration names, in its order, and `more`. MCP servers stay connected until
+    `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     problems: list[ConfigProblem] = []
-    for number, item in enumerate(config.tools):
-        place = config.place("tools", number, "use" if isinstance(item, FunctionTool) else "mcp")
+    for number, item in enumerate([*config.tools, *more]):
+        place = config.place("tools", number, "mcp" if isinstance(item, ServerTools) else "use")
         try:
-            options: dict[str, Any] = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
+            options: dict[str, Any] = {}
+            if isinstance(item, FunctionTool | ServerTools):
+                options = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
             if isinstance(item, FunctionTool):
                 folder = place.file.parent.absolute()
-                tools = [Tool.of(functions.find(item.use, folder, "tool"), idempotent=item.idempotent, **options)]
+                function = functions.find(item.use, folder, "tool")
+                tools = [Tool.of(function, idempotent=item.idempotent, trust=item.trust, **options)]
+            elif not isinstance(item, ServerTools):
+                tools = [item if isinstance(item, Tool) else Tool.of(item)]
             elif opened is None:
                 continue
             else:
                 from agents.mcp import client as mcp_client
 
-                tools = opened.enter_context(mcp_client.connected(item.mcp)).tools(item.only, **options)
+                source = item.mcp.source if item.trust == "untrusted" else None
+                server = opened.enter_context(mcp_client.connected(item.mcp))
+                tools = server.tools(item.only, source=source, **options)
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                mistake = f"there is a tool {tool.name!r} already; {ANOTHER_NAME[type(item)]}"
+                mistake = f"there is a tool {tool.name!r} already; {ANOTHER_NAME[isinstance(item, ServerTools)]}"
                 problems.append(ConfigProblem(place, mistake))
             found[tool.name] = tool
     if problems:
@@ -146,8 +174,12 @@ def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds
     model_id = model_id or chosen.id
     if chosen.provider == "scripted":
         return ScriptedModel(model_id, script.load(chosen.script or "", config.place("model", "script")))
-    options = chosen.model_dump(include={"provider", "base_url", "api_key", "thinking"})
-    return AnthropicModel(model_id, read_seconds=read_seconds, **options)
+    options = chosen.model_dump(include={"base_url", "api_key", "thinking"})
+    if chosen.provider == "openai":
+        if find_spec("openai") is None:
+            raise ConfigError([ConfigProblem(config.place("model", "provider"), MISSING)])
+        return OpenAIModel(model_id, read_seconds=read_seconds, **options)
+    return AnthropicModel(model_id, provider=chosen.provider, read_seconds=read_seconds, **options)
 
 
 def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limits:

@@ -5,7 +5,9 @@ from typing import Any, Literal
 
 from pager.types import Movement, Usage
 
-StopReason = Literal["answered", "done", "steps", "usd", "minutes", "approval", "cancelled", "cut", "refused"]
+StopReason = Literal[
+    "answered", "done", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
+]
 
 
 @dataclass(frozen=True, slots=True)

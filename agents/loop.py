@@ -4,9 +4,11 @@ A turn reads from top to bottom here: `run`, then the tool calls, then one step 
 waiting and committing. Everything is on disk before the next thing happens: the request's words before the model is
 called, a reply before its tools run, a result before the next call. So the loop can be left at any moment and `run`
 again: it goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or
-`stop` was called.
+`stop` was called. At `max_steps`, and when the same call has failed three times, the model is asked once more without
+tools, so that a person gets an answer.
 """
 
+import json
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +19,7 @@ from agents.meter import Meter
 from agents.models.model import (
     FinishedReply,
     Json,
+    MediaRefusedError,
     Model,
     ModelError,
     ModelUnavailableError,
@@ -24,7 +27,7 @@ from agents.models.model import (
     UnreadableReplyError,
 )
 from agents.tools.functions import Output, Tool, ToolCallError, describe_error
-from pager.errors import RejectedError, StorageError
+from pager.errors import NeedsApprovalError, RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
 from pager.types import Call, Usage
 
@@ -34,9 +37,13 @@ DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
+LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
+FAILED_AGAIN = "The same call failed in the same turn before. Change it, do something else, or answer without it."
+
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
 UNUSABLE_ATTEMPTS = 3
+SAME_FAILURES = 3  # identical calls that fail with no other call succeeding in between
 SLICE_SECONDS = 0.2  # a pause notices `stop` this soon
 # The API's stop reasons that do not mean "answered".
 OUTPUT_FULL, WINDOW_FULL = "max_tokens", "model_context_window_exceeded"
@@ -45,9 +52,10 @@ STOPPED_BY = {
     OUTPUT_FULL: Stopped("cut", "the reply was cut at max_output_tokens."),
     WINDOW_FULL: Stopped("cut", "the reply was cut at the end of the window."),
 }
+LAST_WORD_AT = frozenset({"steps", "repeated"})
 # The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
 _PAGES = {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
-PAGED_EVENTS = frozenset({*_PAGES, "core", "notice", "epoch", "index", "embedder"})
+PAGED_EVENTS = frozenset({*_PAGES, "restore", "core", "notice", "epoch", "index", "embedder"})
 Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 
@@ -82,6 +90,7 @@ class Loop:
         self._approve = approve
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
+        self._failures: dict[str, int] = {}  # how often each call has failed since the last one that did not
         self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
         self._seen_version = memory.ledger_version
 
@@ -92,22 +101,31 @@ class Loop:
     def begin(self) -> None:
         """Ignore a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
         self._stopping = False
+        self._failures.clear()
         if self._memory.open_calls:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
-    def run(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event]:
-        """Answer the open turn. `on_reply` is called in the transaction that commits a reply."""
+    def run(
+        self, on_reply: Callable[[], object] = lambda: None, is_done: Callable[[], bool] = lambda: False
+    ) -> Generator[Event]:
+        """Answer the open turn. `on_reply` is called in the transaction that commits a reply. A turn that `is_done`
+        ends without another request."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
                 unapproved = yield from self._answer_calls(calls)
                 if unapproved:
-                    yield Stopped("approval", f"{unapproved.name} waits for approval and was not run.")
+                    why = f": {unapproved.why}" if unapproved.why else ""
+                    yield Stopped("approval", f"{unapproved.name} waits for approval and was not run{why}.")
                     return
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
+            if is_done() and self._memory.end_turn():
+                break
             if stopped := self._reason_to_stop():
+                if stopped.reason in LAST_WORD_AT:
+                    yield from self._ask_for_last_word(on_reply)
                 yield stopped
                 return
             stop_reason = yield from self._request_reply(on_reply)
@@ -134,25 +152,45 @@ class Loop:
     def _reason_to_stop(self) -> Stopped | None:
         if self._stopping:
             return Stopped("cancelled", "stopped at the step, as asked; resume goes on from here.")
+        if max(self._failures.values(), default=0) >= SAME_FAILURES:
+            return Stopped("repeated", f"the same call failed {SAME_FAILURES} times; say how to go on, or resume.")
         return self._meter.over()
+
+    def _ask_for_last_word(self, on_reply: Callable[[], object]) -> Generator[Event]:
+        """Ask once more without tools and end the turn. A call that the model makes all the same is not run."""
+        if not (yield from self._request_reply(on_reply, may_call=False)):
+            return  # the provider is down: the turn stays open
+        for call in self._memory.open_calls:
+            self._memory.append_result(call.id, LIMIT_REACHED, is_error=True)
+            yield ToolFinished(call.id, call.name, LIMIT_REACHED, True)
+        if self._memory.accepts_message:
+            self._memory.end_turn()
+        yield from self._paging()
 
     # tool calls
 
     def _answer_calls(self, calls: Sequence[Call]) -> Generator[Event, None, Call | None]:
         for call in calls:
             tool = self._tools.get(call.name)
-            if tool and tool.approve == "always" and not call.begun:
-                allowed = self._approve(call)
+            outcome = None
+            if tool is None or tool.approve == "never" or call.begun:
+                yield ToolStarted(call.id, call.name, call.input)
+                outcome = self._run_call(call, tool)
+            if outcome is None or isinstance(outcome, str):
+                asked = replace(call, why=outcome or "")
+                allowed = self._approve(asked)
                 if allowed is None:
                     self._memory.hold_call(call.id)
                     yield ApprovalNeeded(call.id, call.name, call.input)
-                    return call
+                    return asked
                 if not allowed:
                     self._memory.append_result(call.id, DENIED, is_error=True)
                     yield ToolFinished(call.id, call.name, DENIED, True)
                     continue
-            yield ToolStarted(call.id, call.name, call.input)
-            output, is_error = self._run_call(call, tool)
+                if tool and tool.approve == "always":
+                    yield ToolStarted(call.id, call.name, call.input)
+                outcome = self._run_call(call, tool, approved=True)
+            output, is_error = (UNAPPROVED, True) if isinstance(outcome, str) else outcome
             text = output if isinstance(output, str) else f"({len(output)} blocks)"
             yield ToolFinished(call.id, call.name, text, is_error)
             yield from self._paging()
@@ -160,21 +198,27 @@ class Loop:
                 break
         return None
 
-    def _run_call(self, call: Call, tool: Tool | None) -> tuple[Output, bool]:
-        """Run one call and commit its result. The model is told what went wrong; the trace goes to the log."""
+    def _run_call(self, call: Call, tool: Tool | None, *, approved: bool = False) -> tuple[Output, bool] | str:
+        """Run one call and commit its result. The model is told what went wrong; the trace goes to the log.
+
+        Return why a person has to approve it first, if so: for what it would write to a core block.
+        """
         memory_tool = tool is not None and tool.memory
         try:
             if tool is None:
                 raise ToolCallError(f"There is no tool {call.name!r}. There are: {', '.join(self._tools)}.")
             if memory_tool:
-                with self._memory.transaction():  # its effect and its result
+                with self._memory.transaction(approved=approved):  # its effect and its result
                     output = tool.run(call.input)
                     self._memory.append_result(call.id, output, memory_tool=True)
             else:
                 self._memory.begin_call(call.id)
-                output = tool.run_limited(call.input)
-                self._memory.append_result(call.id, output)
+                output, sources = tool.run_limited(call.input)
+                self._memory.append_result(call.id, output, source=sources)
+            self._failures.clear()
             return output, False
+        except NeedsApprovalError as error:
+            return error.why
         except (RejectedError, ToolCallError) as error:
             text = str(error)
         except StorageError:
@@ -182,22 +226,31 @@ class Loop:
         except Exception as error:
             log.exception("the tool %s failed", call.name)
             text = f"{call.name} failed: {describe_error(error)}"
-        self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool)
+        same = json.dumps([call.name, call.input], sort_keys=True)
+        self._failures[same] = self._failures.get(same, 0) + 1
+        if self._failures[same] > 1:
+            text = f"{text} {FAILED_AGAIN}"
+        source = tool.error_source if tool else None
+        self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
         return text, True
 
     # one step
 
-    def _request_reply(self, on_reply: Callable[[], object] = lambda: None) -> Generator[Event, None, str]:
+    def _request_reply(
+        self, on_reply: Callable[[], object] = lambda: None, *, may_call: bool = True
+    ) -> Generator[Event, None, str]:
         """Make one request and commit its reply. Return the stop reason; "" if there was a reason to stop before it."""
         too_long = unusable = 0
         while True:
-            request = self._memory.request()
+            request = self._memory.request(may_call=may_call)
             yield from self._paging()
             try:
                 reply = yield from self._ask(request.params)
                 if reply is None:
                     return ""
                 step, usage, usd = self._commit(reply, on_reply)
+            except MediaRefusedError as error:
+                yield from self._leave_out_media(error)
             except PromptTooLongError as error:
                 too_long += 1
                 if too_long == TOO_LONG_ATTEMPTS:
@@ -216,6 +269,13 @@ class Loop:
                     yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return stop_reason
+
+    def _leave_out_media(self, error: MediaRefusedError) -> Generator[StreamLost]:
+        """Take the refused image or document out of the next request. Raise the error if there is none."""
+        page = self._memory.report_refused_media(str(error))
+        if page is None:
+            raise error
+        yield StreamLost(f"{error}; it is sent again without {page}", 0.0)
 
     def _ask(self, params: Json) -> Generator[Event, None, FinishedReply | None]:
         """Return the model's finished reply, waiting out an outage; what was streamed before it is void. None if there

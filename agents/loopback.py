@@ -1,5 +1,7 @@
 """An HTTP server on 127.0.0.1, in daemon threads of this process: the base of the debug view and of `agents.testing`.
 
+`check_caller` is what every server of ours with something to protect asks first.
+
 with LoopbackServer(Handler, port=0) as server:     # Handler is a LoopbackHandler
     print(server.base_url)
 """
@@ -7,16 +9,34 @@ with LoopbackServer(Handler, port=0) as server:     # Handler is a LoopbackHandl
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, Self
 
+from pager.errors import PagerError, RejectedError
+
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.02  # how soon `close` is noticed
+_LENGTH = re.compile(r"[0-9]{1,18}")  # `isdigit` is true for more digits than `int` reads
+
+
+class ForbiddenError(PagerError):
+    """The request comes from elsewhere, lacks its token, or asks for what this server does not allow."""
+
+
+def check_caller(port: int, hosts: Sequence[str], origins: Sequence[str]) -> None:
+    """Raise ForbiddenError if a request, by its headers Host and Origin, is meant for another server (a page elsewhere
+    whose name was made to point here) or was sent by another page."""
+    ours = {f"{name}:{port}" for name in (HOST, "localhost")}
+    if len(hosts) != 1 or hosts[0] not in ours:
+        raise ForbiddenError(f"this server answers as {HOST}:{port} only.")
+    if not {f"http://{each}" for each in ours}.issuperset(origins):
+        raise ForbiddenError("requests from other pages are refused.")
 
 
 class LoopbackServer:
@@ -81,6 +101,21 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def answer(self, method: str) -> None:
         """Answer the request in `path` and `headers`. Subclasses decide how."""
         raise NotImplementedError
+
+    def read_body(self, most_bytes: int) -> bytes:
+        """Return the body, empty without a Content-Length. Raise RejectedError, and end the connection after the
+        answer, if two programs could disagree about where the body ends, or if it is larger than `most_bytes`."""
+        lengths = self.headers.get_all("Content-Length", ["0"])
+        self.close_connection, kept = True, self.close_connection  # what is refused is not read
+        if self.headers.get_all("Transfer-Encoding") or len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0].strip()):
+            raise RejectedError("send the body in one piece, with one Content-Length header in digits.")
+        if (length := int(lengths[0])) > most_bytes:
+            raise RejectedError(f"the body has {length} bytes; at most {most_bytes} are taken.")
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("the client left in the middle of its request")
+        self.close_connection = kept
+        return body
 
     def send_head(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the status line and the headers."""

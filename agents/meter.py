@@ -80,9 +80,13 @@ class Meter:
         """Return why the run has to stop before its next request, or None if no limit is reached."""
         limits = self._limits
         if limits.max_steps is not None and self.steps >= limits.max_steps:
-            return Stopped("steps", f"max_steps {limits.max_steps} is reached; raise it and resume.")
+            return Stopped(
+                "steps", f"max_steps {limits.max_steps} is reached; say how to go on, or raise it and resume."
+            )
         if limits.max_usd is not None and self.usd >= limits.max_usd:
-            return Stopped("usd", f"${self.usd:.4g} of max_usd ${limits.max_usd:g} is spent; raise it and resume.")
+            spent = f"${self.usd:.4g} of max_usd ${limits.max_usd:g} is spent after {self.steps} steps"
+            return Stopped("usd", f"{spent}; raise it and resume.")
         if limits.max_minutes is not None and self.seconds >= 60 * limits.max_minutes:
-            return Stopped("minutes", f"max_minutes {limits.max_minutes:g} is reached; raise it and resume.")
+            passed = f"max_minutes {limits.max_minutes:g} is reached after {self.steps} steps"
+            return Stopped("minutes", f"{passed}; raise it and resume.")
         return None

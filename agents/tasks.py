@@ -26,10 +26,16 @@ You stopped without calling task_done. If the task is done, call it; if not, go 
 """
 NUDGE_CHARACTERS = 4000
 PLAN_BLOCK = BlockSpec(description="Your plan for the task: keep it current, mark what is done.", limit_tokens=800)
-INSTRUCTIONS = """\
+_WITH_PLAN = """\
 You work on a long task by yourself. Keep the plan in the core block "plan": write it first, then mark what is done.
 Store what you find out in the archive. A person may write in between: when what they asked for is done, call task_done
-with the page id of their message (search_recall shows it), and go on. When the whole task is done, call task_done."""
+with the page id of their message, and go on. When the whole task is done, call task_done."""
+_ALONE = "You work on a long task by yourself. {}When all is done, call task_done with a summary of what you found."
+INSTRUCTIONS = {  # by the tools for the memory: each speaks of what these can do
+    "pager": _WITH_PLAN, "anthropic": _WITH_PLAN, "few": _ALONE.format("Call remember for what you find out. "),
+    "none": _ALONE.format(""),
+}  # fmt: skip
+PLANS = frozenset({"pager", "anthropic"})  # the tools with which a plan in core can be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Task:
     @property
     def nudge(self) -> str:
         """Return what the agent reads when it stops too early. The task's own turn is over, so it is repeated."""
-        rest = f"… (page_in {self.step} reads on)" if len(self.text) > NUDGE_CHARACTERS else ""
+        rest = f"… (the rest is in {self.step})" if len(self.text) > NUDGE_CHARACTERS else ""
         return NUDGE + self.text[:NUDGE_CHARACTERS] + rest
 
 
@@ -83,18 +89,20 @@ class TaskTools:
 
         Args:
             summary: What was done and what came of it, for the person who asked.
-            step: Only when a single later message (s45) is done and the task itself goes on.
+            step: Leave it out. Only when a later message is done and the task goes on: the page id of that message.
         """
         task = current(self._memory)
         if task is None:
             raise RejectedError("there is no open task, so nothing can be marked as done.")
+        if task.state == "done":
+            raise RejectedError("the task is done already, and its summary stands.")
         if step == task.step:
             raise RejectedError(f"{step} is the task itself: when all of it is done, call task_done without a step.")
         if step:
             self._memory.mark_done(step)
             return f"{step} is marked as done. Go on with the task."
         store(self._memory, replace(task, state="done", summary=summary))
-        return "The task is marked as done. Say a last word to the person."
+        return "The task is done."
 
 
 class TaskRunner:
@@ -146,7 +154,7 @@ class TaskRunner:
         while True:
             worked = False
             stopped = Stopped("answered")
-            with closing(self._loop.run(on_reply=self._store)) as events:
+            with closing(self._loop.run(on_reply=self._store, is_done=self._is_done)) as events:
                 for event in events:
                     worked = worked or isinstance(event, ToolStarted)
                     if isinstance(event, Stopped):
@@ -166,7 +174,15 @@ class TaskRunner:
             if nudges > NUDGES:
                 yield Stopped("answered", "the agent stopped and did not say that the task is done; resume it.")
                 return
+            if over := self._meter.over():
+                self._store(over.reason)
+                yield over
+                return
             self._memory.append_user(task.nudge)
+
+    def _is_done(self) -> bool:
+        task = current(self._memory)
+        return task is not None and task.state == "done"
 
     def _store(self, stopped: str = "") -> Task:
         task = current(self._memory)

@@ -16,6 +16,7 @@ from pager.clock import Clock, Moment, SystemClock
 from pager.conversation.conversation import Content
 from pager.errors import (
     InUseError,
+    NeedsApprovalError,
     NewerFormatError,
     NotFoundError,
     OpenCallsError,
@@ -27,10 +28,12 @@ from pager.errors import (
 from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
+from pager.markup import one_line
 from pager.memory import INTERRUPTED, Memory
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
+from pager.safety.sources import Source
 from pager.store.files import AgentFiles
 from pager.store.rows import Epoch, FactSize, Pin
 from pager.tiers import EmbedderChoice
@@ -52,6 +55,8 @@ from pager.types import (
     Problem,
     Request,
     Residency,
+    SourceForgotten,
+    UntrustedWrites,
     Usage,
 )
 from pager.upkeep.inbox import pending_commands, send_command
@@ -62,10 +67,11 @@ from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop
 __all__ = [
     "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "ChromaEmbedder", "ChromaServer", "Clock",
     "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice",
-    "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize", "FactUse",
-    "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits", "Memory",
-    "MemoryReader", "Moment", "Movement", "NewerFormatError", "NotFoundError", "OpenCallsError", "PageText",
-    "PagerError", "Pin", "Prefetch", "Problem", "RejectedError", "Request", "Residency", "Stop", "StorageError",
-    "Summarize", "SummaryRequest", "SystemClock", "Usage", "WindowTooSmallError", "count_tokens", "pending_commands",
+    "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize",
+    "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
+    "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
+    "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError", "Request",
+    "Residency", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize", "SummaryRequest", "SystemClock",
+    "UntrustedWrites", "Usage", "WindowTooSmallError", "count_tokens", "one_line", "pending_commands",
     "send_command",
 ]  # fmt: skip

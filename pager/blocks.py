@@ -5,13 +5,14 @@ Pure. A block that this file does not know is carried as it came and counted by 
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pager import markup
 from pager.types import Json
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
+_NOT_READ = frozenset({"type", "id", "tool_use_id", "media_type"})  # strings that a model does not see as text
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -19,15 +20,21 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 dump: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False) -> Any:
-    """Return `value` with every string inside it put through `change`; with `keys` the keys of objects, too."""
+def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False, skip: Collection[str] = ()) -> Any:
+    """Return `value` with every string inside it put through `change`; with `keys` the keys of objects, too. Strings
+    below a key in `skip` stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
-        return {map_strings(key, change) if keys else key: map_strings(item, change, keys=keys) for key, item in items}
+        return {
+            change(key) if keys else key: item
+            if key in skip and isinstance(item, str)
+            else map_strings(item, change, keys=keys, skip=skip)
+            for key, item in items
+        }
     if isinstance(value, (list, tuple)):
-        return [map_strings(item, change, keys=keys) for item in cast("Sequence[Any]", value)]
+        return [map_strings(item, change, keys=keys, skip=skip) for item in cast("Sequence[Any]", value)]
     return value
 
 
@@ -141,10 +148,23 @@ def media_in(block: Json) -> Iterator[Json]:
             yield from media_in(inner)
 
 
-def disarmed(block: Json) -> Json:
-    """Return a block with our own markup made harmless in every string; the same object if there is none."""
-    changed = map_strings(block, markup.disarm)
-    return block if changed == block else changed
+def without_media(block: Json, text: str) -> Json:
+    """Return a block with `text` in the place of each image and document in it."""
+    if is_media(block):
+        return text_block(text)
+    if block.get("type") == "tool_result":
+        return {**block, "content": [without_media(inner, text) for inner in result_content(block)]}
+    if inside := _inside(block) if block.get("type") == "document" else []:
+        return {**block, "source": {**block["source"], "content": [without_media(inner, text) for inner in inside]}}
+    return block
+
+
+def disarmed(content: Sequence[Json]) -> list[Json]:
+    """Return blocks that stand behind each other with our own markup made harmless in every string."""
+    texts: list[str] = []
+    map_strings(content, lambda text: texts.append(text) or text, skip=_NOT_READ)
+    changed = iter(markup.disarm_all(texts))
+    return map_strings(content, lambda _: next(changed), skip=_NOT_READ)
 
 
 def shortened(block: Json, shorten: Callable[[str], str]) -> Json:

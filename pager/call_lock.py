@@ -12,7 +12,8 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.arguments import require_actor, require_hinted
-from pager.errors import InUseError, RejectedError, StorageError
+from pager.errors import RejectedError, StorageError
+from pager.safety import forks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,8 +38,7 @@ class CallLock:
     def lock(self) -> RLock:
         """Return the lock between threads. Raises InUseError in a forked child, where it might be held for ever."""
         if os.getpid() != self._owner:  # `is_inherited`, written out: every call comes through here
-            why = "and a forked child cannot use it; the child may open a MemoryReader of its own"
-            raise InUseError(f"this memory was opened by process {self._owner}, {why}.")
+            raise forks.inherited(self._owner)
         return self._lock
 
     def begin(self) -> None:

@@ -24,6 +24,14 @@ class NotFoundError(RejectedError):
     """No page, block or call has that name."""
 
 
+class NeedsApprovalError(RejectedError):
+    """A change that a person has to approve first, and why. `Memory.transaction(approved=True)` carries it out."""
+
+    def __init__(self, text: str = "", why: str = "") -> None:
+        super().__init__(text)
+        self.why = why
+
+
 class OpenCallsError(RejectedError):
     """Tool calls wait for their results, so nothing else may follow yet."""
 

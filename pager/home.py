@@ -23,6 +23,7 @@ from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
 from pager.memory import Memory
 from pager.reader import MemoryReader
+from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.upkeep import export as exports
@@ -30,6 +31,7 @@ from pager.upkeep import inbox
 from pager.upkeep.lock import current_owner
 
 MESSAGE = "message"
+NOT_RUN = "This call came with an import and was not run."
 CommandState = Literal["done", "pending", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -106,24 +108,30 @@ class Home:
             raise RejectedError(f"there is no file {file}.")
         if files.directory.exists():
             raise RejectedError(f"there is an agent in {files.directory} already; choose another name.")
-        if not file.stat().st_size:
-            raise RejectedError(f"{file} is empty, so it is damaged: there is nothing to import.")
         aside = AgentFiles(self.path / f".{name}.import")
         shutil.rmtree(aside.directory, ignore_errors=True)
         try:
             aside.make_directory()
-            shutil.copyfile(file, aside.database)
+            exports.copy(file, aside.database)
             exports.remove_checksum(aside.database)
-            with closing(Store(aside.database, self._clock)) as store:
-                store.settings.disown_index()
+            with closing(Store(aside.database, self._clock)) as store, store.transaction():
+                # It is data of anybody's. Nothing that it says about how an agent works is carried on.
+                store.settings.disown()
+                store.prompt.disown(store.conversation.last_step())
             with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
                 if problems := memory.check():
                     raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
+                memory.leave_turn(NOT_RUN)  # or the next start would go on with what somebody else began
             aside.directory.rename(files.directory)
+            foreign_files.sync_directory(self.path)
         except StorageError as error:  # it names the copy, which is deleted below
-            raise type(error)(str(error).replace(str(aside.database), str(file))) from error
+            text = str(error).replace(str(aside.database), str(file))
+            raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
             raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
+            why = f"it holds what no export holds ({type(error).__name__}: {error})"
+            raise StorageError(f"{file} is damaged: {why}. Nothing was imported.") from error
         finally:
             shutil.rmtree(aside.directory, ignore_errors=True)
 

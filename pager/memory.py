@@ -12,11 +12,12 @@ value, the limit and the way out.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 from pager import blocks, tokens
 from pager.arguments import optional_text, require_path, require_text
@@ -29,15 +30,17 @@ from pager.errors import RejectedError, StorageError
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
+from pager.markup import HOW_IT_WORKS
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
+from pager.safety.sources import Source, read_source, union
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.settings import PROGRAM_VALUE
-from pager.tiers import EmbedderChoice, Tiers, is_embedder
-from pager.tiers.prefetch import FactChooser, Prefetch
+from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
+from pager.tiers.prefetch import PageChooser, Prefetch
 from pager.tokens.counter import Counter, Window
 from pager.types import (
     Block,
@@ -50,6 +53,7 @@ from pager.types import (
     PageText,
     Problem,
     Request,
+    SourceForgotten,
     Usage,
     read_step_id,
 )
@@ -62,7 +66,11 @@ from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
-_TOKENS_IN_ERROR = re.compile(r"(\d+)\s+tokens")
+PREFETCH_PART = 4  # of the window: what is put in front of a message is at most a quarter of it
+AGENT, PERSON = "agent", "person"
+Shown = TypeVar("Shown", Fact, Hit, PageText)
+_PLACE_IN_ERROR = re.compile(r"messages\.(\d{1,9})\.content\.(\d{1,9})")
+_TOKENS_IN_ERROR = re.compile(r"(?<!\d)(\d{1,15})\s++tokens")  # linear, whatever a server sends
 
 
 class Memory:
@@ -78,13 +86,16 @@ class Memory:
         self._clock = clock
         self._tiers = tiers
         self._call_lock = CallLock(self._undo)
-        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock.zone)
+        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
         self._prompt = prompt
-        self._fact_chooser = FactChooser(prefetch, tiers.archive, store) if prefetch.k > 0 else None
+        most = window.limits.usable_tokens // PREFETCH_PART
+        prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
+        self._chooser = PageChooser(prefetch, tiers.archive, tiers.recall, store) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(files.directory, store, clock)
+        self._shown: dict[str, frozenset[str]] = {}  # who reads outside of a turn -> untrusted sources of what
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
 
     @classmethod
@@ -95,6 +106,7 @@ class Memory:
         limits: Limits | None = None,
         instructions: str = "",
         tools: Sequence[Json] = (),
+        memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         core: Mapping[str, BlockSpec] | None = None,
         model: str = "",
         thinking: str = "",
@@ -108,13 +120,14 @@ class Memory:
     ) -> Self:
         """Open the memory in `directory` for writing; create it if it is missing. Without `core` its blocks stay.
 
-        The vector index is in the directory, or with `index` on a Chroma server.
+        The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says which tools for
+        this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for nothing to be saved.
         `count_tokens` is the provider's count of a request, `summarize` may write the digest at an eviction. Raises
         InUseError if another process has it open.
         """
         _check_options(
             texts={"instructions": instructions, "model": model, "thinking": thinking}, tools=tools, core=core,
-            cache_ttl=cache_ttl, embedder=embedder,
+            cache_ttl=cache_ttl, embedder=embedder, memory_tools=memory_tools,
         )  # fmt: skip
         _check_kind("limits", limits, Limits, "Limits")
         _check_kind("prefetch", prefetch, Prefetch, "a Prefetch")
@@ -126,7 +139,7 @@ class Memory:
         files = AgentFiles(require_path(directory, "the directory"))
         lock, store = _open_store(files, clock)
         try:
-            setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl)
+            setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl, memory_tools)
             counter = Counter(store.prompt.tokenizer(model))
             fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
             window = Window((limits or Limits.for_window()).fitted(fixed), counter)
@@ -139,7 +152,6 @@ class Memory:
             memory._inbox.unpack()
             if core is not None:
                 tiers.core.configure(core)
-            tiers.core.reread_files()
             tiers.pages.fit_pins()
         except BaseException as error:
             store.close()
@@ -161,21 +173,35 @@ class Memory:
         self._prompt.refuse_if_open()
         self._process_inbox()
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        recalled = self._fact_chooser.choose(text) if self._fact_chooser else []
-        lines = [each.line for each in recalled]
+        resident = [step.id for step in self._prompt.state.steps] if self._chooser else []
+        recalled = self._chooser.choose(text, resident) if self._chooser else []
+        lines = [line for each in recalled for line in (each.time, each.line) if line]
+        sources = frozenset(name for each in recalled for name in each.hit.via)
         with self._store.transaction():
-            step = self._prompt.append_user(content, name=name, at=moment, recalled=lines)
-            for hit, _, size in recalled:
-                page, reason = hit.page_id, f"for s{step.id}"
-                self._store.prompt.enter(page, "recalled", step.id, step.id)
-                self._store.ledger.write("recall", page, reason=reason, tokens=size, step=step.id, score=hit.score)
+            step = self._prompt.append_user(content, name=name, at=moment, recalled=lines, sources=sources)
+            if recalled:
+                self._store.prompt.enter_recalled([each.hit.page_id for each in recalled], step.id)
+                moved = [(each.hit.page_id, each.tokens, each.hit.score) for each in recalled]
+                self._store.ledger.write_recalled(step.id, moved)
         return f"s{step.id}"
 
     @locked
-    def request(self) -> Request:
-        """Return the next request, within the window. At most one eviction happens here."""
+    def request(self, *, may_call: bool = True) -> Request:
+        """Return the next request, within the window. At most one eviction happens here. If not `may_call`, the model
+        has to answer without tools."""
         self._process_inbox()
-        return self._prompt.request()
+        return self._prompt.request(may_call=bool(may_call))
+
+    @locked
+    def end_turn(self) -> bool:
+        """End the turn behind its last results: the model is not asked again. Return False if a message of the user is
+        still to be answered. Raises OpenCallsError while a call has no result."""
+        return self._prompt.end_turn()
+
+    @locked
+    def leave_turn(self, why: str) -> None:
+        """End the turn as it stands. Open calls are answered with `why` and are never run; no answer is owed."""
+        self._prompt.leave_turn(require_text(why, "why"))
 
     @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
@@ -194,11 +220,17 @@ class Memory:
 
     @locked
     def append_result(
-        self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False
-    ) -> None:
-        """Append the result of a tool call. That of a `memory_tool` is not indexed for search and never spilled."""
+        self, call_id: str, content: Content, *, is_error: bool = False, memory_tool: bool = False,
+        source: str | Collection[str] | None = None,
+    ) -> None:  # fmt: skip
+        """Append the result of a tool call. That of a `memory_tool` is not indexed for search and never spilled.
+
+        An untrusted `source` such as `web:example.org`, or several, label what the agent writes after it has read it.
+        """
         require_text(call_id, "the call's id")
-        self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool)
+        named = (source,) if isinstance(source, str) else source or ()
+        sources = union(*(read_source(name).untrusted for name in named))
+        self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool, sources=sources)
 
     @locked
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
@@ -218,6 +250,13 @@ class Memory:
         """Learn from the provider's answer "prompt is too long"; the next request is smaller."""
         found = _TOKENS_IN_ERROR.search(require_text(error_text, "the error's text"))
         self._prompt.report_too_long(int(found.group(1)) if found else None)
+
+    @locked
+    def report_refused_media(self, error_text: str = "") -> str | None:
+        """Learn that the provider refused the last request because of an image or a document. The one that the error
+        names, else the newest, is replaced by its page id. Return the id; None if there is nothing to replace."""
+        found = _PLACE_IN_ERROR.search(require_text(error_text, "the error's text"))
+        return self._prompt.drop_refused_media((int(found[1]), int(found[2])) if found else None)
 
     @property
     @locked
@@ -240,16 +279,23 @@ class Memory:
         return self._prompt.state.accepts_message
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """Make several calls one: a memory tool's effect and its result, for example. All or nothing."""
+    def transaction(self, *, approved: bool = False) -> Generator[None]:
+        """Make several calls one: a memory tool's effect and its result, for example. All or nothing.
+
+        With `approved` a person has approved what raised NeedsApprovalError before.
+        """
         with self._call_lock.lock:
             self._call_lock.begin()  # or the first call in here would undo this transaction
+            core, before = self._tiers.core, self._tiers.core.approved
+            core.approved = before or approved
             try:
                 with self._prompt.transaction():
                     yield
             except BaseException as error:
                 self._call_lock.record_interrupt(error)
                 raise
+            finally:
+                core.approved = before
         if self._backlog.recorded:
             self._backlog.embed_recorded()
 
@@ -279,37 +325,87 @@ class Memory:
     @locked
     def archive(
         self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
-        actor: str = "person",
+        actor: str = "person", source: str | None = None, via: Collection[str] = (),
     ) -> Fact:  # fmt: skip
-        """Store a fact; one with the same key supersedes the current one."""
-        return self._tiers.archive.archive(text, key=key, tags=tags, valid_from=valid_from, actor=actor)
+        """Store a fact; one with the same key supersedes the current one.
+
+        `source` is where it comes from, such as `web:example.org`. Without it that is this program, or the agent.
+        `via` names the untrusted sources of a text that it was made from.
+        """
+        origin = self._source(actor, source, via)
+        fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=valid_from, actor=actor, source=origin)
+        if actor == AGENT and fact.supersedes:
+            self._show(actor, self._tiers.archive.fact(fact.supersedes))
+        return fact
 
     @locked
-    def similar_facts(self, page_id: str, *, limit: int = 3) -> list[Hit]:
+    def similar_facts(self, page_id: str, *, limit: int = 3, actor: str = "person") -> list[Hit]:
         """Return the current facts that are closest in meaning to a fact, best first."""
-        return self._tiers.archive.similar(page_id, limit)
+        return self._show(actor, *self._tiers.archive.similar(page_id, limit))
 
     @locked
-    def forget(self, page_id: str, reason: str, *, actor: str = "person") -> Fact:
+    def forget(self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None) -> Fact:
         """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
-        return self._tiers.archive.forget(page_id, reason, actor)
+        [fact] = self._show(actor, self._tiers.archive.forget(page_id, reason, actor, self._source(actor, source)))
+        return fact
+
+    @locked
+    def forget_source(
+        self, source: str, *, since: Moment | None = None, dry_run: bool = False, actor: str = "person"
+    ) -> SourceForgotten:
+        """Take back what came from a source: facts end, what they superseded is restored, and so are core blocks.
+
+        A fact that has another source stays. With `since` only what was stored from then on. With `dry_run` nothing
+        changes: see what would. Steps leave the prompt before the next request and stay on disk; `purge` removes them.
+        """
+        outcome = self._tiers.trust.forget_source(source, since=since, actor=actor, dry_run=dry_run)
+        if not dry_run:
+            self._prompt.invalidate()
+        return outcome
+
+    @locked
+    def show_sources(self, sources: Collection[str], *, actor: str) -> None:
+        """Note what somebody is about to read: the agent in the result of its open call. A model without one (an SDK's
+        tool runner, a client) is not known by turns: what it writes has these sources until this memory is closed."""
+        if sources and actor != PERSON and not (actor == AGENT and self._prompt.add_shown(sources)):
+            self._shown[actor] = self._shown.get(actor, frozenset()).union(sources)
+
+    def _source(self, actor: str, source: str | None, via: Collection[str] = ()) -> Source:
+        """Return from where somebody writes now: all that the agent writes is known by what it had read."""
+        if source is None:
+            source = AGENT if actor == AGENT else "program"
+        origin = read_source(source)
+        via = union(*(read_source(name).untrusted for name in via))
+        self.show_sources(via, actor=actor)
+        given = self._prompt.given_sources if actor == AGENT else None
+        via = union(via, self._shown.get(actor, ()) if given is None else given)
+        return replace(origin, step=f"s{self._store.conversation.last_step()}", via=via)
+
+    def _show(self, actor: str, *shown: Shown) -> list[Shown]:
+        """Return what the agent is about to read in the result of its call, which has its sources from now on."""
+        self.show_sources({name for each in shown for name in each.via}, actor=actor)
+        return list(shown)
 
     # core
 
     @locked
-    def core_append(self, block: str, text: str, *, actor: str = "person") -> Block:
-        """Add a line to a core block."""
-        return self._tiers.core.append(block, text, actor)
+    def core_append(self, block: str, text: str, *, actor: str = "person", source: str | None = None) -> Block:
+        """Add a line to a core block. Raises NeedsApprovalError if the block asks a person about untrusted sources."""
+        return self._tiers.core.append(block, text, actor, self._source(actor, source))
 
     @locked
-    def core_replace(self, block: str, old_text: str, new_text: str, *, actor: str = "person") -> Block:
+    def core_replace(
+        self, block: str, old_text: str, new_text: str, *, actor: str = "person", source: str | None = None
+    ) -> Block:
         """Replace an exact and unique piece of a core block; an empty `new_text` deletes it."""
-        return self._tiers.core.replace(block, old_text, new_text, actor)
+        return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source))
 
     @locked
-    def core_write(self, block: str, text: str, *, actor: str = "person") -> Block:
-        """Give a whole core block another text; an empty one empties it."""
-        return self._tiers.core.rewrite(block, text, actor)
+    def core_write(
+        self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
+    ) -> Block:
+        """Give a whole core block another text; an empty one empties it. `via` is as in `archive`."""
+        return self._tiers.core.rewrite(block, text, actor, self._source(actor, source, via))
 
     # pages
 
@@ -318,7 +414,8 @@ class Memory:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
         last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
-        return self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
+        page = self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
+        return self._show(actor, page)[0]
 
     @locked
     def page_out(self, page_id: str, *, actor: str = "person") -> None:
@@ -327,12 +424,15 @@ class Memory:
 
     @locked
     def move_to_archive(
-        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person"
-    ) -> Fact:
-        """Move a text from a core block to the archive, in one transaction."""
+        self, block: str, text: str, *, key: str | None = None, tags: Sequence[str] = (), actor: str = "person",
+        source: str | None = None,
+    ) -> Fact:  # fmt: skip
+        """Move a text from a core block to the archive, in one transaction. It keeps the block's untrusted sources."""
+        origin = self._source(actor, source)
         with self._store.transaction():
-            self._tiers.core.replace(block, text, "", actor)
-            fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=None, actor=actor)
+            origin = replace(origin, via=union(origin.via, self._tiers.core.block(block).via))
+            self._tiers.core.replace(block, text, "", actor, origin)
+            fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=None, actor=actor, source=origin)
             reason, size = f"{purge.MOVED_FROM}{block}", tokens.total(text)
             self._store.ledger.write("page_out", fact.id, reason=reason, actor=actor, tokens=size)
         return fact
@@ -395,9 +495,11 @@ class Memory:
                 "core_replace": self.core_replace,
                 "archive": self.archive,
                 "forget": self.forget,
+                "forget_source": self.forget_source,
                 "page_out": self.page_out,
             }
-            edits[kind](**arguments)
+            origin = {} if kind in ("page_out", "forget_source") else {"source": "person"}
+            edits[kind](**{**origin, **arguments})
 
     # purging and upkeep
 
@@ -518,14 +620,22 @@ class Memory:
         return self._tiers.pages.read(page_id, offset)
 
     @locked
+    def search(self, query: str, *, limit: int = 10, actor: str = "person") -> list[Hit]:
+        """Find facts and steps like `MemoryReader.search`; the ledger notes the search and its `actor`."""
+        tiers = self._tiers
+        hits = joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=actor)
+        return self._show(actor, *hits)
+
+    @locked
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
-        after: Moment | None = None, before: Moment | None = None, actor: str = "person",
+        after: Moment | None = None, before: Moment | None = None, source: str | None = None, actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
         """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
-        return self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=actor
+        hits = self._tiers.archive.search(
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, source=source, actor=actor
         )
+        return self._show(actor, *hits)
 
     @locked
     def search_recall(
@@ -533,7 +643,9 @@ class Memory:
         actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
         """Find steps like `MemoryReader.search_recall`; the ledger notes the search and its `actor`."""
-        return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+        return self._show(
+            actor, *self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=actor)
+        )
 
     @locked
     def ledger(
@@ -570,7 +682,9 @@ def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:
         raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
 
 
-def _check_options(*, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any) -> None:
+def _check_options(
+    *, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any, memory_tools: Any
+) -> None:
     for name, text in texts.items():
         require_text(text, name)
     check_tools(tools)
@@ -578,6 +692,8 @@ def _check_options(*, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl
         raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
     if cache_ttl not in (None, "5m", "1h"):
         raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+    if memory_tools not in HOW_IT_WORKS:
+        raise RejectedError(f"memory_tools is {memory_tools!r:.100}; give one of {', '.join(HOW_IT_WORKS)}.")
     if embedder not in (None, "default") and not is_embedder(embedder):
         raise RejectedError(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
 
@@ -595,6 +711,7 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
                 f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
                 "directory, or remove it to begin anew."
             )
+        files.make_private()
         store = Store(files.database, clock)
         lock.write_owner(clock)
         return lock, store

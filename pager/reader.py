@@ -25,7 +25,7 @@ from pager.limits import Limits
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.settings import PROGRAM_VALUE
-from pager.tiers import EmbedderChoice, Tiers
+from pager.tiers import EmbedderChoice, Tiers, joint
 from pager.tokens.counter import Counter, Window
 from pager.types import Block, Call, Fact, Hit, Movement, PageText, read_step_id
 from pager.upkeep.export import export
@@ -41,7 +41,7 @@ class MemoryReader:
         self._clock = clock
         self._tiers = tiers
         self._call_lock = CallLock(self._undo)
-        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock.zone)
+        self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
 
     @classmethod
@@ -107,13 +107,22 @@ class MemoryReader:
         return self._tiers.pages.read(page_id, offset)
 
     @locked
+    def search(self, query: str, *, limit: int = 10) -> list[Hit]:
+        """Find facts and steps as one question, best first."""
+        tiers = self._tiers
+        return joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=None)
+
+    @locked
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
-        after: Moment | None = None, before: Moment | None = None,
+        after: Moment | None = None, before: Moment | None = None, source: str | None = None,
     ) -> list[Hit]:  # fmt: skip
-        """Find facts, best first: with `as_of` what was true then, with `after` and `before` what was stored then."""
+        """Find facts, best first: with `as_of` what was true then, with `after` and `before` what was stored then.
+
+        With `source` only those that came from it, such as `web:example.org`, or `web` for all of that kind.
+        """
         return self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, actor=None
+            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, source=source, actor=None
         )
 
     @locked

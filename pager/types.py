@@ -12,8 +12,10 @@ from operator import add
 from typing import Any, Literal, NamedTuple
 
 from pager.errors import NotFoundError, RejectedError
+from pager.safety.sources import Source
 
 Json = dict[str, Any]
+UntrustedWrites = Literal["label", "ask", "refuse"]  # what a block does with text that has untrusted sources
 FOREVER = 1 << 60
 
 
@@ -32,7 +34,7 @@ def read_page_id(text: str) -> PageId:
     text = text if isinstance(text, str) else repr(text)  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
     kind, digits = text.strip()[:1], text.strip()[1:]
     if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise NotFoundError(f"{text!r} is not a page id; pages are f12 (a fact), s45 (a step) or x3 (a spilled part).")
+        raise NotFoundError(f"{text!r} is not a page id: a letter (f fact, s step, x spilled part) and a number.")
     return PageId(kind, int(digits))
 
 
@@ -40,7 +42,7 @@ def read_step_id(text: str) -> int:
     """Parse the id of a step. Raises NotFoundError for any other text."""
     kind, number = read_page_id(text)
     if kind != "s":
-        raise NotFoundError(f"{text!r} is not a step; steps are s45.")
+        raise NotFoundError(f"{text!r} is not a step: the id of a step is s and a number.")
     return number
 
 
@@ -81,8 +83,9 @@ ZERO = Counts()
 class Hit:
     """One search result, and why it was found.
 
-    The parts of a step's score add up to it: what its `words`, its `neighbours`, the speaker (`who`), the time (`when`)
-    and its `meaning` contributed. Those of a fact are its BM25 score and its cosine.
+    The parts of a score add up to it: what its `words`, the nearness of its `meaning` and the match of its word pieces
+    (`late`) contributed; for a step also its `neighbours`, the speaker (`who`), the time (`when`) and the `facts` that
+    were stored from it. Scores of facts and steps can be compared within one search of both.
     """
 
     page_id: str
@@ -95,6 +98,9 @@ class Hit:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     supersedes: str | None = None
+    sources: tuple[Source, ...] = ()  # of a step only the untrusted ones
+    via: tuple[str, ...] = ()  # the names among them that make it untrusted; none if it is trusted
+    cosine: float | None = None  # of a fact's text with the question; None without an embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,8 @@ class Fact:
     superseded_by: str | None = None
     forgotten: str | None = None  # the reason why it was ended
     purged: bool = False
+    sources: tuple[Source, ...] = ()
+    via: tuple[str, ...] = ()  # the names among them that make it untrusted; none if one source is trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,20 @@ class FactCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceForgotten:
+    """What forgetting a source did, or would do. All are ids, but for the names of blocks."""
+
+    source: str
+    facts: tuple[str, ...]  # ended: they had no other source
+    left: tuple[str, ...]  # facts that lost the source and have another one
+    restored: tuple[str, ...]  # ended facts that are true again, as new ones
+    blocks: tuple[str, ...]  # core blocks that went back to an earlier version
+    lines: tuple[str, ...]  # what these blocks lost, each as `block: line`; a person may have added some of them
+    pins: tuple[str, ...]  # pinned steps and parts of steps that were unpinned
+    steps: tuple[str, ...]  # steps in the prompt that hold something of the source; they leave with the next request
+
+
+@dataclass(frozen=True, slots=True)
 class BlockSpec:
     """The configuration of a core block."""
 
@@ -143,6 +165,7 @@ class BlockSpec:
     limit_tokens: int = 1000
     read_only: bool = False
     file: str | None = None
+    untrusted_writes: UntrustedWrites = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +183,9 @@ class Block:
     actor: str
     at: datetime
     retired: bool = False
+    untrusted_writes: UntrustedWrites = "label"
+    via: tuple[str, ...] = ()  # the untrusted sources of its value
+    emptied_by: tuple[str, ...] = ()  # of a block without text: those of who emptied it
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +199,7 @@ class PageText:
     length: int
     where: str = ""  # how the page is in the prompt already, as a sentence; empty if it is not
     media: tuple[Json, ...] = ()
+    via: tuple[str, ...] = ()  # the untrusted sources of the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +212,7 @@ class Call:
     step: str
     begun: bool = False
     awaits_approval: bool = False
+    why: str = ""  # a person is asked, if not because its tool always asks
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
 TESTS = Path(__file__).parent
 SLOW_ROOMS = {
-    *("bench", "browser", "cli", "crash", "demo", "laws", "local", "mcp", "models", "project", "standin"),
+    *("bench", "browser", "cli", "crash", "demo", "hostile", "laws", "local", "mcp", "models", "project", "standin"),
     *("testing", "vectors", "view"),
 }
 

@@ -12,6 +12,7 @@ import click
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
+from agents.cli.visible import say
 from agents.events import Event
 from pager.errors import PagerError
 
@@ -51,7 +52,7 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         printer.embedding(agent.background)
     except PagerError as error:
         if debug:
-            traceback.print_exception(error)
+            say("".join(traceback.format_exception(error)), err=True, nl=False)
         printer.error(str(error))
         return FAILED
     except (click.Abort, KeyboardInterrupt):

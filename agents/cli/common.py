@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from agents.cli.visible import say
 from agents.logs import log
 from pager.errors import RejectedError
 from pager.home import Home
+from pager.safety.redaction import redacted
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
-STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "usd": LIMIT, "minutes": LIMIT, "approval": LIMIT,
-           "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
+STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "repeated": LIMIT, "usd": LIMIT, "minutes": LIMIT,
+           "approval": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -72,6 +74,10 @@ PATH = click.Path(path_type=Path)
 PORT = click.IntRange(0, 65535)
 agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
+config_option = click.option(
+    "--config", "file", metavar="AGENT.yaml", type=PATH,
+    help="The agent's file, for an embedder of Chroma's or an index on a server: only a file can name them.",
+)  # fmt: skip
 IMPORT_HELP = "A file with earlier conversations to remember."
 import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)
 
@@ -118,7 +124,7 @@ def _set(ctx: click.Context, option: click.Parameter, value: Any) -> None:
 
 class _OnStderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+        say(redacted(self.format(record)), err=True)
 
 
 DEBUG_LOG = _OnStderr()

@@ -3,10 +3,9 @@
 import os
 from pathlib import Path
 
-import click
-
 from agents.cli.common import Shared, agent_file, command, json_option
 from agents.cli.terminal import as_json
+from agents.cli.visible import say
 
 
 @command("validate", home=None, as_name=None)
@@ -28,12 +27,12 @@ def validate_command(_: Shared, file: Path, as_line: bool) -> None:
     except ConfigError as error:
         remarks.append(f"valid for `chat`, but not for `run`, which adds a plan and a tool: {error}")
     if as_line:
-        click.echo(as_json({"valid": True, "name": config.name, "tools": tools, "remarks": remarks}))
+        say(as_json({"valid": True, "name": config.name, "tools": tools, "remarks": remarks}))
         return
     own = f", own tools {', '.join(tools)}" if tools else ""
-    click.echo(f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}{own}")
+    say(f"{file} is valid: the agent {config.name!r}, {config.model.provider} {config.model.id}{own}")
     for remark in remarks:
-        click.echo(remark, err=True)
+        say(remark, err=True)
 
 
 @command("render", home=None, as_name=None)
@@ -47,7 +46,7 @@ def render_command(_: Shared, file: Path, as_line: bool) -> None:
 
     config = load(file, os.environ)
     own_tools(config)  # raises if one cannot be imported
-    click.echo(render_json(config) if as_line else render(config), nl=False)
+    say(render_json(config) if as_line else render(config), nl=False)
 
 
 @command("schema", home=None, as_name=None)
@@ -55,4 +54,4 @@ def schema_command(_: Shared) -> None:
     """Print the JSON schema of an agent's YAML. Editors use it to complete and check the file."""
     from agents.config.schema import rendered
 
-    click.echo(rendered(), nl=False)
+    say(rendered(), nl=False)

@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 
 from agents.cli.common import Shared, command
-from agents.cli.visible import visible
+from agents.cli.visible import say, visible
 from agents.demo.stage import DemoError, Exchange, Process, Stage, text_of
 from agents.meter import Prices
 from pager.reader import MemoryReader
@@ -53,7 +53,7 @@ def demo_command(shared: Shared) -> None:
         "needed. A line with ✓ was looked up in the agent's state before it was printed."
     )
     whole_agent = textwrap.indent(text_of("guide.yaml"), "  ")
-    click.echo(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
+    say(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
     trip = text_of("trip.txt").splitlines()
     with ThreadPoolExecutor(1) as beside, stage.start("chat", "everything") as another:
         whole = beside.submit(list, map(another.say, (OPENING, ASKED, CORRECTION, *trip, EXACTLY)))
@@ -101,7 +101,7 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Exchange]:
         if evicted:
             first, last, size = evicted[0], evicted[-1], sum(movement["tokens"] for movement in evicted)
             span = f"{first['page_id']} to {last['page_id']} leave: {size:,} tokens"
-            click.secho(f"     ▼ {span}, because {first['reason']}", fg="yellow")
+            say(f"     ▼ {span}, because {first['reason']}", fg="yellow")
         if evicted or number % BAR_EVERY == 0:
             bar(number, turn)
     turns.append(show(talk.say(EXACTLY)))
@@ -159,16 +159,16 @@ def savings(stage: Stage, paging: Sequence[Exchange], everything: Sequence[Excha
     """Chapter 4: the same conversation with everything in the prompt."""
     heading("4  What paging saves")
     prose("Another agent with a window of 200,000 tokens was told the same. All requests so far:")
-    click.echo(f"\n{'':>5}{'everything in the prompt':>36}{'paging':>36}")
-    click.echo(f"{'turn':>5}" + f"{'request':>12}{'sent':>12}{'cached':>12}" * 2)
+    say(f"\n{'':>5}{'everything in the prompt':>36}{'paging':>36}")
+    say(f"{'turn':>5}" + f"{'request':>12}{'sent':>12}{'cached':>12}" * 2)
     for until in (10, len(paging) // 2, len(paging)):
         line = f"{until:>5}"
         for turns in (everything, paging):
             all_, (_, last) = total(turns[:until]), turns[until - 1].usages[-1]
             cached = all_.cache_read_input_tokens / all_.whole_input
             line += f"{last.whole_input:>12,}{all_.whole_input:>12,}{cached:>12.0%}"
-        click.echo(line)
-    click.echo()
+        say(line)
+    say("")
     for name, turns in (("everything", everything), ("guide", paging)):
         with stage.memory(name) as memory:
             steps = [each for turn in turns for each in turn.usages]
@@ -222,17 +222,18 @@ def total(turns: Sequence[Exchange]) -> Usage:
 
 def heading(text: str) -> None:
     """Print the title of a chapter."""
-    click.secho(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}\n", fg="blue", bold=True)
+    say(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}\n", fg="blue", bold=True)
 
 
 def prose(text: str) -> None:
     """Print a paragraph."""
-    click.echo(textwrap.fill(text, WIDTH))
+    say(textwrap.fill(text, WIDTH))
 
 
 def typed(line: str, remark: str = "") -> None:
     """Print a command, unbroken, so that it can be copied."""
-    click.echo(click.style(f"$ {line}", fg="cyan", bold=True) + (f"   # {remark}" if remark else ""))
+    say(f"$ {line}", nl=False, fg="cyan", bold=True)
+    say(f"   # {remark}" if remark else "")
 
 
 def show(turn: Exchange) -> Exchange:
@@ -242,7 +243,7 @@ def show(turn: Exchange) -> Exchange:
     ]
     for label, text in (("Dana", turn.asked), *(("·", text) for text in calls), ("agent", turn.answer)):
         lines = [part for line in text.splitlines() for part in textwrap.wrap(visible(line), WIDTH - 7)]
-        click.echo(f"{label:>6} " + f"\n{'':7}".join(lines))
+        say(f"{label:>6} " + f"\n{'':7}".join(lines))
     return turn
 
 
@@ -251,11 +252,11 @@ def bar(number: int, turn: Exchange) -> None:
     used = [event for event in turn.events if event["event"] == "replied"][-1]["window_tokens"]
     cells = round(BAR_CELLS * used / USABLE)
     text = turn.asked if len(turn.asked) <= 22 else f"{turn.asked[:21]}…"
-    click.echo(f"{number:>4} {'#' * cells}{'.' * (BAR_CELLS - cells)} {used:>5,}  {visible(text)}")
+    say(f"{number:>4} {'#' * cells}{'.' * (BAR_CELLS - cells)} {used:>5,}  {visible(text)}")
 
 
 def check(holds: bool, text: str) -> None:
     """Print what has just been looked up in the state. Raise DemoError if it is not so."""
     if not holds:
         raise DemoError(f"this should be so, and is not: {text}")
-    click.secho(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")
+    say(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")

@@ -30,6 +30,7 @@ MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
     "core": "core", "archive": "archival", "repeat": "archival", "supersede": "archival", "forget": "archival",
+    "restore": "archival", "source": "archival",
     "recall": "archival", "page_out": "archival",
 }  # fmt: skip
 
@@ -113,6 +114,7 @@ class Drawing:
         meter = Text.assemble((full * cells, style), (empty * (METER_CELLS - cells), palette.QUIET))
         about = [f"v{block.version}", f"{visible(block.actor)} {format_minute(block.at)}"]
         about += ["read-only"] if block.read_only else []
+        about += [f"via {', '.join(block.via)}"] if block.via else []
         about += [f"from {visible(block.file)}"] if block.file else []
         return [
             Text(visible(block.name), style="bold"), meter,
@@ -208,6 +210,7 @@ def _fact(row: Fact | FactUse) -> list[Text]:
         ended = "(forgotten) "
     elif fact.valid_until:
         ended = f"(until {format_minute(fact.valid_until)}) "
+    ended += f"[via {visible(', '.join(fact.via))}] " if fact.via else ""
     key = f"{visible(fact.key)}: " if fact.key else ""
     text = "(purged)" if fact.purged else visible(" ".join(fact.text[:400].split()))
     return [

@@ -12,10 +12,11 @@ import traceback
 import click
 
 from agents.cli.common import AS_HELP, DEBUG_LOG, DONE, FAILED, HOME_HELP, INTERRUPTED, USAGE, Shared, shared_options
-from agents.cli.visible import harmless
+from agents.cli.visible import say
 from agents.config.errors import ConfigError
 from agents.logs import log
 from pager.errors import PagerError
+from pager.safety.redaction import redacted
 
 COMMANDS = {  # command -> (module, what it does)
     "demo": ("agents.cli.demo", "Watch everything at work, offline and without a key."),
@@ -25,6 +26,7 @@ COMMANDS = {  # command -> (module, what it does)
     "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
     "view": ("agents.cli.show", "Show all agents in a browser, live."),
     "trace": ("agents.cli.show", "Follow a text: written, moved, evicted, searched for."),
+    "search": ("agents.cli.show", "Search what was stored and said, as the agent would."),
     "check": ("agents.cli.upkeep", "Check an agent's files; --fix repairs them."),
     "validate": ("agents.cli.configs", "Check the YAML file of an agent."),
     "render": ("agents.cli.configs", "Show the YAML of an agent with everything resolved."),
@@ -32,6 +34,7 @@ COMMANDS = {  # command -> (module, what it does)
     "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
     "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
     "mcp": ("agents.cli.show", "Serve an agent's memory to any MCP client."),
+    "forget": ("agents.cli.forget", "Take back what came from a source, and all that follows from it."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
 COMPLETION = """\b
@@ -103,16 +106,18 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        error.show()
+        usage = io.StringIO()
+        error.show(usage)
+        say(usage.getvalue(), err=True, nl=False)
         return USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; everything done so far is saved. A turn or a task can be resumed.", err=True)
+        say("interrupted; everything done so far is saved. A turn or a task can be resumed.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place that turns an error into a sentence and a code
         if shared.debug:
-            traceback.print_exception(error)
+            say(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
         text = str(error) if isinstance(error, PagerError) else f"{type(error).__name__}: {error} (--debug shows where)"
-        click.echo(harmless(f"selfpager: {text}"), err=True)
+        say(f"selfpager: {text}", err=True)
         return USAGE if isinstance(error, ConfigError) else FAILED
     finally:
         log.removeHandler(DEBUG_LOG)

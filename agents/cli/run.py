@@ -9,7 +9,7 @@ from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
-from agents.cli.visible import harmless
+from agents.cli.visible import say
 from agents.events import Event, Replied, Stopped, ToolStarted
 from agents.loop import Patience
 from pager.errors import RejectedError
@@ -90,8 +90,8 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
 def _report(stopped: Stopped, agent: Agent) -> None:
     task = tasks.current(agent.memory)
     if stopped.reason == "done" and task:
-        click.echo(harmless(f"done after {task.steps} steps: {task.summary}"))
+        say(f"done after {task.steps} steps: {task.summary}")
     elif stopped.reason == "approval":
-        click.echo(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
+        say(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
     else:
-        click.echo(harmless(f"stopped ({stopped.reason}): {stopped.text}"), err=True)
+        say(f"stopped ({stopped.reason}): {stopped.text}", err=True)

@@ -1,21 +1,26 @@
-"""`show`, `trace`, `view`, `mcp`: what an agent remembers, in the terminal, in a browser, or for other programs."""
+"""`show`, `trace`, `search`, `view`, `mcp`: what an agent remembers, for people and for other programs."""
 
+import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Event
 
 import click
 
-from agents.cli.common import PORT, AgentName, Shared, agent_name, command, json_option
+from agents.cli.common import PORT, AgentName, Shared, agent_name, command, config_option, json_option
 from agents.cli.terminal import as_json
+from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
-from pager.clock import SystemClock
+from pager.clock import SystemClock, format_minute
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
 
 POLL_SECONDS = 0.5
+TOKEN_VARIABLE = "SELFPAGER_MCP_TOKEN"
 AT_HELP = "Show the request that this step answered, such as s45, or the next one that was answered after it."
 
 
@@ -36,7 +41,7 @@ def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_li
     with MemoryReader.open(directory) as reader:
         step = reader.inspect.reply_for(step) if step else None
         if as_line:
-            show = lambda: click.echo(as_json({"agent": name, **to_json(take(reader, step))}))  # noqa: E731
+            show = lambda: say(as_json({"agent": name, **to_json(take(reader, step))}))  # noqa: E731
             follow(reader, show) if watch else show()
         else:
             _draw(name, reader, step, watch=watch)
@@ -93,13 +98,35 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, as_lin
     with MemoryReader.open(directory) as reader:
         found = trace(reader, text, step)
     if as_line:
-        click.echo(as_json({"agent": name, **to_json(found)}))
+        say(as_json({"agent": name, **to_json(found)}))
     else:
         from rich.console import Console
 
         from agents.cli.drawing import drawn_trace
 
         Console().print(drawn_trace(found))
+
+
+@command("search")
+@agent_name
+@click.argument("text")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 100), default=10, help="Show at most N. Default: 10.")
+@config_option
+@json_option("Print it as a line of JSON.")
+def search_command(shared: Shared, name: str, text: str, limit: int, file: Path | None, as_line: bool) -> None:
+    """Show what the agent NAME would find for TEXT, best first: facts and what was said. It may be running."""
+    from agents.config import embedders
+
+    name, directory = shared.existing(name)
+    with MemoryReader.open(directory, **embedders.for_command(directory, file)) as reader:
+        hits = reader.search(text, limit=limit)
+    if as_line:
+        say(as_json({"agent": name, "hits": to_json(hits)}))
+        return
+    for hit in hits:
+        say(visible(f"{hit.page_id} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}"))
+    if not hits:
+        say(f"{name} would find nothing for this.")
 
 
 @command("view")
@@ -112,7 +139,8 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
     It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
-    whoever has its address can read and change memories: keep it secret. Ctrl-C ends it.
+    whoever has its address can read and change memories: keep it secret. If no page appears, open the printed address;
+    some browsers may not read the file that leads to it. Ctrl-C ends it.
     """
     from agents.view.readers import Readers
     from agents.view.serving import ViewServer
@@ -127,11 +155,11 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
         raise click.UsageError(f"port {port} cannot be used ({error.strerror}); {way}.") from None
     with server, suppress(KeyboardInterrupt):
         address = server.address + (f"#{name}" if name else "")
-        click.echo(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
+        say(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
         if not no_browser:
-            import webbrowser
+            from agents.view.opening import open_in_browser
 
-            webbrowser.open(address)
+            open_in_browser(server, address)
         Event().wait()
 
 
@@ -139,11 +167,15 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
 @agent_name
 @click.option("--write", is_flag=True, help="Let clients change the memory, too. The agent must not be running.")
 @click.option("--http", "port", metavar="PORT", type=PORT, help="Serve http://127.0.0.1:PORT/mcp instead of stdio.")
-def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> None:
+@config_option
+def mcp_command(shared: Shared, name: str, write: bool, port: int | None, file: Path | None) -> None:
     """Serve the memory of the agent NAME to an MCP client: search, pages and core blocks.
 
     A client starts `selfpager mcp NAME` itself and talks to it over stdio. The agent may be running; with --write,
     which offers everything that the agent itself can do, it must not be.
+
+    With --http, clients send the header "Authorization: Bearer TOKEN". The token is that of SELFPAGER_MCP_TOKEN, which
+    a client's settings can hold; without the variable it is a new one, and printed.
     """
     from agents.config import embedders
     from agents.mcp import client
@@ -154,10 +186,13 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None) -> Non
         raise RejectedError(client.MISSING) from None
     name, directory = shared.existing(name)
     kind, clock = Memory if write else MemoryReader, SystemClock()
-    with kind.open(directory, **embedders.stored(directory), clock=clock) as memory:
+    with kind.open(directory, **embedders.for_command(directory, file), clock=clock) as memory:
         tools = server.memory_tools(memory, clock)
         if port is None:
             server.serve_stdio(name, tools)
         else:
-            on_ready = f"{name} is served at {{}} until Ctrl-C."
-            server.serve_http(name, tools, port, lambda address: click.echo(on_ready.format(address), err=True))
+            fixed = os.environ.get(TOKEN_VARIABLE)
+            token = fixed or secrets.token_urlsafe(18)
+            which = f"the token in {TOKEN_VARIABLE}" if fixed else token
+            on_ready = f"{name} is served at {{}} until Ctrl-C.\nClients send the header: Authorization: Bearer {which}"
+            server.serve_http(name, tools, port, token, lambda address: say(on_ready.format(address), err=True))

@@ -13,12 +13,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-import click
-
-from agents.cli.visible import harmless
+from agents.cli.visible import Harmless, confirm, say
 from agents.events import ApprovalNeeded, Event, Paged, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
+from pager import one_line
 from pager.types import Call
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
     "archive": "archived", "repeat": "known already", "supersede": "superseded", "forget": "forgot",
+    "restore": "restored",
     "core": "core changed",
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
     "notice": "notified that the window fills", "epoch": "new epoch",
@@ -70,6 +70,7 @@ class Printer:
         self._out = sys.stdout
         self._quiet = quiet
         self._in_line = False
+        self._stream = Harmless()  # the answer, which comes in pieces
 
     def show(self, events: Iterable[Event]) -> Stopped:
         """Print all events. Return how the turn stopped."""
@@ -85,11 +86,11 @@ class Printer:
     def print(self, event: Event) -> None:
         """Print one event."""
         if self.json_lines:
-            click.echo(as_json(event), file=self._out)
+            print(as_json(event), file=self._out, flush=True)
             return
         match event:
             case Text(text):
-                click.echo(harmless(text), nl=False)
+                say(text, nl=False, stream=self._stream)
                 self._in_line = not text.endswith("\n")
                 sys.stdout.flush()
             case StreamLost(reason, seconds):
@@ -97,7 +98,7 @@ class Printer:
             case ToolStarted(_, name, arguments):
                 self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
-                self.error(f"{name}: {text[:DIMMED_CHARS]}")
+                self.error(one_line(f"{name}: {text[:DIMMED_CHARS]}"))
             case Paged(movement):
                 if text := MOVEMENTS.get(movement.event):
                     self.print_dimmed(f"{text} {movement.page_id or movement.reason}".strip())
@@ -128,16 +129,19 @@ class Printer:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             return None
         self._end_line()
+        if call.why:
+            self.error(call.why)
         arguments = json.dumps(call.input, ensure_ascii=False)
-        return click.confirm(harmless(f"Allow {call.name}({arguments})?"), default=False)
+        return confirm(f"Allow {call.name}({arguments})?")
 
     def _to_stderr(self, line: str, **style: Any) -> None:
         self._end_line()
-        click.secho(f"  · {harmless(line)}", err=True, **style)
+        say(f"  · {line}", err=True, **style)
 
     def _end_line(self) -> None:
+        self._stream = Harmless()
         if self._in_line:
-            click.echo()
+            say("")
             self._in_line = False
 
 
@@ -159,7 +163,7 @@ def stopped_gently(agent: Agent) -> Generator[None]:
 
     def on_interrupt(_: int, __: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
-        click.echo("stopping at the next step; Ctrl-C again stops now", err=True)
+        say("stopping at the next step; Ctrl-C again stops now", err=True)
         agent.stop()
 
     signal.signal(signal.SIGINT, on_interrupt)

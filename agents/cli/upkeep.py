@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, command, json_option
+from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, command, config_option, json_option
 from agents.cli.terminal import as_json
-from agents.cli.visible import harmless
+from agents.cli.visible import confirm, say
 from agents.importing import are_notes, import_conversations, import_notes
+from pager import one_line
 from pager.errors import RejectedError
 
 
@@ -33,13 +34,14 @@ def tell_command(shared: Shared, name: str, text: str, speaker: str | None, as_l
 @command("check")
 @agent_name
 @click.option("--fix", is_flag=True, help="Repair what can be rebuilt: word index, vectors, vector index.")
+@config_option
 @json_option("Print the problems as JSON.")
-def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int | None:
+def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_line: bool) -> int | None:
     """Check the database and the vector index of the agent NAME. The agent must not be running."""
     from agents.config import embedders
 
     name, directory = shared.existing(name)
-    with shared.home.open(name, **embedders.stored(directory)) as memory:
+    with shared.home.open(name, **embedders.for_command(directory, file)) as memory:
         problems = memory.check()
         if fix:
             if pending := memory.count_unembedded():
@@ -51,11 +53,11 @@ def check_command(shared: Shared, name: str, fix: bool, as_line: bool) -> int | 
             gone = [problem for problem in problems if (problem.where, problem.text) not in repeated]
             problems = [replace(problem, fixed=True) for problem in gone] + left
     if as_line:
-        click.echo(as_json([asdict(problem) for problem in problems]))
+        say(as_json([asdict(problem) for problem in problems]))
     elif not problems:
-        click.echo(f"{name}: no problems found.")
+        say(f"{name}: no problems found.")
     for problem in () if as_line else problems:
-        click.echo(harmless(f"{problem.where}: {problem.text}") + (" (repaired)" if problem.fixed else ""))
+        say(one_line(f"{problem.where}: {problem.text}") + (" (repaired)" if problem.fixed else ""))
     return None if all(problem.fixed for problem in problems) else FAILED
 
 
@@ -102,7 +104,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
         return
     from agents.config import embedders
 
-    options: Mapping[str, Any] = embedders.stored(directory) if directory.exists() else {}
+    # Facts get another embedder's vectors when the agent runs.
+    options: Mapping[str, Any] = embedders.for_command(directory, None) if directory.exists() else {}
     kind, import_into = ("facts", import_notes) if are_notes(file) else ("messages", import_conversations)
     with home.remove_if_failed(name), home.open(name, **options) as memory:
         count = import_into(memory, file)
@@ -114,8 +117,9 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 @agent_name
 @click.argument("page_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@config_option
 @json_option("Print the result as JSON; needs --yes.")
-def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: bool) -> int | None:
+def purge_command(shared: Shared, name: str, page_id: str, yes: bool, file: Path | None, as_line: bool) -> int | None:
     """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text.
 
     The agent must not be running.
@@ -126,15 +130,16 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
 
     name, directory = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
-    with shared.home.open(name, embedder=None, index=embedders.stored_index(directory)) as memory:
+    index = embedders.for_command(directory, file)["index"]
+    with shared.home.open(name, embedder=None, index=index) as memory:
         text = memory.page_text(page_id)
         try:
-            destroy = yes or click.confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
+            destroy = yes or confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
         except click.Abort:  # Ctrl-C, or the end of the input
-            click.echo("\nnothing was purged; --yes purges without asking.", err=True)
+            say("\nnothing was purged; --yes purges without asking.", err=True)
             return INTERRUPTED
         if not destroy:
-            click.echo("nothing was purged.", err=True)
+            say("nothing was purged.", err=True)
             return FAILED
         places = memory.purge(page_id)
     message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."
@@ -143,4 +148,4 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, as_line: b
 
 
 def _print(result: dict[str, object], text: str, *, as_line: bool) -> None:
-    click.echo(as_json(result) if as_line else text)
+    say(as_json(result) if as_line else text)

@@ -1,9 +1,10 @@
-"""Configuration: from an agent's YAML file to a checked `AgentConfig`. Makes no model and knows no terminal.
+"""Configuration: from a YAML file, or arguments, to a checked `AgentConfig`. Makes no model and knows no terminal.
 
 The room promises that a file is either read completely or refused with every problem at its file, line and column.
 Nothing is guessed: unknown keys, duplicate keys and numbers written as text are errors.
 
 - `agent_config`: `AgentConfig` and `load`. Callers start here.
+- `arguments`: the same from the arguments of `Agent(...)`; a problem's place is the argument.
 - `sections`, `field_types`: every key with its default, its meaning and what it accepts.
 - `yaml_file`, `variables`: files, `extends` and `${VAR}` become plain data and the place of each value.
 - `error_messages`, `errors`: what pydantic rejects, in plain words; `ConfigError`.

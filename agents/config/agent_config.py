@@ -86,6 +86,15 @@ class AgentConfig(Section):
             raise rule_error(("window",), f"does not fit: {reason}")
         return window
 
+    @field_validator("memory")
+    @classmethod
+    def _tools_of_provider(cls, memory: sections.MemoryConfig, info: ValidationInfo) -> sections.MemoryConfig:
+        model = info.data.get("model")
+        if memory.tools == "anthropic" and model and model.provider == "openai":
+            why = "is a tool of the Messages API, which 'provider: openai' does not have; use pager or none."
+            raise rule_error(("memory", "tools"), f"anthropic {why}")
+        return memory
+
     @field_validator("prices")
     @classmethod
     def _prices_suffice(cls, prices: PricesConfig | None, info: ValidationInfo) -> PricesConfig | None:

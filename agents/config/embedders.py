@@ -1,14 +1,17 @@
-"""How an agent finds facts: as its YAML says, and, for commands that know only the agent's name, as it ran last."""
+"""How an agent finds facts: as its YAML says. A command that is given only the agent's name trusts no other word."""
 
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from agents.config.agent_config import AgentConfig
+from agents.config.agent_config import AgentConfig, load
 from agents.config.errors import ConfigError, ConfigProblem
 from pager import ChromaEmbedder, ChromaServer, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
+from pager.safety.redaction import HIDDEN, redacted
 
-EMBEDDER, INDEX = "embedder", "index"  # the values under which they are stored
+EMBEDDER = "embedder"  # the value under which it is stored
 
 
 class Options(TypedDict):
@@ -30,31 +33,28 @@ def from_config(config: AgentConfig) -> Options:
     return {"embedder": embedder, "index": None if index == "local" else ChromaServer(**index.model_dump())}
 
 
+def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an embedder's arguments with its secrets hidden."""
+    shown = {name: redacted(value) if isinstance(value, str) else value for name, value in arguments.items()}
+    return {name: HIDDEN if ChromaEmbedder.is_secret(name) else value for name, value in shown.items()}
+
+
 def store(memory: Memory, config: AgentConfig) -> None:
-    """Store in the memory, without secrets, which embedder and which index it has."""
-    function, index, embedder = config.archival.of_chroma, config.archival.index, None
-    if function:
-        shown = {name: value for name, value in function.config.items() if not ChromaEmbedder.is_secret(name)}
-        embedder = json.dumps({"name": function.name, "config": shown})
-    elif config.archival.embedder == "none":
-        embedder = json.dumps(None)
-    server = None if index == "local" else index.model_dump_json(exclude={"headers"})
-    for name, text in ((EMBEDDER, embedder), (INDEX, server)):
-        if memory.load_value(name) != text:
-            memory.save_value(name, text)
+    """Store in the memory whether it has our own embedder, none, or the name of another."""
+    function, embedder = config.archival.of_chroma, None
+    if function or config.archival.embedder == "none":
+        embedder = json.dumps(function and function.name)
+    if memory.load_value(EMBEDDER) != embedder:
+        memory.save_value(EMBEDDER, embedder)
 
 
-def stored(directory: Path) -> Options:
-    """Return what the agent in `directory` had when it ran last."""
+def for_command(directory: Path, file: Path | None) -> Options:
+    """Return what an agent's YAML names; without it our own embedder, or none if the agent ran with another one.
+
+    What a database names is not made: it may come from anybody, and an embedder is sent every text and a key.
+    """
+    if file is not None:
+        return from_config(load(file, os.environ))
     with MemoryReader.open(directory) as reader:
-        embedder = reader.load_value(EMBEDDER)
-    function: dict[str, Any] | None = json.loads(embedder or "null")
-    chosen = ChromaEmbedder(function["name"], function["config"]) if function else None
-    return {"embedder": "default" if embedder is None else chosen, "index": stored_index(directory)}
-
-
-def stored_index(directory: Path) -> ChromaServer | None:
-    """Return the server that held its index then, if there was one."""
-    with MemoryReader.open(directory) as reader:
-        server = reader.load_value(INDEX)
-    return ChromaServer(**json.loads(server)) if server else None
+        is_ours = reader.load_value(EMBEDDER) is None
+    return {"embedder": "default" if is_ours else None, "index": None}

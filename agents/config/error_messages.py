@@ -14,8 +14,9 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from agents.config.errors import ConfigProblem
 from agents.config.variables import Expanded
 from agents.config.yaml_file import Document, KeyPath
+from pager.safety.redaction import redacted
 
-SECRET = frozenset({"api_key", "env", "headers"})
+SECRET = frozenset({"api_key", "env", "headers", "command"})
 SHOWN_CHARACTERS = 60
 _MAPPING = "needs a mapping (lines of 'key: value' below it), not {shown}."
 # By pydantic's name of the error, or the beginning of that name.
@@ -104,6 +105,7 @@ def _describe(value: Any, *, secret: bool) -> str:
         case int() | float():
             return "a number" if secret else f"the number {value}"
         case str():
+            value = redacted(value)
             text = value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}..."
             return "a text" if secret else f"the text {str(text)!r}"
         case _:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 from agents.config.variables import Expanded
 from pager.errors import RejectedError
 from pager.home import Home
+from pager.safety.redaction import redacted
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 BLOCK_NAME_PATTERN = "^[A-Za-z][A-Za-z0-9_-]{0,63}$"
@@ -36,7 +37,7 @@ def _check_version(number: int) -> int:
 def _matching(pattern: str, advice: str) -> AfterValidator:
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text[:80]!r} is not allowed: {advice}")
+            raise ValueError(f"{redacted(text)[:80]!r} is not allowed: {advice}")
         return text
 
     return AfterValidator(check)

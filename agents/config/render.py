@@ -3,12 +3,12 @@
 import json
 from typing import Any, cast
 
+from agents.config import embedders
 from agents.config.agent_config import AgentConfig
+from agents.config.sections import ServerTools
 from agents.config.variables import escape
 from agents.config.yaml_file import dump
-from pager import ChromaEmbedder
-
-HIDDEN = "(hidden)"
+from pager.safety.redaction import HIDDEN, public_address
 
 
 def render(config: AgentConfig) -> str:
@@ -25,7 +25,13 @@ def _without_secrets(config: AgentConfig) -> dict[str, Any]:
     data = config.model_dump(mode="json", exclude_none=True)
     if config.model.api_key:
         data["model"]["api_key"] = HIDDEN
+    if config.model.base_url:
+        data["model"]["base_url"] = public_address(config.model.base_url)
     servers = [tool["mcp"] for tool in data["tools"] if "mcp" in tool]
+    for server, tool in zip(servers, (tool for tool in config.tools if isinstance(tool, ServerTools)), strict=True):
+        server["command"] = tool.mcp.public_command
+        if tool.mcp.url:
+            server["url"] = tool.mcp.redacted(public_address(tool.mcp.url))
     for secrets in [server[key] for server in servers for key in ("env", "headers")]:
         secrets.update(dict.fromkeys(secrets, HIDDEN))
     if isinstance(index := data["archival"]["index"], dict):
@@ -33,5 +39,5 @@ def _without_secrets(config: AgentConfig) -> dict[str, Any]:
         secrets.update(dict.fromkeys(secrets, HIDDEN))
     if isinstance(data["archival"]["embedder"], dict):
         arguments = cast("dict[str, Any]", data["archival"]["embedder"]["config"])
-        arguments.update({name: HIDDEN for name in arguments if ChromaEmbedder.is_secret(name)})
+        arguments.update(embedders.public_arguments(arguments))
     return data

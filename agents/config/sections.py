@@ -3,7 +3,12 @@
 A key without a value (`tools:`) means its default, and so does an empty text where the default is to have none.
 """
 
+import os
+import re
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -24,6 +29,7 @@ from agents.config.field_types import (
     Url,
 )
 from pager.limits import EVICT_AT, EVICT_TO, NOTIFY_AT
+from pager.safety.redaction import HIDDEN, SHORTEST_PIECE, public_address, redacted
 
 
 class Section(BaseModel):
@@ -31,7 +37,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True,
-        use_attribute_docstrings=True,
+        use_attribute_docstrings=True, serialize_by_alias=True,
     )  # fmt: skip
 
     @model_validator(mode="before")
@@ -40,11 +46,12 @@ class Section(BaseModel):
         """Leave out keys without a value, and let an unknown key say which ones are known."""
         if not isinstance(data, dict):
             return data
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         prepared: dict[str, Any] = {}
         for key, value in cast("dict[str, Any]", data).items():
-            if key not in cls.model_fields:
-                prepared[key] = UnknownKey(value, tuple(cls.model_fields))
-            elif value is not None and (value != "" or cls.model_fields[key].default is not None):
+            if key not in fields:
+                prepared[key] = UnknownKey(value, tuple(fields))
+            elif value is not None and (value != "" or fields[key].default is not None):
                 prepared[key] = value
         return prepared
 
@@ -52,33 +59,48 @@ class Section(BaseModel):
 _WORD, _MAPPING = Tag(alternative("word")), Tag(alternative("mapping"))
 _WORD_OR_MAPPING = Discriminator(lambda value: (_MAPPING if isinstance(value, dict | Section) else _WORD).tag)
 DEFAULT_MODEL = "claude-sonnet-5-5"
+DEFAULT_IDS = {"scripted": "scripted", "openai": ""}
 
 
 class ModelConfig(Section):
     """The model that answers, and its server."""
 
-    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "scripted"] = "anthropic"
-    """The model's provider. scripted answers from a script: no model, no key, no network."""
+    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "openai", "scripted"] = "anthropic"
+    """The model's provider. openai: any server of Chat Completions, needs selfpager[openai]. scripted answers from a
+    script: no model, no key, no network."""
     script: Text | None = None
     """Only for scripted: a YAML file of replies, or a function as 'package.module:function'. It is beside this
     file."""
-    id: Text = Field(default_factory=lambda data: "scripted" if data.get("provider") == "scripted" else DEFAULT_MODEL)
-    """The model's id, as the provider names it. Default: claude-sonnet-5-5, or scripted."""
-    base_url: Url | None = None
-    """Another server that speaks the Messages API. Default: the provider's own."""
+    id: Text = Field(default_factory=lambda data: DEFAULT_IDS.get(str(data.get("provider")), DEFAULT_MODEL))
+    """The model's id, as the provider names it. Default: claude-sonnet-5-5, or scripted; openai has none."""
+    base_url: Url | None = Field(default=None, repr=False)
+    """Another server that speaks the provider's API: the Messages API, or Chat Completions for openai, whose address
+    usually ends in /v1 (Ollama, vLLM, LM Studio, llama.cpp, OpenRouter). Default: the provider's own."""
     api_key: str | None = Field(default=None, repr=False)
     """For servers with a key of their own; best written as ${VAR}. Default: the provider's environment variable."""
     max_output_tokens: PositiveInt | None = None
     """The longest reply. Default: a quarter of the window, at most 8000."""
     thinking: Literal["default", "adaptive", "off"] = "default"
-    """default: what the model does by itself; adaptive: it decides how much; off: none."""
+    """default: what the model does by itself; adaptive: it decides how much (not with openai); off: none."""
+    tools_in_text: Literal["auto", "on", "off"] = "auto"
+    """Take a reply that is nothing but a JSON object with a tool's name and its arguments, bare or in a fence, as that
+    call. auto: until the model has made a real one; on: always; off: it stays text."""
     cache_ttl: Literal["5m", "1h"] = "5m"
-    """The time for which the provider keeps the prompt. 1h pays when people or tools take over 5 minutes."""
+    """The time for which the provider keeps the prompt. 1h pays when people or tools take over 5 minutes. With openai
+    the server decides."""
 
     @model_validator(mode="after")
     def _script_for_scripted(self) -> Self:
         if self.provider == "scripted" and not self.script:
             raise ValueError("needs a script for 'provider: scripted'; write 'script: replies.yaml'.")
+        return self
+
+    @model_validator(mode="after")
+    def _of_openai(self) -> Self:
+        if self.provider == "openai" and not self.id:
+            raise ValueError("needs an id for 'provider: openai'; write 'id: ' and the model's name at that server.")
+        if self.provider == "openai" and self.thinking == "adaptive":
+            raise ValueError("has 'thinking: adaptive', which 'provider: openai' does not know; use default or off.")
         return self
 
 
@@ -111,6 +133,9 @@ class BlockConfig(Section):
     """Only this file changes it, not the agent."""
     file: Text | None = None
     """Read the value from this text file (relative to this YAML file) when a run starts."""
+    untrusted_writes: Literal["label", "ask", "refuse"] = "label"
+    """What happens when the agent writes to the block after it has read something untrusted. label: the block names the
+    sources; ask: a person is asked; refuse: it is not written."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -169,12 +194,16 @@ class RecallConfig(Section):
 
 
 class PrefetchConfig(Section):
-    """Facts that are put behind a message before the agent asks for them."""
+    """What is put in front of a message before the agent asks for it: facts, and turns that have left the window."""
 
-    k: Count = 4
-    """At most so many facts. 0: none."""
+    k: Count = 12
+    """At most so many facts and turns. 0: none."""
     budget_tokens: Count = 400
     """At most so many tokens of them."""
+    trust: Literal["any", "trusted"] = "any"
+    """any: all of them; trusted: none that has only untrusted sources."""
+    kinds: list[Literal["facts", "turns"]] = Field(default=["facts", "turns"], alias="from")
+    """What is put in: facts get a third of the budget, turns the rest."""
 
 
 OWN_EMBEDDERS = ("default", "none")
@@ -242,9 +271,13 @@ class ArchivalConfig(Section):
 class MemoryConfig(Section):
     """The tools for the agent's memory."""
 
-    tools: Literal["pager", "anthropic", "none"] = "pager"
-    """pager: core_append, archive, search_recall and so on; anthropic: the provider's own memory tool over the same
-    tiers (memory_20250818: files under /memories); none: the agent cannot change its memory."""
+    tools: Literal["pager", "few", "anthropic", "none"] = "pager"
+    """pager: core_append, archive, search_recall and so on; few: remember and search_memory, for small models;
+    anthropic: the provider's own memory tool over the same tiers (memory_20250818: files under /memories); none: the
+    agent cannot change its memory, and what fits a message is recalled all the same (archival.prefetch)."""
+
+
+Trust = Literal["trusted", "untrusted"]
 
 
 class ToolConfig(Section):
@@ -263,19 +296,29 @@ class FunctionTool(ToolConfig):
     """The function, as 'package.module:function'."""
     idempotent: Flag = False
     """Running it twice does no harm, so a call that a crash cut off is run again."""
+    trust: Trust = "trusted"
+    """untrusted: its results may be wrong on purpose, so what the agent writes after it has read one is labelled."""
+
+
+_STARTERS = re.compile(r"npx|uvx|uv|pipx|run|node|bunx?|deno|python[\d.]*(\.exe)?")  # they start what is named next
+_OPTION = re.compile(r"(?s)--?[\w.-]+(=.*)?")
+_SHORT_OPTION = re.compile(r"(?s)^(-[a-zA-Z])(.+)")
+_PLAIN = frozenset({"-m", "-q", "-y", "--yes"})  # options behind which a program is named
 
 
 class ServerConfig(Section):
     """An MCP server: a command to start, or an address."""
 
-    command: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    command: Annotated[tuple[Text, ...], Field(strict=False, repr=False)] = ()
     """The program and its arguments."""
     env: dict[str, str] = Field(default={}, repr=False)
     """Environment variables for the command."""
-    url: Url | None = None
+    url: Url | None = Field(default=None, repr=False)
     """The address of a server that runs already."""
     headers: dict[str, str] = Field(default={}, repr=False)
     """Sent with every request to the url; secrets best as ${VAR}."""
+    name: Text | None = None
+    """The server's name in sources, as in mcp:github. Default: the host of the url, or the name of the program."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -287,8 +330,59 @@ class ServerConfig(Section):
             raise ValueError("has headers for a command; headers belong to a url.")
         return self
 
+    @property
+    def source(self) -> str:
+        """Return the source of what this server says: without arguments and passwords."""
+        if self.name or self.url:
+            return f"mcp:{self.name or urlsplit(self.url or '').hostname}"
+        # What follows another option may be secret.
+        words = [word for option, word in pairwise(("", *self.command)) if option in _PLAIN or option[:1] != "-"]
+        programs = [PurePath(word).name for word in words if word[:1] != "-"]
+        return f"mcp:{next((each for each in programs if not _STARTERS.fullmatch(each)), self.program)}"
+
     def __str__(self) -> str:
-        return self.url or " ".join(self.command)
+        """Return what errors and logs call it: the host, or the name of the program."""
+        return re.split("[/?#]", public_address(self.url).partition("://")[2])[0] if self.url else self.program
+
+    @property
+    def program(self) -> str:
+        """Return the name of the program, without its directory."""
+        return PurePath(self.command[0]).name
+
+    @property
+    def secrets(self) -> list[str]:
+        """Return whatever may be secret: headers, variables, arguments that are no options or files, and the url, of
+        which the host is none."""
+        words = [word for option, word in pairwise(self.command) if option != "-m" and not _exists(word)]
+        found = [value for word in words for value in _values(word)]
+        tokens = [value.split()[-1] for value in self.headers.values() if value.strip()]  # behind Bearer, or the like
+        return [*found, *self.env.values(), *self.headers.values(), *tokens, self.url or ""]
+
+    def redacted(self, text: str) -> str:
+        """Return a text from this server, or about it, without secrets."""
+        paths = [path for value in self.env.values() for path in value.split(os.pathsep) if _exists(path)]
+        return redacted(text, self.secrets, keep=(*self.command[:1], self.source, *paths))
+
+    @property
+    def public_command(self) -> list[str]:
+        """Return the command with its secrets hidden."""
+        hidden = set(self.secrets)
+        shown = [HIDDEN if word in hidden else _SHORT_OPTION.sub(rf"\1{HIDDEN}", word) for word in self.command[1:]]
+        return [*self.command[:1], *(re.sub("(?s)(?<==).+", HIDDEN, word) for word in shown)]
+
+
+def _values(word: str) -> list[str]:
+    """Return what may be secret in an argument: VALUE of --option=VALUE and -oVALUE, else all of it."""
+    if short := _SHORT_OPTION.fullmatch(word):
+        return [
+            value for value in (short[2], word.partition("=")[2]) if len(value) >= SHORTEST_PIECE or not value.isalpha()
+        ]
+    name, _, value = word.partition("=")
+    return [value] if _OPTION.fullmatch(word) else [word] if "://" in name else [word, value]
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - a Path raises for a long text
 
 
 class ServerTools(ToolConfig):
@@ -298,6 +392,8 @@ class ServerTools(ToolConfig):
     """The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."""
     only: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     """The names of those of its tools that the agent gets. Default: all."""
+    trust: Trust = "untrusted"
+    """untrusted: what the agent writes after it has read one of its results is labelled with the server's name."""
 
 
 _USE, _MCP = Tag(alternative("use")), Tag(alternative("mcp"))

@@ -20,6 +20,7 @@ from typing import Any, NoReturn, cast
 
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.variables import SURROGATE, expand
+from pager.safety import foreign_files
 
 MAX_VALUES = 100_000  # aliases of aliases can stand for more values than fit into memory
 _TAG = "tag:yaml.org,2002:"
@@ -157,7 +158,7 @@ def _fail(place: ConfigPlace, message: str) -> NoReturn:
 def _text(path: Path, named_at: ConfigPlace | None, key: str) -> str:
     """Return the text of a file. `named_at` is the place that names it, if another file does."""
     try:
-        raw = path.read_bytes()
+        raw = foreign_files.read_bytes(path)
     except FileNotFoundError:
         siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         near = get_close_matches(path.name, sorted(siblings), n=1)

@@ -21,7 +21,7 @@ RESIDENCIES = {  # how a page is in a request -> the part of the window, and in 
     "step": ("steps", "a step of the conversation"),
     "request": ("request", "the request under way"),
     "pinned": ("pinned", "a pinned page"),
-    "recalled": ("recalled", "a recalled fact"),
+    "recalled": ("recalled", "a recalled page"),
     "paged_in": ("steps", "a page that was read"),
 }
 
@@ -114,7 +114,7 @@ def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[
             results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
         if why := row.detail.get("without_meaning"):
             results.append(f"words alone answered, for the embedder had failed ({str(why).rstrip('.')})")
-        tier = "archive" if row.detail.get("tier") == "archive" else "conversation"
+        tier = {"archive": "archive", "memory": "memory"}.get(str(row.detail.get("tier")), "conversation")
         text = _sentence(f"{by(row.actor)} searched the {tier} for {quoted(query)}: {'; '.join(results)}")
         first = next(iter([*found_here, *missed_here]), None)
         yield TraceEvent(row.at, _shown_step(row.step), "search", first, text, found=bool(found_here))
@@ -159,7 +159,8 @@ def _archived(row: Movement, reader: AnyMemory) -> str:
     key = f" under the key {quoted(fact.key)}" if fact.key else ""
     replaced = f"; it superseded {fact.supersedes}" if fact.supersedes else ""
     text = "" if fact.purged else f": {quoted(fact.text)}"
-    return f"{by(row.actor)} archived it as {row.page_id}{key}{replaced}{text}"
+    came = f", from {', '.join(map(str, fact.sources))}" if fact.via else ""
+    return f"{by(row.actor)} archived it as {row.page_id}{key}{came}{replaced}{text}"
 
 
 def _superseded(row: Movement, reader: AnyMemory) -> str:
@@ -188,6 +189,8 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     ),
     "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
+    "restore": lambda row, _: f"{row.page_id} says again what {row.detail.get('of')} said, because {row.reason}",
+    "source": lambda row, _: f"{row.page_id} lost a source: {row.reason}",
     "forget": lambda row, _: f"{by(row.actor)} ended the fact {row.page_id}: {row.reason}",
     "pin": lambda row, _: f"{by(row.actor)} pinned {row.page_id} ({row.tokens:,} tokens), {row.reason}",
     "unpin": lambda row, _: f"{row.page_id} was unpinned: {row.reason}; it leaves with the next epoch",

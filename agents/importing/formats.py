@@ -103,9 +103,9 @@ def _messages_of_chatgpt(whole: Mapping[str, Any], where: str) -> Iterator[tuple
     name = str(whole.get("current_node"))
     if name not in nodes:  # then the newest leaf
         name = next((each for each in reversed([*nodes]) if not as_object(nodes[each]).get("children")), "")
-    branch: list[str] = []
+    branch: dict[str, None] = {}  # an ordered set
     while name in nodes and name not in branch:
-        branch.append(name)
+        branch[name] = None
         name = str(as_object(nodes[name]).get("parent"))
     for name in reversed(branch):
         message = as_object(as_object(nodes[name]).get("message"))

@@ -15,14 +15,17 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pager.errors import RejectedError
 from pager.memory import Memory
+from pager.safety import foreign_files
 
 SUFFIXES = frozenset({".md", ".markdown"})
 INSTALLED = frozenset({"node_modules", "site-packages", "venv"})
 FRONT_MATTER = "front matter"
+LARGEST_BYTES = 512 << 20  # of a file of notes or conversations
+MAX_ABOVE_CHARS = 200  # of a heading, in the sections below it
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 
 
@@ -50,7 +53,7 @@ def import_notes(memory: Memory, path: Path) -> int:
         for section in (section for name, text in texts.items() for section in sections(name, text)):
             current = memory.inspect.current_fact(section.key)
             if current is None or current.text != section.text:
-                memory.archive(section.text, key=section.key)
+                memory.archive(section.text, key=section.key, source=f"import:{path.name}")
                 imported += 1
     return imported
 
@@ -61,17 +64,20 @@ def sections(name: str, text: str) -> list[MarkdownSection]:
     found: list[tuple[list[str], str, str]] = []
     if front and front[1].strip():
         found.append(([], front[1], f"{name}#{FRONT_MATTER}"))
-    for headings, body in _bodies(text[front.end() :] if front else text):
+    for above, body in _bodies(text[front.end() :] if front else text):
         if body.strip():
+            headings = [*(heading.cut() for heading in above[:-1]), *above[-1:]]
             key = f"{name}#{'/'.join(heading.title for heading in headings)}" if headings else name
             found.append(([heading.line for heading in headings], body, key))
     taken = {key for _, _, key in found}
     named: dict[str, MarkdownSection] = {}
+    last: dict[str, int] = {}  # the number that a key got last
     for headings, body, key in found:
-        own, number = key, 1
+        own, number = key, last.get(key, 1)
         while own in named or (number > 1 and own in taken):  # "A (2)" may be the name of another section
             number += 1
             own = f"{key} ({number})"
+        last[key] = number
         named[own] = MarkdownSection(own, "\n".join((*headings, body.strip("\n"))))
     return list(named.values())
 
@@ -81,13 +87,18 @@ class _Heading(NamedTuple):
     title: str
     line: str
 
+    def cut(self) -> Self:
+        return self._replace(title=self.title[:MAX_ABOVE_CHARS], line=self.line[:MAX_ABOVE_CHARS])
+
 
 def _bodies(text: str) -> Iterator[tuple[list[_Heading], str]]:
     """Yield the text below each heading, with the headings over it."""
     from markdown_it import MarkdownIt
 
     lines, above, begin = text.split("\n"), list[_Heading](), 0
-    for opening, title in pairwise(MarkdownIt().parse(text)):
+    parser = MarkdownIt()
+    parser.core.ruler.enableOnly(["normalize", "block"])  # the rest takes quadratic time, and is not needed
+    for opening, title in pairwise(parser.parse(text)):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
             first, end = opening.map
             yield above, "\n".join(lines[begin:first])
@@ -115,6 +126,7 @@ def _markdown_in(folder: Path) -> list[Path]:
 def read_text(file: Path) -> str:
     """Return the text of a file. Raises RejectedError if it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+        return foreign_files.read_text(file, LARGEST_BYTES).removeprefix("\ufeff")
     except (OSError, UnicodeDecodeError) as error:
-        raise RejectedError(f"{file} cannot be read: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RejectedError(f"{file} cannot be read: {reason}.") from None

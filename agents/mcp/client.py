@@ -23,6 +23,7 @@ from agents.config.sections import ServerConfig
 from agents.mcp.link import Link, LinkLostError, first_cause
 from agents.tools import functions
 from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error
+from pager import one_line
 
 if TYPE_CHECKING:
     from mcp import types
@@ -52,7 +53,7 @@ class Connection:
         names = [tool.name for tool in self._tools]
         missing = [name for name in only if name not in names]
         if missing:
-            existing = ", ".join(names) or "none"
+            existing = one_line(", ".join(names)) or "none"
             raise ToolConfigError(f"{self._server} has no tool {missing[0]!r}; there are: {existing}.")
         return [self._tool(tool, options) for tool in self._tools if not only or tool.name in only]
 
@@ -84,19 +85,20 @@ class Connection:
             return _output(name, link.call(name, clean(arguments), seconds))
         except ToolConfigError as error:
             text = f"{error} The call was not made; the next one tries to connect again."
-            raise ToolCallError(text) from error
+            raise ToolCallError(text) from None
         except LinkLostError as error:
             if repeatable:
                 return self._call(name, arguments, repeatable=False, seconds=seconds)
             way = "Check before you call it again; the next call connects again"
             what = f"{self._server} went away during the call of {name}, which may have run ({error})"
-            raise ToolCallError(f"{what}. {way}.") from error
+            raise ToolCallError(f"{what}. {way}.") from None
         except TimeoutError:
             raise ToolCallError(f"{name} did not finish within {seconds:g} s; it may still be running.") from None
-        except ToolCallError:
-            raise
-        except Exception as error:
-            raise ToolCallError(f"{self._server} refused the call of {name}: {describe_error(error)}") from error
+        except ToolCallError as error:  # the server's own words
+            raise ToolCallError(self._server.redacted(str(error))) from None
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may quote secrets, its chain too
+            why = self._server.redacted(describe_error(error))
+            raise ToolCallError(f"{self._server} refused the call of {name}: {why}") from None
 
 
 def connected(server: ServerConfig, *, seconds: float = CONNECT_SECONDS) -> closing[Connection]:
@@ -110,11 +112,12 @@ def _open(server: ServerConfig, seconds: float) -> Link:
         link.open(seconds)
     except ImportError:
         raise ToolConfigError(MISSING) from None
-    except Exception as error:
-        slow = isinstance(error, TimeoutError)
-        what = f"did not answer within {seconds:g} s" if slow else f"cannot be used: {first_cause(error)}"
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote secrets, its chain too
+        slow, why = isinstance(error, TimeoutError), server.redacted(first_cause(error))
+        what = f"did not answer within {seconds:g} s" if slow else f"cannot be used: {why}"
         output = f"; its last output: {link.last_lines}" if link.last_lines else ""
-        raise ToolConfigError(f"the MCP server {server} {what}{output}.") from error
+        # Its cause is in the log, without secrets.
+        raise ToolConfigError(f"the MCP server {server} {what}{output}.") from None
     return link
 
 

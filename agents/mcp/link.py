@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import traceback
 from collections import deque
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
@@ -95,7 +96,7 @@ class Link:
 
     def _lost_by(self, error: BaseException) -> LinkLostError:
         self._lost = True
-        return LinkLostError(describe_error(error))
+        return LinkLostError(self._server.redacted(describe_error(error)))
 
     def close(self) -> None:
         """Disconnect, and end a server that was started by this link."""
@@ -110,8 +111,9 @@ class Link:
     def _run(self) -> None:
         try:
             asyncio.run(self._live())
-        except Exception as error:
-            log.exception("the connection to %s ended", self._server)
+        except Exception as error:  # noqa: BLE001 - it is logged, and raised by `open`
+            trace = self._server.redacted("".join(traceback.format_exception(error)))
+            log.error("the connection to %s ended\n%s", self._server, trace)
             if not self._opened.done():
                 self._opened.set_exception(error)
 
@@ -123,6 +125,7 @@ class Link:
 
                 adopt("mcp")
                 self._client = await stack.enter_async_context(Client(self._transport()))
+                self._client.session.validate_tool_result = _accept
                 tools, cursor = list[types.Tool](), None
                 for _ in range(MAX_PAGES):
                     page = await self._client.list_tools(cursor=cursor)
@@ -162,8 +165,9 @@ class Link:
         def log_lines() -> None:
             with os.fdopen(read_end, encoding="utf-8", errors="replace") as lines:
                 for line in lines:
-                    self._lines.append(line.strip())
-                    log.info("%s: %s", self._server, line.rstrip())
+                    text = self._server.redacted(line.strip())
+                    self._lines.append(text)
+                    log.info("%s: %s", self._server, text)
 
         self._log_thread = threading.Thread(target=log_lines, daemon=True)
         self._log_thread.start()
@@ -171,6 +175,11 @@ class Link:
             async with stdio_client(parameters, errlog=errors) as (incoming, outgoing):
                 self._incoming = incoming
                 yield incoming, outgoing
+
+
+async def _accept(name: str, result: types.CallToolResult) -> None:
+    """Do not check a result against its tool's own schema: a regular expression of the server's in it could hold every
+    thread of this process for ever, and its structure is not used."""
 
 
 def first_cause(error: BaseException) -> str:

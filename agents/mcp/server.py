@@ -7,11 +7,15 @@ those that only read; a `Memory` needs the agent's directory for itself and offe
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from contextvars import ContextVar
+from hmac import compare_digest
+from http import HTTPStatus
 from typing import Any, cast
 
 import anyio
@@ -21,20 +25,22 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from agents.logs import adopt, log
+from agents.loopback import HOST, ForbiddenError, check_caller
 from agents.mcp.client import clean
 from agents.tools.functions import Output, Tool, describe_error
 from agents.tools.memory_tools import MemoryTools, ReadingTools
+from pager import one_line
 from pager.clock import Clock
 from pager.errors import PagerError, RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
-from pager.types import Block
 
-HOST = "127.0.0.1"  # only this machine: there is no password
+TOKEN = re.compile(r"[!-~]{16,}")  # as a header can carry it, and long enough not to be guessed
 PIECE_BYTES = 65_536
 LAST_ANSWER_SECONDS = 0.3
-CORE_FIELDS = ("name", "description", "value", "used_tokens", "limit_tokens", "read_only")
+CORE_FIELDS = ("name", "description", "value", "used_tokens", "limit_tokens", "read_only", "via")
 ACTOR = "mcp"  # not the agent, which is told of what is written here
+_client = ContextVar("client", default="")  # the name that the calling client has given itself
 INSTRUCTIONS = (
     "The memory of the agent {name}. search_archive finds facts, search_recall finds what was said, page_in reads "
     "either by its id, core shows what the agent always has in view."
@@ -44,15 +50,22 @@ INSTRUCTIONS = (
 def memory_tools(memory: Memory | MemoryReader, clock: Clock) -> list[Tool]:
     """Return all that the agent itself can do with its memory; of a reader what changes nothing, no ledger either."""
     writes = isinstance(memory, Memory)
-    tools = MemoryTools(memory, clock, actor=ACTOR) if writes else ReadingTools(memory, clock, actor=ACTOR)
-    return [_core_tool(memory.core), *tools.tools()]
+    tools = (
+        MemoryTools(memory, clock, actor=ACTOR, source=lambda: f"mcp-client:{_client.get()}")
+        if writes
+        else ReadingTools(memory, clock, actor=ACTOR)
+    )
+    return [_core_tool(memory), *tools.tools()]
 
 
-def _core_tool(blocks: Callable[[], list[Block]]) -> Tool:
+def _core_tool(memory: Memory | MemoryReader) -> Tool:
     def core() -> str:
         """Read the core blocks: what the agent always has in view."""
-        shown = [{name: getattr(block, name) for name in CORE_FIELDS} for block in blocks()]
-        return json.dumps(shown, ensure_ascii=False, indent=1)
+        blocks = memory.core()
+        if isinstance(memory, Memory):
+            memory.show_sources({name for block in blocks for name in block.via}, actor=ACTOR)
+        shown = [{name: getattr(block, name) for name in CORE_FIELDS} for block in blocks]
+        return "\n".join(map(one_line, json.dumps(shown, ensure_ascii=False, indent=1).split("\n")))
 
     return Tool.of(core)
 
@@ -91,17 +104,55 @@ async def _lines_of_input() -> AsyncGenerator[str]:
     await asyncio.sleep(LAST_ANSWER_SECONDS)  # the end of the input ends the server, also while it still answers
 
 
-def serve_http(name: str, tools: list[Tool], port: int, on_ready: Callable[[str], object]) -> None:
-    """Serve on a port of this machine (0: a free one) until Ctrl-C. `on_ready` gets the address."""
-    app = _server(name, tools).streamable_http_app(host=HOST)
+def serve_http(name: str, tools: list[Tool], port: int, token: str, on_ready: Callable[[str], object]) -> None:
+    """Serve clients that send the token, on a port of this machine (0: a free one), until Ctrl-C. `on_ready` gets the
+    address."""
+    if not TOKEN.fullmatch(token):
+        way = "give at least 16, of ASCII and without spaces; `openssl rand -hex 24` makes one"
+        raise RejectedError(f"the token has {len(token)} characters, or some that no header can carry: {way}.")
     try:
         listening = socket.create_server((HOST, port))
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise RejectedError(f"{HOST}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None
     with listening:
-        on_ready(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None)).run(sockets=[listening])
+        port = listening.getsockname()[1]
+        app = _Guarded(_server(name, tools).streamable_http_app(host=HOST), port, token)
+        on_ready(f"http://{HOST}:{port}/mcp")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None, ws="none")).run(sockets=[listening])
+
+
+class _Guarded:
+    """An ASGI application behind the token, for callers that `check_caller` lets in. Nothing else is read."""
+
+    def __init__(self, app: Any, port: int, token: str) -> None:
+        self._app = app
+        self._port = port
+        self._expected = f"bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or (refused := self._refused(scope["headers"])) is None:
+            await self._app(scope, receive, send)
+            return
+        status, text = refused
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        headers += [(b"www-authenticate", b"Bearer")] if status == HTTPStatus.UNAUTHORIZED else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    def _refused(self, headers: list[tuple[bytes, bytes]]) -> tuple[HTTPStatus, str] | None:
+        def sent(wanted: str) -> list[str]:
+            return [value.decode("latin-1") for name, value in headers if name.lower() == wanted.encode()]
+
+        try:
+            check_caller(self._port, sent("host"), sent("origin"))
+        except ForbiddenError as error:
+            return HTTPStatus.FORBIDDEN, str(error)
+        given = sent("authorization")
+        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        if compare_digest(f"{kind.lower()} {token}".encode(), self._expected):
+            return None
+        return HTTPStatus.UNAUTHORIZED, "send `Authorization: Bearer TOKEN` with the token of this `selfpager mcp`."
 
 
 def _server(name: str, tools: list[Tool]) -> Server[Any]:
@@ -113,7 +164,9 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=definitions)
 
-    async def call_tool(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(context: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
+        client = context.session.client_params
+        _client.set(client.client_info.name if client else "")
         tool = by_name.get(request.name)
         if tool is None:
             return _result(f"There is no tool {request.name!r}. There are: {', '.join(by_name)}.", is_error=True)

@@ -7,64 +7,51 @@ reason, tool input that is not JSON. It retries nothing: the loop does.
 from __future__ import annotations
 
 import json
-import re
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from agents.events import Text, Thinking
+from agents.models.http import RECORD_SECONDS, RETRIES, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
     ModelRefusedError,
     ModelUnavailableError,
-    PromptTooLongError,
     UnreadableReplyError,
 )
+from pager.safety.redaction import redacted
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
 
-RECORD_SECONDS = 10.0  # the longest wait for the provider's record of the model
 NO_SUCH_ENDPOINT = (404, 405, 501)
-RETRIES = 0  # the loop waits, where a person sees it and a limit holds
 CLOUDS = {"bedrock": "AnthropicBedrock", "vertex": "AnthropicVertex", "foundry": "AnthropicFoundry"}
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-TOO_LONG = re.compile(  # the last is llama.cpp's
-    "prompt is too long|exceed context limit|context window|context length|available context size", re.IGNORECASE
-)
-MESSAGE_CHARS = 500
 HINTS = {
     401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
     403: " Check what the key may do.",
     404: " Check model.id and model.base_url.",
 }
-WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-TYPES_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
 
 def make_client(provider: str, *, base_url: str | None, api_key: str | None, read_seconds: float | None) -> Anthropic:
     """Return the SDK's client for a provider. Each takes its credentials from where its own documentation says."""
-    import ssl
-
     import anthropic
     import httpx2
 
+    # The SDK copies each message that it streams, and pydantic prints a warning for every field that a server got
+    # wrong. What cannot be used is an error of ours. (A filter for these calls alone would not be safe with threads.)
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning, r"pydantic\.main")
     patience = anthropic.DEFAULT_TIMEOUT if read_seconds is None else httpx2.Timeout(read_seconds)
     options: dict[str, Any] = {"max_retries": RETRIES, "timeout": patience}
     if base_url:
         options["base_url"] = base_url
     if provider in CLOUDS:
         return getattr(anthropic, CLOUDS[provider])(**options)
-    if base_url and urlsplit(base_url).hostname in LOOPBACK:
-        # A server on this machine asks for no key, the SDK insists on one; and no proxy leads back here.
-        # (The SDK's own client would take the environment's proxies all the same.) Without TLS the world's
-        # certificates need not be read, which takes as long as a turn: https is trusted to nobody then.
-        trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if urlsplit(base_url).scheme == "http" else True
-        direct = httpx2.Client(trust_env=False, timeout=patience, follow_redirects=True, verify=trusted)
-        return anthropic.Anthropic(**options, api_key=api_key or "none", http_client=direct)
+    if direct := local_client(base_url, patience):
+        options["http_client"], api_key = direct, api_key or "none"  # such a server asks for none, the SDK for one
     return anthropic.Anthropic(**options, api_key=api_key)
 
 
@@ -90,7 +77,7 @@ class AnthropicModel:
             try:
                 self._made = self._make()
             except (ValueError, TypeError, anthropic.AnthropicError) as error:  # it lacks a key, a region, a project
-                text = f"the model's client cannot be created: {error} Check the settings and credentials."
+                text = redacted(f"the model's client cannot be created: {error} Check the settings and credentials.")
                 raise ModelRefusedError(text) from error
         return self._made
 
@@ -119,7 +106,7 @@ class AnthropicModel:
             raise ModelUnavailableError("the reply broke off before its end")
         # What the SDK makes, without a word, of an input that is no JSON object is kept if it can be sent back.
         malformed: list[int] = []
-        blocks = list(cast("list[Json]", message["content"] or []))
+        blocks = _blocks(message.get("content"))
         calls = [index for index, block in enumerate(blocks) if block.get("type") == "tool_use"]
         for place, index in enumerate(calls):
             try:
@@ -141,7 +128,7 @@ class AnthropicModel:
             return None
         counted = {k: v for k, v in self._params(params).items() if k != "max_tokens"}
         try:
-            return self._client.messages.count_tokens(**counted).input_tokens
+            return _positive(self._client.messages.count_tokens(**counted).input_tokens)
         except TypeError as error:
             raise _missing_key(error) from error
         except (anthropic.APIStatusError, AttributeError, ValueError) as error:
@@ -157,12 +144,24 @@ class AnthropicModel:
         import httpx2
 
         try:
-            found: Any = self._client.models.retrieve(self.name, timeout=RECORD_SECONDS).max_input_tokens
+            return _positive(self._client.models.retrieve(self.name, timeout=RECORD_SECONDS).max_input_tokens)
         except TypeError as error:
             raise _missing_key(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):
             return None  # no record, or one that cannot be read
-        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _positive(found: Any) -> int | None:
+    """Return a number that a server sent, or None if it is not a positive whole number."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _blocks(content: Any) -> list[Json]:
+    """Return the blocks of a reply. Raise UnreadableReplyError for what no server should send."""
+    blocks = cast("list[Json]", content or [])
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UnreadableReplyError(f"the reply's content is {content!r:.100}; it has to be a list of blocks.")
+    return blocks
 
 
 @contextmanager
@@ -171,16 +170,19 @@ def _errors_translated(client: Anthropic) -> Generator[None]:
     import anthropic
     import httpx2
 
+    keys = [key for key in (getattr(client, "api_key", None), getattr(client, "auth_token", None)) if key]
     try:
         yield
     except anthropic.APIStatusError as error:
-        raise _translate(error) from error
+        raise _translate(error, keys) from error
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
-        raise ModelUnavailableError(f"the connection to the model at {client.base_url} was lost: {what}") from error
+        text = redacted(f"the connection to the model at {client.base_url} was lost: {what}", keys)
+        raise ModelUnavailableError(text) from error
     except anthropic.AnthropicError as error:
-        raise ModelRefusedError(f"{error} Check the model's settings and credentials.") from error
+        text = redacted(f"{error} Check the model's settings and credentials.", keys)
+        raise ModelRefusedError(text) from error
     except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:
         if isinstance(error, TypeError) and "authentication" in str(error):
             raise _missing_key(error) from error
@@ -195,21 +197,12 @@ def _missing_key(error: TypeError) -> Exception:
     return ModelRefusedError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
 
 
-def _translate(error: Any) -> Exception:
+def _translate(error: Any, keys: list[str]) -> Exception:
     """Return what an HTTP status means for the caller, with the provider's own words."""
     try:
         inner: Json = dict(error.body["error"])
     except (LookupError, TypeError, ValueError):
         inner = {}
-    text = " ".join(str(inner.get("message") or error.message).split())[:MESSAGE_CHARS]
-    if error.status_code in (400, 413) and TOO_LONG.search(text):
-        return PromptTooLongError(text)
-    # In the middle of a stream, whose status was 200, there is only the type.
-    if error.status_code in WORTH_WAITING or inner.get("type") in TYPES_WORTH_WAITING:
-        try:
-            retry_after = max(0.0, float(error.response.headers.get("retry-after", "")))
-        except ValueError:
-            retry_after = None
-        return ModelUnavailableError(f"the provider answered {error.status_code}: {text}", retry_after)
-    hint = HINTS.get(error.status_code, "")
-    return ModelRefusedError(f"the provider refused the request ({error.status_code}): {text}{hint}")
+    text, kind = redacted(str(inner.get("message") or error.message), keys), str(inner.get("type") or "")
+    status, retry_after = error.status_code, error.response.headers.get("retry-after", "")
+    return status_error(status, text, kind=kind, retry_after=retry_after, hint=HINTS.get(status, ""))

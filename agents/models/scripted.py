@@ -30,14 +30,14 @@ Script = Callable[[Json], Reply]
 QUOTED = re.compile(r"said|result|result\.(?P<number>[1-9]\d{0,2})")
 SAID_CHARS = 80
 DISARMED = "&lt;"  # how the memory begins text that looks like its own elements
-_PLACEHOLDER = re.compile(r"\{\{\s*(?P<name>[^{}]*?)\s*\}\}")
+_PLACEHOLDER = re.compile(r"\{\{(?P<name>[^{}]*)\}\}")
 # What the memory puts beside a message or a result. In what others say, these names are disarmed: &lt;notice>.
 _FROM_MEMORY = re.compile(r"\s*<(?:core|core_update|recalled|notice|digest|pinned|request|spilled)(?![\w-])")
 
 
 def placeholders(value: object) -> dict[str, str]:
     """Return the names in the placeholders of a text, or of the texts inside of a mapping, as they are written."""
-    return {found[0]: found["name"] for found in _PLACEHOLDER.finditer(json.dumps(value, ensure_ascii=False))}
+    return {found[0]: found["name"].strip() for found in _PLACEHOLDER.finditer(json.dumps(value, ensure_ascii=False))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _result_text(result: Json) -> str:
 
 def _filled(value: Any, said: str, results: Sequence[str]) -> Any:
     def quote(found: re.Match[str]) -> str:
-        name = QUOTED.fullmatch(found["name"])
+        name = QUOTED.fullmatch(found["name"].strip())
         if name is None:
             return found[0]
         result = results[int(name["number"]) - 1] if name["number"] else "\n".join(results)

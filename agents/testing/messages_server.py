@@ -21,8 +21,10 @@ from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.testing import wire
 from agents.testing.faults import Fault
 from agents.testing.wire import ApiError
+from pager.errors import RejectedError
 from pager.types import Json
 
+LARGEST_BODY = 64 << 20  # the API takes half of that; what is larger is its own error to give
 Answer = TypeVar("Answer")
 Sending = tuple[Json, Fault | None]  # a finished message, and what breaks it on its way to the client
 STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
@@ -90,14 +92,11 @@ class _Handler(LoopbackHandler):
             raise ApiError(500, text, headers={"x-should-retry": "false"}) from error
 
     def _read_body(self) -> Json:
-        length = int(self.headers.get("content-length") or 0)
-        raw = self.rfile.read(length)
-        if len(raw) < length:
-            raise ConnectionError("the client left in the middle of its request")
-        raw = raw or b"{}"
         try:
-            body = json.loads(raw)
-        except ValueError as error:
+            body = json.loads(self.read_body(LARGEST_BODY) or b"{}")
+        except RejectedError as error:
+            raise ApiError(400, str(error)) from None
+        except (ValueError, RecursionError) as error:
             raise ApiError(400, f"The request body is not valid JSON: {error}") from None
         if not isinstance(body, dict):
             raise ApiError(400, "Input should be a valid dictionary")

@@ -1,6 +1,7 @@
 """Tools from Python functions: the schema from type hints and docstring, arguments checked before the call.
 
-A tool's function may be sync or async. It answers with text, with content blocks, or with anything JSON can carry.
+A tool's function may be sync or async. It answers with text, with content blocks, or with anything JSON can carry; in
+`Sourced`, or a list of those, if it knows from where it has that.
 What it raises becomes an error result for the model: the message without a trace, and the trace in the log.
 
     >>> def add(a: int, b: int) -> int:
@@ -19,19 +20,20 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Thread
 from types import MethodType
-from typing import Any, Literal, cast, get_type_hints
+from typing import Any, Literal, cast, get_args, get_type_hints
 
 from docstring_parser import parse
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
 from pager.errors import PagerError, RejectedError
+from pager.safety.sources import read_source
 from pager.types import Json
 
 Output = str | list[Json]
@@ -40,6 +42,14 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the Messages API takes
 FIELD = "argument_"  # an argument may be called `json` or `_x`, a field of pydantic's may not
 BLOCK_KINDS = frozenset({"text", "image", "document", "search_result"})
 SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins is noticed when that wait ends
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """The answer of a tool that knows its source more exactly: `Sourced("web:example.org", text)`."""
+
+    source: str
+    content: Any
 
 
 class ToolConfigError(PagerError):
@@ -63,9 +73,14 @@ class Tool:
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     memory: bool = False  # one of the memory's own: its effect and its result are one transaction
     of_provider: Json | None = None  # the definition of a tool that the provider knows by its type
+    source: str | None = None  # of its results, if they are untrusted
+    names_sources: bool = False  # its results may be `Sourced`
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *, name: str | None = None, **options: Any) -> Tool:
+    def of(
+        cls, function: Callable[..., Any], *, name: str | None = None,
+        trust: Literal["trusted", "untrusted"] = "trusted", **options: Any,
+    ) -> Tool:  # fmt: skip
         """Return a tool made from a function with type hints and a docstring. Raise ToolConfigError if it cannot be."""
         if not inspect.isroutine(function):
             raise ToolConfigError(f"{function!r} is no function; a tool is a function with type hints and a docstring.")
@@ -73,7 +88,8 @@ class Tool:
         if not NAME.fullmatch(name):
             raise ToolConfigError(f"a tool cannot be called {name!r}: letters, digits, _ and -, at most 64.")
         is_method = inspect.ismethod(function)
-        description, arguments, schema = _describe(function.__func__ if is_method else function, name, is_method)
+        described = _describe(function.__func__ if is_method else function, name, is_method)
+        description, arguments, schema, names_sources = described
 
         def call(raw: Json) -> Any:
             try:
@@ -90,7 +106,13 @@ class Tool:
             given = checked.model_fields_set
             return function(**{field.removeprefix(FIELD): getattr(checked, field) for field in given})
 
-        return cls(name, description, schema, call, **options)
+        source = f"tool:{name}" if trust == "untrusted" else None
+        return cls(name, description, schema, call, source=source, names_sources=names_sources, **options)
+
+    @property
+    def error_source(self) -> str | None:
+        """Return the untrusted source of its errors: they may quote what it was about to name the source of."""
+        return self.source or (f"tool:{self.name}" if self.names_sources else None)
 
     @property
     def definition(self) -> Json:
@@ -101,20 +123,33 @@ class Tool:
 
     def run(self, raw: Json) -> Output:
         """Run a call in this thread, without a time limit."""
+        return self.run_sourced(raw)[0]
+
+    def run_sourced(self, raw: Json) -> tuple[Output, Collection[str]]:
+        """Run a call. Return its result, and the untrusted sources of that."""
         value = self.call(raw)
 
         async def finished() -> Any:
             return await value
 
-        return as_output(asyncio.run(finished()) if inspect.isawaitable(value) else value)
+        value = asyncio.run(finished()) if inspect.isawaitable(value) else value
+        several = cast("list[Any]", value) if isinstance(value, list) else []
+        is_list = any(isinstance(each, Sourced) for each in several)
+        parts: list[Any] = several if is_list else [value]
+        sources, contents = set[str](), list[Any]()
+        for part in parts:
+            named = read_source(part.source).untrusted if isinstance(part, Sourced) else ()
+            sources.update(named or ([self.source] if self.source else ()))  # one that is not trusted stays so
+            contents.append(part.content if isinstance(part, Sourced) else part)
+        return as_output(contents if is_list else contents[0]), sources
 
-    def run_limited(self, raw: Json) -> Output:
-        """Run a call within the tool's time limit. A thread that overruns is left behind and its result is not used."""
-        answer = Future[Output]()
+    def run_limited(self, raw: Json) -> tuple[Output, Collection[str]]:
+        """Run a call like `run_sourced`, within the tool's time limit. A thread that overruns is left behind."""
+        answer = Future[tuple[Output, Collection[str]]]()
 
         def work() -> None:
             try:
-                answer.set_result(self.run(raw))
+                answer.set_result(self.run_sourced(raw))
             except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
                 answer.set_exception(error)
 
@@ -164,8 +199,9 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
 
 
 @cache  # by the function: its methods on all instances are described alike
-def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple[str, type[BaseModel], Json]:  # noqa: FBT001 - for the cache
-    """Return a tool's description, what checks its arguments, and the schema in which the model is told of them."""
+def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple[str, type[BaseModel], Json, bool]:  # noqa: FBT001 - for the cache
+    """Return a tool's description, what checks its arguments, the schema in which the model is told of them, and if it
+    names the sources of its results."""
     doc = parse(inspect.getdoc(function) or "")
     texts = {item.arg_name: " ".join((item.description or "").split()) for item in doc.params}
     description = "\n".join(text.strip() for text in (doc.short_description, doc.long_description) if text)
@@ -184,9 +220,13 @@ def _describe(function: Callable[..., Any], name: str, is_method: bool) -> tuple
             field = Field(default, alias=parameter.name, **text)
             fields[FIELD + parameter.name] = (hints[parameter.name], field)
         arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        return description, arguments, _plain_schema(arguments.model_json_schema())
+        return description, arguments, _plain_schema(arguments.model_json_schema()), _holds_sourced(hints.get("return"))
     except (NameError, TypeError, PydanticUserError) as error:
         raise ToolConfigError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
+
+
+def _holds_sourced(hint: Any) -> bool:
+    return hint is Sourced or any(map(_holds_sourced, get_args(hint)))
 
 
 def _plain_schema(schema: Any) -> Any:
@@ -228,4 +268,11 @@ def as_output(value: Any) -> Output:
             return items
     if isinstance(value, BaseModel):
         return value.model_dump_json()
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=_as_text)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Sourced):
+        way = "Answer with one, or with a list of them"
+        raise ToolCallError(f"the answer holds a Sourced ({value.source}) inside of other values. {way}.")
+    return str(value)

@@ -4,13 +4,14 @@ Each is a method with type hints; its docstring is the description. What a tool 
 text) is an error result that names the value, the limit and the way out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
-from pager import Block, Clock, Memory, MemoryReader, RejectedError, count_tokens
+from pager import Block, Clock, Hit, Memory, MemoryReader, RejectedError, count_tokens, one_line
 from pager.memory_tool.files import DEFINITION, MemoryFiles
+from pager.safety.sources import label
 
 MAX_HITS = 20
 ACTOR = "agent"
@@ -24,11 +25,24 @@ class ReadingTools(Generic[MemoryT]):
 
     NAMES: tuple[str, ...] = ("search_archive", "search_recall", "page_in")
 
-    def __init__(self, memory: MemoryT, clock: Clock, *, actor: str = ACTOR) -> None:
+    def __init__(
+        self, memory: MemoryT, clock: Clock, *, actor: str = ACTOR, source: Callable[[], str] | None = None
+    ) -> None:
         self._memory = memory
         self._clock = clock
         self._actor = actor
+        self._source = source
         self._options: dict[str, str] = {"actor": actor} if isinstance(memory, Memory) else {}  # for the ledger
+
+    @property
+    def _who(self) -> dict[str, Any]:
+        """Return who writes, and from where."""
+        return {"actor": self._actor, "source": self._source() if self._source else None}
+
+    @classmethod
+    def definitions(cls) -> list[Json]:
+        """Return the definitions of the tools, with which their memory has to be opened."""
+        return definitions_of(cls, cls.NAMES)
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -41,37 +55,35 @@ class ReadingTools(Generic[MemoryT]):
         """Find facts in the archive by meaning and by words.
 
         Args:
-            as_of: A date: what was true then.
-            after: A date: only what was stored since. `before` likewise.
+            as_of: Only for a question about the past: a date. Leave it out for what is true now.
+            after: Only if a person names a time: what was stored since that date. `before` likewise.
         """
         hits = self._memory.search_archive(
             query, tags=tags, as_of=as_of, after=after, before=before, limit=_within(limit), **self._options
         )
         if not hits:
             return "Nothing in the archive fits. Try other words, or search_recall."
-        lines: list[str] = []
-        for hit in hits:
-            tagged = f" [{', '.join(hit.tags)}]" if hit.tags else ""
-            until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
-            since = _day(hit.valid_from) if hit.valid_from else ""
-            replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
-            stored = _ago(self._clock.now() - hit.at)
-            lines.append(f"{hit.page_id}{tagged} since {since}{until}{replaced}, stored {stored}: {hit.text}")
-        return self._bounded(lines)
+        return self._bounded([self._line(hit) for hit in hits])
 
     def search_recall(self, query: str, after: str | None = None, before: str | None = None, limit: int = 10) -> str:
-        """Find steps of this conversation by words, meaning, people and dates, also those that have left the prompt."""
+        """Find steps of this conversation by words and meaning, also those that have left the prompt.
+
+        Args:
+            after: Only if a person names a time: what was said since that date. `before` likewise.
+        """
         hits = self._memory.search_recall(query, after=after, before=before, limit=_within(limit), **self._options)
         if not hits:
             return "Nothing was said that fits. Try other words, or search_archive."
-        return self._bounded([f"{hit.page_id} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}" for hit in hits])
+        return self._bounded([self._line(hit) for hit in hits])
 
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> Output:
-        """Read a page (f12, s45, x3) verbatim, from a character offset on.
+        """Read a fact, a step or a spilled part verbatim, by the id that the prompt or a search shows.
 
         Args:
             pin: Keep it in the prompt across evictions until page_out.
+            offset: Where to read on in a long page.
         """
+        self._refuse_block(page_id)
         if isinstance(self._memory, Memory):
             page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
         elif pin:
@@ -82,8 +94,23 @@ class ReadingTools(Generic[MemoryT]):
             return f"{page.where}." + (" It is pinned now." if pin else "")
         end = page.offset + len(page.text)
         on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
-        text = f"{page.page_id}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
+        text = f"{page.page_id}{label(page.via)}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
         return [{"type": "text", "text": text}, *page.media] if page.media else text
+
+    def _refuse_block(self, page_id: str) -> None:
+        if any(block.name == page_id for block in self._memory.core()):
+            raise RejectedError(f"{page_id} is a core block, which is always in view; use core_replace to change it.")
+
+    def _line(self, hit: Hit) -> str:
+        if hit.page_id.startswith("s"):
+            return one_line(f"{hit.page_id}{label(hit.via)} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}")
+        tagged = f" [{one_line(', '.join(hit.tags))}]" if hit.tags else ""
+        until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
+        since = _day(hit.valid_from) if hit.valid_from else ""
+        replaced = f", supersedes {hit.supersedes}" if hit.supersedes is not None else ""
+        stored = _ago(self._clock.now() - hit.at)
+        head = f"{hit.page_id}{label(hit.via)}{tagged} since {since}{until}{replaced}"
+        return f"{head}, stored {stored}: {one_line(hit.text)}"
 
     def _bounded(self, lines: Sequence[str]) -> str:
         """Return as many lines as a part may hold: what a memory tool answers is never spilled."""
@@ -101,18 +128,14 @@ class MemoryTools(ReadingTools[Memory]):
 
     NAMES = ("core_append", "core_replace", "archive", *ReadingTools.NAMES, "page_out", "forget")
 
-    @classmethod
-    def definitions(cls) -> list[Json]:
-        """Return the definitions of the tools, with which their memory has to be opened."""
-        return definitions_of(cls, cls.NAMES)
-
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""
-        return _block_now(self._memory.core_append(block, text, actor=self._actor))
+        return f"Added. {_size(self._memory.core_append(block, text, **self._who))}"
 
     def core_replace(self, block: str, old_text: str, new_text: str) -> str:
         """Replace an exact and unique piece of a core block. An empty new_text deletes it."""
-        return _block_now(self._memory.core_replace(block, old_text, new_text, actor=self._actor))
+        done = "Replaced." if new_text else "Deleted."
+        return f"{done} {_size(self._memory.core_replace(block, old_text, new_text, **self._who))}"
 
     def archive(
         self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
@@ -123,16 +146,15 @@ class MemoryTools(ReadingTools[Memory]):
             key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
             valid_from: When it began to be true, if not now (2026-05-03).
         """
-        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, actor=self._actor)
+        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, **self._who)
         [last] = self._memory.ledger(page=fact.id, limit=1)
         lines = [f"It is there already, as {fact.id}." if last.event == "repeat" else f"Stored as {fact.id}."]
         if fact.supersedes is not None:
-            lines.append(f"It supersedes {fact.supersedes}: {self._memory.fact(fact.supersedes).text}")
+            lines.append(f"It supersedes {fact.supersedes}: {one_line(self._memory.fact(fact.supersedes).text)}")
         if fact.valid_until is not None:
             lines.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
-        near = [f"{hit.page_id}: {hit.text}" for hit in self._memory.similar_facts(fact.id)]
-        if near:
-            lines.append("Close to it: " + " | ".join(near))
+        near = self._memory.similar_facts(fact.id, actor=self._actor)
+        lines += [f"Close to it: {hit.page_id}{label(hit.via)}: {one_line(hit.text)}" for hit in near]
         return self._bounded(lines)
 
     def page_out(
@@ -141,18 +163,41 @@ class MemoryTools(ReadingTools[Memory]):
     ) -> str:  # fmt: skip
         """Unpin a page (page_id), or move text from a core block to the archive (block and text)."""
         if page_id and not block and not text:
+            self._refuse_block(page_id)
             self._memory.page_out(page_id, actor=self._actor)
             return f"{page_id} is no longer pinned; it leaves the prompt at the next eviction."
         if block and text and not page_id:
-            fact = self._memory.move_to_archive(block, text, key=key, tags=tags or (), actor=self._actor)
+            fact = self._memory.move_to_archive(block, text, key=key, tags=tags or (), **self._who)
             changed = next(other for other in self._memory.core() if other.name == block)
-            return f"Moved to the archive as {fact.id}. {_block_now(changed)}"
+            return f"Moved to the archive as {fact.id}. {_size(changed)}"
         raise RejectedError("page_out takes either page_id, or block and text.")
 
     def forget(self, page_id: str, reason: str) -> str:
         """End a fact's validity: it is no longer true. It stays findable with as_of."""
-        fact = self._memory.forget(page_id, reason, actor=self._actor)
-        return f"{fact.id} no longer holds: {fact.text}"
+        self._refuse_block(page_id)
+        fact = self._memory.forget(page_id, reason, **self._who)
+        return f"{fact.id} no longer holds: {one_line(fact.text)}"
+
+
+class FewTools(ReadingTools[Memory]):
+    """Two tools, for models that would choose badly among eight."""
+
+    NAMES = ("remember", "search_memory")
+
+    def remember(self, text: str, about: str | None = None) -> str:
+        """Keep a fact for good, one per call, as a sentence that stands by itself.
+
+        Args:
+            about: What it is about, in a word or two. It replaces what you remembered about the same before.
+        """
+        fact = self._memory.archive(text, key=about or None, **self._who)
+        replaced = self._memory.fact(fact.supersedes).text if fact.supersedes is not None else ""
+        return f"Remembered as {fact.id}." + (f" It replaces: {one_line(replaced)}" if replaced else "")
+
+    def search_memory(self, query: str) -> str:
+        """Find what you remembered and what was said, also long ago, by words and meaning."""
+        hits = self._memory.search(query, actor=self._actor)
+        return self._bounded([self._line(hit) for hit in hits]) if hits else "Nothing fits. Try other words."
 
 
 def memory_file_tool(memory: Memory) -> Tool:
@@ -161,8 +206,23 @@ def memory_file_tool(memory: Memory) -> Tool:
     return Tool(DEFINITION["name"], "", {}, run, memory=True, idempotent=True, of_provider=DEFINITION)
 
 
-def _block_now(block: Block) -> str:
-    return f"The block {block.name} now reads ({block.used_tokens} of {block.limit_tokens} tokens):\n{block.value}"
+def for_blocks(definitions: Sequence[Json], blocks: Sequence[str]) -> list[Json]:
+    """Return definitions in which an argument `block` takes these names alone. Without any, what needs one is left
+    out."""
+    made = list[Json]()
+    for definition in definitions:
+        schema: Json = definition.get("input_schema") or {}
+        properties: Json = schema.get("properties") or {}
+        if "block" in properties and blocks:
+            properties = {**properties, "block": {**properties["block"], "enum": [*blocks]}}
+            definition = {**definition, "input_schema": {**schema, "properties": properties}}  # noqa: PLW2901
+        if blocks or "block" not in schema.get("required", ()):
+            made.append(definition)
+    return made
+
+
+def _size(block: Block) -> str:
+    return f"{block.name} holds {block.used_tokens} of {block.limit_tokens} tokens."
 
 
 def _within(limit: int) -> int:

@@ -3,6 +3,7 @@
 It only reads, and sends edits as commands that the agent's process applies. `selfpager view` is its only caller.
 
 - `serving`: HTTP, and who may ask.
+- `opening`: the browser, which gets the address without showing it to other users.
 - `answers`: what each address returns.
 - `readers`: the agents of a home, kept open for reading, and the commands that were sent to them.
 - `page/`: the page itself in plain HTML, CSS and JavaScript. It loads nothing from elsewhere.

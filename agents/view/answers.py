@@ -181,8 +181,9 @@ ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
     "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
     "facts": lambda reader, query: reader.inspect.facts(
-        query.get("kind") or "all", text=query.get("text", ""), **_span(query)
+        query.get("kind") or "all", text=query.get("text", ""), source=query.get("source", ""), **_span(query)
     ),
+    "sources": lambda reader, _: {"sources": reader.inspect.sources()},
     "ledger": lambda reader, query: reader.inspect.movements(
         [event for event in query.get("events", "").split(",") if event], **_span(query)
     ),

@@ -15,12 +15,13 @@ from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from importlib.resources import files
+from threading import Event
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agents import palette
 from agents.explain.json_form import to_json
-from agents.loopback import HOST, LoopbackHandler, LoopbackServer
+from agents.loopback import ForbiddenError, LoopbackHandler, LoopbackServer, check_caller
 from agents.view.answers import answer
 from agents.view.readers import Readers
 from pager.errors import NotFoundError, PagerError, RejectedError
@@ -44,10 +45,6 @@ HEADERS = {
 }
 
 
-class ForbiddenError(PagerError):
-    """The request comes from elsewhere, or asks for what this view does not allow."""
-
-
 class ViewServer(LoopbackServer):
     """Answers from the moment it is made. The page is at `address`."""
 
@@ -55,6 +52,7 @@ class ViewServer(LoopbackServer):
         self.readers = readers
         self.read_only = read_only
         self.token = secrets.token_urlsafe(18)
+        self.was_opened = Event()  # set by the first request with the token
         super().__init__(partial(_Handler, self), port=port, name="debug view")
 
     @property
@@ -67,16 +65,12 @@ class ViewServer(LoopbackServer):
         super().close()
         self.readers.close()
 
-    def checked_path(self, method: str, host: str, origin: str | None, path: str) -> list[str]:
+    def checked_path(self, path: str) -> list[str]:
         """Return the parts of the path behind the token. Raise ForbiddenError for other callers."""
-        hosts = {f"{name}:{self.port}" for name in (HOST, "localhost")}
-        if host not in hosts:
-            raise ForbiddenError("this page is for 127.0.0.1 only.")
-        if method == "POST" and origin is not None and origin not in {f"http://{each}" for each in hosts}:
-            raise ForbiddenError("requests from other pages are refused.")
         first, *rest = [unquote(part) for part in path.split("/")[1:]]
         if not compare_digest(first.encode(), self.token.encode()):
             raise ForbiddenError("the address needs its token: open the one that `selfpager view` printed.")
+        self.was_opened.set()
         return rest
 
     def get(self, parts: list[str], query: Mapping[str, str]) -> Any:
@@ -133,22 +127,21 @@ class _Handler(LoopbackHandler):
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "json", text)
 
     def _found(self, method: str) -> tuple[str, bytes]:
-        address = urlsplit(self.path)
-        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         self.close_connection, kept = True, self.close_connection  # what is refused is not read
-        parts = self._view.checked_path(method, host, origin, address.path)
+        check_caller(self._view.port, self.headers.get_all("Host", []), self.headers.get_all("Origin", []))
+        try:
+            address = urlsplit(self.path)
+        except ValueError as error:
+            raise RejectedError(f"the address cannot be read: {error}.") from None
+        parts = self._view.checked_path(address.path)
+        self.close_connection = kept
+        body = self.read_body(LARGEST_BODY)
         if method == "POST":
             if len(parts) != 3 or (parts[0], parts[2]) != ("api", "edit"):
                 raise NotFoundError("this address takes no commands.")
-            length = self.headers.get("Content-Length", "")
-            if not length.isdigit() or int(length) > LARGEST_BODY:
-                raise RejectedError(f"send at most {LARGEST_BODY} bytes, with a Content-Length header.")
-            body = self.rfile.read(int(length))
             if self.headers.get_content_type() != "application/json":  # what a form elsewhere cannot send
                 raise RejectedError("a command is sent as application/json.")
-            self.close_connection = kept
             return "json", _json(self._view.edit(parts[1], body))
-        self.close_connection = kept
         if parts[:1] == ["api"]:
             query = dict(parse_qsl(address.query, keep_blank_values=True))
             return "json", _json(self._view.get(parts[1:], query))

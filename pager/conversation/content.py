@@ -1,13 +1,14 @@
 """Check messages before anything is written: a block that the Messages API refuses would stand in every request."""
 
-import binascii
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from pager.arguments import optional_text
+from pager.blocks import text_block
 from pager.errors import RejectedError
+from pager.tokens import media
 
 USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
 RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference")
@@ -38,6 +39,10 @@ _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _ASK_AGAIN = "The model's reply is malformed and nothing of it was kept; ask the model again"
 
 
+class _UnusableFileError(RejectedError):
+    """A block is well formed, but no model can read the file in it."""
+
+
 def check_tools(tools: Any) -> None:
     """Refuse definitions that the Messages API never accepts."""
     if not isinstance(tools, list | tuple):
@@ -58,9 +63,18 @@ def check_user(content: Any) -> None:
     _check_blocks(content, USER_TYPES, "the message")
 
 
-def check_result(content: Any) -> None:
-    """Refuse blocks that the Messages API never accepts inside a tool_result."""
-    _check_blocks(content, RESULT_TYPES, "the result")
+def checked_result(content: Any) -> list[Any]:
+    """Return the blocks of a tool_result, with a text in the place of each file that no model can read: its tool has
+    run, and the rest is wanted. Refuse other blocks that the Messages API never accepts inside a tool_result."""
+    checked: list[Any] = []
+    for index, block in enumerate(_blocks(content, "the result")):
+        try:
+            _check_block(block, RESULT_TYPES, f"block {index} of the result")
+        except _UnusableFileError as error:
+            checked.append(text_block(f"({error})"))
+        else:
+            checked.append(block)
+    return checked
 
 
 def check_reply(content: Any) -> None:
@@ -146,9 +160,9 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     _refuse_unknown(given, ("type", *more, *texts), f"the source of {where}")
     if allowed and given["media_type"] not in allowed:
         wrong = f"the source of {where} has the media_type {given['media_type']!r:.100}"
-        raise RejectedError(f"{wrong}; it may be {', '.join(allowed)}. Convert it, or give it as text.")
-    if form == "base64" and not _is_base64(given["data"]):
-        raise RejectedError(f"the source of {where} has data that is no base64; give the file's bytes in base64.")
+        raise _UnusableFileError(f"{wrong}; it may be {', '.join(allowed)}. Convert it, or give it as text.")
+    if form == "base64" and (wrong := media.defect(kind, given["media_type"], given["data"])):
+        raise _UnusableFileError(f"the {kind} in {where} cannot be used: it {wrong}. Give the bytes of a sound file.")
     if form == "content" and not isinstance(given.get("content"), str):
         _check_blocks(given.get("content"), ("text", "image"), f"the source of {where}")
 
@@ -169,13 +183,6 @@ def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str
     if unknown:
         names = ", ".join(unknown)[:100]
         raise RejectedError(f"{where} has {names}, which the Messages API does not know; leave it out.")
-
-
-def _is_base64(data: str) -> bool:
-    try:
-        return bool(binascii.a2b_base64(data, strict_mode=True))
-    except (binascii.Error, ValueError):
-        return False
 
 
 def _blocks(content: Any, what: str) -> Sequence[Any]:

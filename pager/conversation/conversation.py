@@ -10,7 +10,7 @@ from typing import Any
 from pager import blocks, markup
 from pager.clock import Clock, to_micros
 from pager.conversation import replies
-from pager.conversation.content import check_result
+from pager.conversation.content import checked_result
 from pager.conversation.spill import PREVIEW_SHARE, spill
 from pager.search.words import index_text
 from pager.store import Store
@@ -31,17 +31,19 @@ class Conversation:
         self._window = window
 
     def append_user(
-        self, content: Content, *, name: str | None, at: int, turn: int | None, epoch: int, recalled: Sequence[str]
-    ) -> Step:
-        """Append a user message; without `turn` it begins one."""
-        number = self._store.conversation.append_step("user", "user", at, turn=turn, name=name)
-        step = Step(number, "user", turn or number, at, [], [], name=name)
-        for block in blocks.as_blocks(content) or [blocks.text_block("")]:
-            form = blocks.text_block(markup.NO_TEXT) if blocks.is_blank(block) else blocks.disarmed(block)
+        self, content: Content, *, name: str | None, at: int, turn: int | None, epoch: int, recalled: Sequence[str],
+        sources: frozenset[str],
+    ) -> Step:  # fmt: skip
+        """Append a user message; without `turn` it begins one. The `sources` are the untrusted ones of `recalled`."""
+        number = self._store.conversation.append_step("user", "user", at, turn=turn, name=name, sources=sources)
+        step = Step(number, "user", turn or number, at, [], [], name=name, sources=sources)
+        said = blocks.as_blocks(content) or [blocks.text_block("")]
+        for block, carried in zip(said, blocks.disarmed(said), strict=True):
+            form = blocks.text_block(markup.NO_TEXT) if blocks.is_blank(block) else carried
             self._append(step, "said", "user", block, form, at, epoch, searchable=True)
         if recalled:
             block = blocks.text_block(markup.recalled(recalled))
-            self._append(step, "recalled", "user", block, block, at, epoch)
+            self._append(step, "recalled", "user", block, block, at, epoch, may_spill=False)  # it has its own budget
         self._store.prompt.enter(f"s{number}", "step", number)
         return step
 
@@ -69,9 +71,13 @@ class Conversation:
         table, now = self._store.conversation, to_micros(self._clock.now())
         stop, ends, goes_on = reply.stop_reason, carried.ends_turn, after.paused
         number = table.append_step(
-            "assistant", "assistant", now, turn=after.turn, stop_reason=stop, continues=goes_on, ends_turn=ends
-        )
-        step = Step(number, "assistant", after.turn, now, [], [], goes_on, ends, stop, paused=carried.paused)
+            "assistant", "assistant", now, turn=after.turn, stop_reason=stop, continues=goes_on, ends_turn=ends,
+            sources=request.sources,
+        )  # fmt: skip
+        step = Step(
+            number, "assistant", after.turn, now, [], [], goes_on, ends, stop, paused=carried.paused,
+            sources=request.sources,
+        )  # fmt: skip
         for index, (block, form) in enumerate(zip(reply.blocks, carried.forms, strict=True)):
             searchable = "text" in block and block.get("type") not in blocks.THINKING and not blocks.is_blank(block)
             part = self._append(step, "said", "reply", block, form, now, epoch, searchable=searchable, may_spill=False)
@@ -92,7 +98,7 @@ class Conversation:
     ) -> None:
         """Append the result of an open call of `step`. One that is not searchable is a memory tool's, never spilled."""
         if not isinstance(content, str):
-            check_result(content)
+            content = checked_result(content)
         inner = blocks.as_blocks(content) if content else []
         visible = [item for item in inner if not blocks.is_blank(item)]
         block: Json = {"type": "tool_result", "tool_use_id": call_id}
@@ -105,7 +111,7 @@ class Conversation:
             form["content"] = visible or [blocks.text_block(markup.NO_TEXT)]
         else:
             form.pop("content", None)
-        form, now, found = blocks.disarmed(form), to_micros(self._clock.now()), searchable
+        [form], now, found = blocks.disarmed([form]), to_micros(self._clock.now()), searchable
         part = self._append(step, "said", "result", block, form, now, epoch, searchable=found, may_spill=found)
         self._store.conversation.answer_call(call_id, part.id)
         step.open_calls.remove(call_id)

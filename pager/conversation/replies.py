@@ -3,6 +3,7 @@
 A reply is stored exactly as it came. What the prompt carries of it must make the next request valid:
 
 - Blank text is left out, and with it that message's thinking, which was bound to it.
+- Thinking without a signature is left out: it belongs to a server that does not take it back.
 - A reply without content is dropped.
 - A call that was cut off is answered with an error and never run.
 - A refusal is dropped together with its request.
@@ -12,11 +13,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pager.blocks import THINKING, as_blocks, clean, is_blank, text_block
 from pager.conversation.content import check_reply
 from pager.errors import RejectedError
 from pager.markup import NO_TEXT
+from pager.safety.sources import read_source
 from pager.types import Json, Usage
 
 WINDOW_END = "model_context_window_exceeded"
@@ -34,6 +37,7 @@ class Reply:
     stop_reason: str
     usage: Usage | None
     model: str
+    sources: frozenset[str] = frozenset()  # the untrusted ones of results that the provider's own tools brought
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
         if not hasattr(reply, "to_dict"):
             kind = type(reply).__name__
             raise RejectedError(f"a reply is text, a response as a dict or the SDK's message, not {kind}.")
-        reply = reply.to_dict()
+        reply = reply.to_dict(warnings=False)  # what is wrong in it is refused below
     raw = cast("Mapping[str, Any]", reply)
     stop = raw.get("stop_reason")
     if stop is None:
@@ -68,10 +72,38 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
     if not isinstance(stop, str):
         raise RejectedError(f"the stop_reason of the reply is {stop!r:.100}; it has to be a text.")
     content: Any = raw.get("content") or []
+    sources: frozenset[str] = frozenset()
     if not isinstance(content, str) and not _is_plain_text(content):
         check_reply(content)
+        sources = _sources(content)
     measured = usage if isinstance(usage, Usage) else Usage.read(usage or raw.get("usage"))
-    return Reply(as_blocks(content) if content else [], str(clean(stop)), measured, str(raw.get("model") or ""))
+    return Reply(
+        as_blocks(content) if content else [], str(clean(stop)), measured, str(raw.get("model") or ""), sources
+    )
+
+
+def _sources(content: list[Json]) -> frozenset[str]:
+    """Return the sources of results that the provider put into the reply: the web, MCP servers, other tools of its."""
+    servers = {block.get("id"): block.get("server_name") for block in content if block["type"] == "mcp_tool_use"}
+    found: set[str] = set()
+    for block in content:
+        kind, is_result, _ = block["type"].partition("_tool_result")
+        if kind == "mcp" and is_result:
+            found.add(f"mcp:{servers.get(block.get('tool_use_id')) or ''}")
+        elif is_result:
+            inner = block.get("content")
+            pages = cast("list[Any]", inner) if isinstance(inner, list) else [inner]
+            urls = [cast(Json, page).get("url") for page in pages if isinstance(page, Mapping)]
+            hosts = {_host(url) for url in urls if isinstance(url, str)}
+            found |= {f"web:{host}" for host in hosts} or {f"tool:{kind}"}
+    return frozenset(read_source(name).origin for name in found)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:  # no address at all
+        return ""
 
 
 def _is_plain_text(content: Any) -> bool:
@@ -86,7 +118,7 @@ def _is_plain_text(content: Any) -> bool:
 
 def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_before: int) -> Carried:
     """Decide what the prompt carries. `is_used` tells if a call id was used before in this agent's life."""
-    forms: list[Json | None] = list(reply.blocks)
+    forms: list[Json | None] = [None if _is_unsigned(block) else block for block in reply.blocks]
     if any(is_blank(block) for block in reply.blocks):
         forms = [None if is_blank(block) or block.get("type") in THINKING else block for block in reply.blocks]
     call_ids, cut = _call_ids(reply, forms, is_used, next_step)
@@ -108,6 +140,10 @@ def carry(reply: Reply, *, is_used: Callable[[str], bool], next_step: int, cuts_
         call_ids, cut = {}, None
     ends = not again and (bool(drop) or (cut is not None and too_often) or (not call_ids and not paused))
     return Carried(forms, call_ids, cut, drop, refused, ends, paused)
+
+
+def _is_unsigned(block: Json) -> bool:
+    return block.get("type") == "thinking" and "signature" not in block
 
 
 def _cannot_end_request(block: Json) -> bool:

@@ -12,24 +12,35 @@ that answered it; None names the next request.
 """
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from itertools import groupby
 
 from pager.arguments import normalized
 from pager.call_lock import CallLock, locked_class
-from pager.clock import to_micros
+from pager.clock import Clock, Moment, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
 from pager.inspect.places import Places, find_places, like_pattern
 from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, WindowUse, columns_of, steps_of, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
+from pager.safety.sources import read_source
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.store.rows import AnsweredRequest, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, Epoch, FactFilter, FactSize, Pin, Rows, SaidPart, StepRow
 from pager.tiers.archive import Archive
+from pager.tiers.trust import plan
 from pager.tokens.counter import Counter
-from pager.types import Fact, FactCounts, FactUse, Movement, Usage, number_of, read_page_id, read_step_id
+from pager.types import (
+    Fact,
+    FactCounts,
+    FactUse,
+    Movement,
+    SourceForgotten,
+    Usage,
+    number_of,
+    read_page_id,
+    read_step_id,
+)
 
 MOST_PLACES = 25  # of each kind in which a text is found, oldest first
 LONGEST_LIST = 1_000
@@ -39,11 +50,12 @@ LONGEST_LIST = 1_000
 class Inspection:
     """Lists, requests and places of one memory. A facade has one as `inspect`, and its calls take the facade's lock."""
 
-    def __init__(self, store: Store, call_lock: CallLock, archive: Archive, zone: tzinfo) -> None:
+    def __init__(self, store: Store, call_lock: CallLock, archive: Archive, clock: Clock) -> None:
         self._store = store
         self._call_lock = call_lock
         self._archive = archive
-        self._zone = zone
+        self._clock = clock
+        self._zone = clock.zone
 
     def requests(self, offset: int, limit: int, through: str | None = None) -> Rows[AnsweredRequest]:
         """Return requests, newest first; with `through` from the one that this step answered."""
@@ -145,11 +157,21 @@ class Inspection:
         """Return the said parts of a step, or the one part with this id. Returns [] if there is no such page."""
         return self._store.lists.pieces_of(read_page_id(page_id))
 
-    def facts(self, kind: str = "all", *, text: str = "", offset: int = 0, limit: int = 50) -> Rows[FactUse]:
-        """Return facts, newest first: all, or current, ended, used or unused ones; with `text` those that hold it."""
+    def of_source(self, source: str, *, since: Moment | None = None) -> SourceForgotten:
+        """Return what `Memory.forget_source` would do."""
+        return plan(self._store, self._archive, self._clock, source, since).outcome
+
+    def sources(self) -> dict[str, int]:
+        """Return the sources of the facts that are true now, untrusted ones behind them too, and how many have each."""
+        return self._store.lists.sources(self._now())
+
+    def facts(
+        self, kind: str = "all", *, text: str = "", source: str = "", offset: int = 0, limit: int = 50
+    ) -> Rows[FactUse]:
+        """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source."""
         if kind not in FACTS:
             raise RejectedError(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        return self._store.lists.facts(kind, text, *_span(offset, limit))
+        return self._store.lists.facts(kind, text, read_source(source).origin if source else "", *_span(offset, limit))
 
     def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
         """Return rows of the ledger, newest first: all, or those of some events."""
@@ -190,7 +212,7 @@ class Inspection:
 
     def is_true(self, fact: Fact) -> bool:
         """Return True if a fact is true now."""
-        return bool(self._store.archive.true_at([number_of(fact.id)], self._now(), ()))
+        return bool(self._store.archive.true_at([number_of(fact.id)], FactFilter(self._now())))
 
     def facts_by_key(self, prefix: str = "") -> list[FactSize]:
         """Return the facts that are true now, by key; with `prefix` those whose key begins with it."""

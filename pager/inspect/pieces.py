@@ -18,7 +18,7 @@ from pager.types import Counts, Json, Movement
 MOVEMENTS = ("evict", "drop", "epoch")  # the events of the ledger that explain a difference
 MOST_MOVEMENTS = 400
 ONE_REQUEST_ONLY = {  # pieces that stand behind one message, and why they entered
-    "recalled facts": "the facts that fit this message best",
+    "recalled pages": "the facts and earlier turns that fit this message best",
     "notice": "the agent is told that the window fills",
     "update": "a change that the agent did not make itself",
 }
@@ -83,14 +83,15 @@ def _prefix(epoch: Epoch, counter: Counter) -> list[PromptPiece]:
     for tool in epoch.tools:
         title = f"tool {tool.get('name') or tool.get('type', '')}"
         members.setdefault("tools", []).append((title, None, _indented_json(tool)))
-    for name, block in zip(("instructions", "core"), epoch.system, strict=False):
-        members[name] = [(name, None, str(block["text"]))]
-    members |= {"digest": [], "pinned": [], "request": []}
-    for block in epoch.preamble:
+    members["instructions"] = [("instructions", None, _text(block)) for block in epoch.system[:1]]
+    members |= {"core": [], "digest": [], "pinned": [], "request": []}
+    for block in [*epoch.system[1:], *epoch.preamble]:
         text = _text(block)
         page = _page_attribute(text)
         request = members["request"]
-        if not request and text.startswith("<digest>"):
+        if not request and text.startswith("<core>"):
+            members["core"].append(("core", None, text))
+        elif not request and text.startswith("<digest>"):
             members["digest"].append(("digest of the steps that left", None, text))
         elif not request and text.startswith("<pinned "):
             members["pinned"].append((f"pinned {page}", page, text))
@@ -114,7 +115,8 @@ def _page_attribute(text: str) -> str | None:
 
 def _step_pieces(step: Step, counter: Counter) -> Iterator[PromptPiece]:
     tools = {str(part.form.get("id")): str(part.form.get("name")) for part in step.parts if part.form}
-    for part in sorted(step.parts, key=lambda part: part.slot == "result"):
+    order = {"user": 0, "reply": 1, "result": 2}  # what was said comes last in a user message
+    for part in sorted(step.parts, key=lambda part: (order[part.slot], part.slot == "user" and part.kind == "said")):
         if part.form:
             text, page = _text(part.form), f"s{step.id}"
             if part.kind == "update" and text.startswith("<pinned "):
@@ -127,7 +129,7 @@ def _step_pieces(step: Step, counter: Counter) -> Iterator[PromptPiece]:
 
 def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
     if part.kind != "said":
-        return {"recalled": "recalled facts", "notice": "notice", "update": "update"}[part.kind]
+        return {"recalled": "recalled pages", "notice": "notice", "update": "update"}[part.kind]
     if part.slot == "user":
         return step.name or "user"
     if part.slot == "result":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from pager.arguments import normalize
 from pager.store import Store
 from pager.store.rows import Row, SaidPart
 from pager.types import Fact, number_of, read_page_id
@@ -70,7 +71,7 @@ def normalize_text(text: str) -> str:
 
 def compose_accents(text: str) -> str:
     """Return a text with its accents joined to their letters, however they were typed."""
-    return unicodedata.normalize("NFC", text)
+    return normalize("NFC", text)
 
 
 def contains_text(text: str, wanted: str) -> bool:

@@ -84,6 +84,8 @@ class MemoryFiles:
         folders = AREAS if not place.area else ()
         files = self._tree.files(place)
         lines = texts.listing(path, files, folders)
+        if self._writer:
+            self._writer.show_sources(self._tree.sources_below(place), actor=ACTOR)  # of the names
         if not view_range and len(self._fitting(lines)) < len(lines):
             flat = texts.listing(path, files, folders, levels=1)
             if len(flat) < len(lines):
@@ -175,7 +177,8 @@ class _Edit:
             raise RejectedError(f"{path} has no name yet, only its id. Rename it, then edit it under its new name.")
         return place, file.text, file.fact
 
-    def _write(self, place: Place, text: str, path: str, *, old: Fact | None = None, tags: Sequence[str] = ()) -> None:
+    def _write(self, place: Place, text: str, path: str, *, old: Fact | None = None, moved: Fact | None = None) -> None:
+        """Write a file. `old` is the fact that is edited, `moved` one that gets another name."""
         self._refuse_recall(place, path)
         if place.area == CORE:
             self._memory.core_write(self._tree.block_name(place), text, actor=ACTOR)
@@ -184,8 +187,9 @@ class _Edit:
             self._tree.check_new(place, path)
         if not text.strip():
             raise RejectedError(f"{path} would be blank, and a file of the archive needs a text; delete removes it.")
-        tags = old.tags if old else tags
-        self._memory.archive(text, key=place.name, tags=tags, actor=ACTOR)
+        before = old or moved
+        tags, via = (before.tags, before.via) if before else ((), ())
+        self._memory.archive(text, key=place.name, tags=tags, actor=ACTOR, via=via)
 
     def _refuse_recall(self, place: Place, path: str) -> None:
         if place.area == RECALL:
@@ -199,10 +203,10 @@ class _Edit:
     def _move_fact(self, fact: Fact, new: Place, new_path: str) -> None:
         if new.area == CORE:
             block = self._tree.block_name(new)
-            self._memory.core_write(block, fact.text, actor=ACTOR)
+            self._memory.core_write(block, fact.text, actor=ACTOR, via=fact.via)
             self._memory.forget(fact.id, f"moved to the core block {block}", actor=ACTOR)
             return
-        self._write(new, fact.text, new_path, tags=fact.tags)
+        self._write(new, fact.text, new_path, moved=fact)
         self._memory.forget(fact.id, f"renamed to {new_path}", actor=ACTOR)
 
     def _move_block(self, old: Place, new: Place, text: str, new_path: str) -> None:
@@ -210,9 +214,9 @@ class _Edit:
         if not text.strip():
             raise RejectedError(f"The core block {block} is empty: there is nothing to move to {new_path}.")
         if new.area == CORE:
-            target = self._tree.block_name(new)
+            target, via = self._tree.block_name(new), self._tree.block_sources(old)
             self._memory.core_write(block, "", actor=ACTOR)
-            self._memory.core_write(target, text, actor=ACTOR)
+            self._memory.core_write(target, text, actor=ACTOR, via=via)
             return
         self._tree.check_new(new, new_path)
         self._memory.move_to_archive(block, text, key=new.name, actor=ACTOR)

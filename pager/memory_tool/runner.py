@@ -17,25 +17,31 @@ from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 from pager.errors import RejectedError
 from pager.memory import Memory
-from pager.memory_tool.files import MemoryFiles
+from pager.memory_tool.files import ACTOR, MemoryFiles
 from pager.reader import MemoryReader
+from pager.safety.sources import read_source
 
 CacheControl = BetaCacheControlEphemeralParam | None
 
 
 class TieredMemoryTool(BetaAbstractMemoryTool):
-    """A tool for `client.beta.messages.tool_runner` of an `Anthropic` client. The caller closes the memory."""
+    """A tool for `client.beta.messages.tool_runner` of an `Anthropic` client. The caller closes the memory.
 
-    def __init__(self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None) -> None:
+    `source`, such as `web`, is what the runner's other tools bring in. What an untrusted file says counts by itself.
+    """
+
+    def __init__(
+        self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None, source: str | None = None
+    ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(memory)
+        self._files = _files(memory, source)
 
     def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
         """Carry out a command of the model, and return the answer."""
         return _answer(self._files, input)
 
     def _carry_out(self, command: BaseModel) -> str:
-        return self.call(command.model_dump())
+        return self.call(command.model_dump(warnings=False))
 
     execute = view = create = str_replace = insert = delete = rename = _carry_out
 
@@ -43,18 +49,26 @@ class TieredMemoryTool(BetaAbstractMemoryTool):
 class AsyncTieredMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for an `AsyncAnthropic` client: each command runs in a thread."""
 
-    def __init__(self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None) -> None:
+    def __init__(
+        self, memory: Memory | MemoryReader, *, cache_control: CacheControl = None, source: str | None = None
+    ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(memory)
+        self._files = _files(memory, source)
 
     async def call(self, input: object) -> str:  # noqa: A002
         """Carry out a command of the model in a thread, and return the answer."""
         return await asyncio.to_thread(_answer, self._files, input)
 
     async def _carry_out(self, command: BaseModel) -> str:
-        return await self.call(command.model_dump())
+        return await self.call(command.model_dump(warnings=False))
 
     execute = view = create = str_replace = insert = delete = rename = _carry_out
+
+
+def _files(memory: Memory | MemoryReader, source: str | None) -> MemoryFiles:
+    if source is not None and isinstance(memory, Memory):
+        memory.show_sources(read_source(source).untrusted, actor=ACTOR)
+    return MemoryFiles(memory)
 
 
 def _answer(files: MemoryFiles, command: object) -> str:

@@ -3,8 +3,7 @@
 Answers and errors are worded as the SDK's own local tool words them: models were trained on these words.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pager import tokens
@@ -13,6 +12,7 @@ from pager.errors import RejectedError
 NUMBER_WIDTH = 6
 LEVELS = 2
 CONTEXT_LINES = 2  # shown before and after a change
+MAX_PLACES = 100  # named of a text that occurs more often
 UNITS = "BKMG"
 HINT_TOKENS = 60  # reserved for the hint how to read on
 
@@ -69,14 +69,24 @@ def replaced(content: str, old: str, new: str, path: str) -> tuple[str, str]:
     if count == 0:
         raise RejectedError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if count > 1:
-        places = [found.start() for found in re.finditer(f"(?={re.escape(old)})", content)]
-        lines = ", ".join(str(content.count("\n", 0, place) + 1) for place in places)
+        lines = ", ".join(map(str, _lines_with(content, old)))
         found = f"Multiple occurrences of old_str `{old}` in lines: {lines}"
         raise RejectedError(f"No replacement was performed. {found}. Please ensure it is unique")
     changed = content.replace(old, new)
     line = content.count("\n", 0, content.index(old))
     first = max(0, line - CONTEXT_LINES)
     return changed, "\n".join(numbered(changed.split("\n")[first : line + CONTEXT_LINES + 1], first + 1))
+
+
+def _lines_with(content: str, old: str) -> Iterator[int | str]:
+    """Yield the line of each place of a text, of the first ones: places may overlap."""
+    place, line, last = content.find(old), 1, 0
+    for _ in range(MAX_PLACES):
+        line, last = line + content.count("\n", last, place), place
+        yield line
+        if (place := content.find(old, place + 1)) < 0:
+            return
+    yield "…"
 
 
 def inserted(content: str, after_line: int, text: str) -> str:

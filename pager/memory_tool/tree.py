@@ -16,10 +16,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
-from unicodedata import normalize
 
+from pager.arguments import normalize
 from pager.clock import format_minute, read_moment
 from pager.errors import NotFoundError, RejectedError
+from pager.markup import one_line
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store.rows import FactSize
@@ -33,6 +34,7 @@ AREAS = (ARCHIVE, CORE, RECALL)
 MARKDOWN = ".md"
 MAX_NAME_BYTES = 255
 _FACT_ID = re.compile(r"f[0-9]+")
+_HEADING = re.compile(r"[\W_]*[#\ufe5f\uff03]")  # what could be read as the heading of another step
 _ABOVE = "/-"  # stands for what lies above /memories, so that a path can lead there
 
 
@@ -109,7 +111,7 @@ class MemoryTree:
         """Raise RejectedError if there cannot be a file of the archive at a place."""
         if not is_name(place.name):
             names = f"names have at most {MAX_NAME_BYTES} bytes between slashes, no blanks at their ends and no control"
-            fact = "and f12 is the name of a fact that has none. Choose another one"
+            fact = "and a fact that has none is named by its id. Choose another one"
             raise RejectedError(f"{path} cannot be a new file: {names} characters, {fact}.")
         names = place.name.split("/")
         for end in range(2 if place.name.startswith("/") else 1, len(names)):  # the directories above it
@@ -129,17 +131,28 @@ class MemoryTree:
             days = self._memory.history.days(without=self._in_prompt())
             return {f"{day}{MARKDOWN}": count for day, count in days.items()}
         if place.name:
-            return {key[len(place.name) + 1 :]: count for _, key, count in self._named(f"{place.name}/")}
+            return {row.key[len(place.name) + 1 :]: row.bytes for row in self._named(f"{place.name}/")}
         if place.area == ARCHIVE:
             rows = self._memory.inspect.facts_by_key()
-            named = {key: count for _, key, count in rows if is_name(key) and not key.startswith("/")}
+            named = {row.key: row.bytes for row in rows if is_name(row.key) and not row.key.startswith("/")}
             return named | {row.id: row.bytes for row in rows if not is_name(row.key)}
         below = {area: self.files(Place(area, "")) for area in AREAS}
         tiers = {f"{area}/{name}": count for area, files in below.items() for name, count in files.items()}
-        return tiers | {key[1:]: count for _, key, count in self._named("/")}
+        return tiers | {row.key[1:]: row.bytes for row in self._named("/")}
 
     def _named(self, prefix: str) -> list[FactSize]:
         return [row for row in self._memory.inspect.facts_by_key(prefix) if is_name(row.key)]
+
+    def sources_below(self, place: Place) -> set[str]:
+        """Return the untrusted sources of the facts whose names a directory shows."""
+        prefix = f"{place.name}/" if place.area == ARCHIVE and place.name else ""
+        rows = self._memory.inspect.facts_by_key(prefix) if place.area in ("", ARCHIVE) else []
+        return {name for row in rows for name in row.via}
+
+    def block_sources(self, place: Place) -> tuple[str, ...]:
+        """Return the untrusted sources of the core block at a place."""
+        block = self._block(place)
+        return block.via if block else ()
 
     def facts_below(self, place: Place) -> list[Fact]:
         """Return all facts of a directory of the archive."""
@@ -192,8 +205,9 @@ class MemoryTree:
         for step in self._memory.history.steps_on(day):
             if step.page_id not in in_prompt:
                 pages.append((len(lines) + 1, step.page_id))
-                heading = f"## {step.page_id} {format_minute(step.at)} {step.who}"
-                lines += [heading, *_lines(self._memory.page_text(step.page_id)), ""]
+                heading = f"## {step.page_id} {format_minute(step.at)} {one_line(step.who)}"
+                text = _lines(self._memory.page_text(step.page_id))
+                lines += [heading, *(f"\\{line}" if _HEADING.match(line) else line for line in map(one_line, text)), ""]
         return File("\n".join(lines), None, tuple(pages)) if pages else None
 
     def _in_prompt(self) -> set[str]:

@@ -56,6 +56,7 @@ class Sizes:
     steps: Sequence[StepSize]
     noticed: bool = False
     cause: str = ""  # why the epoch must end, whatever its size
+    forgotten: int = 0  # the last step that holds something of a forgotten source: up to it they leave, if they may
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def leaving(sizes: Sizes, target: int) -> tuple[int, ...]:
     gone: list[int] = []
     count = 0  # how many of the oldest steps leave: a cut stands only where the next step does not go on
     for index, step in enumerate(sizes.steps[:-1]):
-        if (total <= target and not step.continues) or not step.closed:
+        if (total <= target and not step.continues and step.step > sizes.forgotten) or not step.closed:
             break
         gone.append(step.step)
         if not step.stays:
@@ -109,6 +110,8 @@ def _renew(sizes: Sizes, limits: Limits, cause: str, *, unannounced: bool = Fals
     gone: tuple[int, ...] = ()
     if fresh >= limits.evict_tokens or cause == EVICT:
         gone = leaving(sizes, limits.target_tokens)
+    elif gone := leaving(sizes, fresh):
+        unannounced = True
     left = set(gone)
     kept = [part for step in sizes.steps if step.stays or step.step not in left for part in step.parts]
     total = sizes.fixed + sum(part.tokens for part in kept)

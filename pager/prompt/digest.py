@@ -11,6 +11,7 @@ from datetime import tzinfo
 
 from pager import markup
 from pager.clock import format_minute, from_micros
+from pager.safety.sources import label
 from pager.types import Json
 
 FIRST_WORDS_CHARS = 90
@@ -28,12 +29,14 @@ class Line:
     to_at: int
     words: str = ""
     dated: bool = True
+    sources: Sequence[str] = ()  # the untrusted ones of a summary; a request's words are of who said them
 
     def text(self, zone: tzinfo) -> str:
         """Return the line as the model reads it."""
         pages = f"s{self.first}" if self.first == self.last else f"s{self.first}-s{self.last}"
         if not self.dated:
             return pages
+        pages += label(self.sources)
         start, end = (format_minute(from_micros(at, zone)) for at in (self.from_at, self.to_at))
         head = f"{pages}: {self.turns} turns, {start} to {end}" if self.turns > 1 else f"{pages} {start}"
         return f"{head}: {markup.disarm(self.words)}" if self.words else head
@@ -63,7 +66,8 @@ def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
     result = list(lines)
     for line in new:
         if result and result[-1].turn == line.turn and result[-1].turns == 1:
-            result[-1] = replace(result[-1], last=line.last, to_at=line.to_at, words=result[-1].words or line.words)
+            last, words = result[-1], result[-1].words or line.words
+            result[-1] = replace(last, last=line.last, to_at=line.to_at, words=words)
         else:
             result.append(line)
     return result
@@ -80,7 +84,7 @@ def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], z
         oldest = joined(oldest, lines[index])
         size = count(oldest.text(zone)) + 2
         newer -= sizes[index]
-    for shorter in (replace(oldest, words=""), replace(oldest, words="", dated=False)):
+    for shorter in (replace(oldest, words="", sources=()), replace(oldest, words="", sources=(), dated=False)):
         if size + newer > limit_tokens:
             oldest, size = shorter, count(shorter.text(zone)) + 2
     return [oldest, *lines[index + 1 :]]
@@ -89,5 +93,5 @@ def fit(lines: Sequence[Line], limit_tokens: int, count: Callable[[str], int], z
 def joined(first: Line, last: Line) -> Line:
     """Join two neighbouring lines to one range. Of their words only a summary stays."""
     turns = first.turns + last.turns - (first.turn == last.turn)  # of a turn that left in two evictions
-    words = first.words if first.turns > 1 else ""
-    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at, words)
+    words, sources = (first.words, first.sources) if first.turns > 1 else ("", ())
+    return Line(first.first, last.last, last.turn, turns, first.from_at, last.to_at, words, sources=sources)

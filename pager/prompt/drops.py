@@ -1,12 +1,14 @@
-"""Drop from the prompt what may not go back to the model: refused, empty and cut replies. They stay on disk."""
+"""Drop from the prompt what may not go to the model: refused, empty and cut replies, and files that the provider
+refused. They stay on disk."""
 
 from collections.abc import Sequence
 
+from pager import blocks, markup
 from pager.conversation.replies import Carried
 from pager.prompt.state import PromptState
 from pager.store import Store
-from pager.store.rows import Step
-from pager.tokens.counter import Window
+from pager.store.rows import Part, Step
+from pager.tokens.counter import Window, count_block
 from pager.types import Counts, number_of
 
 
@@ -46,6 +48,35 @@ class Drops:
                 self._leave(staying.pop(), step, reason)
         state.replace_steps(staying)
         state.reset_base()
+
+    def drop_media(self, state: PromptState, requests: Sequence[Step], place: tuple[int, int] | None) -> str | None:
+        """Put its id in the place of the file at a place of the last request, else of the newest. The next epoch has to
+        be opened then. Return the id; None if neither the steps nor the `requests` of the preamble have a file."""
+        resident = {part.id: part for step in state.steps for part in step.parts}
+        parts = {part.id: part for step in requests for part in step.parts} | resident
+        held = {number: part for number, part in parts.items() if part.form and any(blocks.media_in(part.form))}
+        number = next((each for each in state.parts_at(place) if each in held), max(held, default=None))
+        if number is None:
+            return None
+        # A request that was answered is made again as it was sent: what it carried changes in the next epoch.
+        # What only the preamble carries, which the epoch holds itself, is read anew from this one on.
+        page_id = self._replace_media(held[number], state.epoch_id + (number in resident))
+        state.replace_steps(list(state.steps))
+        state.reset_base()
+        if state.steps and state.steps[-1].paused:
+            self.drop_pause(state, f"{page_id} was refused")
+        return page_id
+
+    def _replace_media(self, part: Part, epoch: int) -> str:
+        assert part.form is not None
+        page_id, size = f"x{part.id}", self._window.counter.tokens(part.counts)
+        what = " and ".join(sorted({str(item["type"]) for item in blocks.media_in(part.form)}))
+        part.form = blocks.without_media(part.form, markup.REFUSED_MEDIA.format(what=what, page_id=page_id))
+        part.counts = count_block(part.form)
+        self._store.conversation.reform(part.id, epoch, part.form)
+        self._store.conversation.size(part.id, part.counts)
+        self._store.ledger.write("drop", page_id, reason=f"the provider refused the {what}", tokens=size)
+        return page_id
 
     def _leave(self, leaving: Step, step: int, reason: str) -> None:
         self._store.prompt.end_residency(f"s{leaving.id}", "step", step, reason)

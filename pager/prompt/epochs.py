@@ -18,10 +18,12 @@ from pager.prompt.budget import FLOOR_TOKENS, PartSize, Plan, Sizes, StepSize
 from pager.prompt.render import cache_mark
 from pager.prompt.setup import Setup
 from pager.prompt.state import PromptState
+from pager.safety.sources import union
 from pager.store import Store
 from pager.store.rows import Epoch, Part, Step
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
+from pager.tiers.trust import FORGOTTEN
 from pager.tokens.counter import Counter, Window, count_block
 from pager.types import ZERO, Counts, Json, number_of
 
@@ -61,7 +63,7 @@ class Epochs:
         fixed = self._setup.fixed_counts(calls=self._store.conversation.has_calls())
         pinned = (tokens.count(block["text"]) for block in self._pinned())
         fixed = Counts.sum([fixed, tokens.count(self._core.rendered()), *pinned])
-        requests = self._requests(state)
+        requests = self.requests(state)
         request_ids = {step.id for step in requests}
         unsent = state.steps[-1].id if state.last_is_unsent else None
         answered = self._store.prompt.last_answered() or 0
@@ -72,11 +74,13 @@ class Epochs:
             # A step that paused and is not the last has gone on.
             closed = not step.open_calls and not (unseen_stay and _is_unseen(step, answered))
             steps.append(StepSize(step.id, parts, closed, step.continues, step.id in request_ids))
-        noticed = bool(state.epoch and state.epoch.noticed)
+        noticed = self._setup.save_with is None or bool(state.epoch and state.epoch.noticed)
         digest_tokens = self._window.limits.share_in_tokens(DIGEST_SHARE)
-        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, cause)
+        forgotten = int(self._store.settings.get(FORGOTTEN) or 0) if cause else 0
+        return Sizes(now, self._counter.tokens(fixed) + digest_tokens, steps, noticed, cause, forgotten)
 
-    def _requests(self, state: PromptState) -> list[Step]:
+    def requests(self, state: PromptState) -> list[Step]:
+        """Return the user messages of the open turn, also those that only the preamble carries."""
         if state.last is None:
             return []
         ids = self._store.conversation.requests_of_turn(state.last.turn)
@@ -100,19 +104,21 @@ class Epochs:
         for step in staying:
             draft.steps.append(self._fresh_step(step, draft, plan, whole=step is unsent))
         ids = {each.id for each in staying}
-        requests = [step for step in self._requests(state) if step.id not in ids]
+        requests = [step for step in self.requests(state) if step.id not in ids]
         requests = [self._fresh_step(step, draft, plan, whole=False) for step in requests]
         self._write_preamble(draft, state, requests)
         return draft
 
     def _blank(self, number: int, reason: str) -> Epoch:
+        """Return an epoch with core alone. Core is a message, so tools and system are the same in every epoch."""
         mark, core = cache_mark(self._setup.cache_ttl), self._core.rendered()
-        system = [{"type": "text", "text": text, "cache_control": mark} for text in (self._setup.system_text, core)]
+        system = [{**blocks.text_block(self._setup.system_text), "cache_control": mark}]
+        preamble = [{**blocks.text_block(core), "cache_control": mark}] if core else []
         calls = self._store.conversation.has_calls()
         sizes = {"tools": self._setup.tool_counts(calls=calls), "instructions": self._setup.system_counts}
         sizes["core"] = tokens.count(core)
         settings = self._setup.settings(self._window.limits)
-        return Epoch(number, self._setup.tools_after(calls=calls), system, [], [], settings, sizes, reason)
+        return Epoch(number, self._setup.tools_after(calls=calls), system, preamble, [], settings, sizes, reason)
 
     def _fresh_step(self, step: Step, draft: Draft, plan: Plan, *, whole: bool) -> Step:
         parts = [self._fresh_part(part, draft, plan, whole=whole) for part in step.parts]
@@ -161,13 +167,17 @@ class Epochs:
             counts += [tokens.count(opening), *(part.counts for part in step.parts if part.form)]
         if counts:
             epoch.sizes["request"] = Counts.sum(counts)
+        pins = [self._pages.via(pin.page_id) for pin in self._store.prompt.pins()]
+        shown = [*(line.sources for line in lines), *pins, *(step.sources for step in requests)]
+        epoch.sources = frozenset(union(self._core.sources(), *shown))
 
     def _digest(self, draft: Draft, state: PromptState) -> list[digest.Line]:
         """Return the digest's lines: the earlier ones, and one for each turn that leaves, within their budget."""
         lines = digest.read(state.epoch.digest) if state.epoch else []
         with_words = [line.turn for line in lines if line.words and line.turns == 1]
         refused = self._store.conversation.refused_turns(with_words)
-        lines = [replace(line, words="") if line.turns == 1 and line.turn in refused else line for line in lines]
+        without = {"words": "", "sources": ()}
+        lines = [replace(line, **without) if line.turns == 1 and line.turn in refused else line for line in lines]
         lines = digest.extend(lines, [_line(step) for step in draft.leaving])
 
         def count(text: str) -> int:
@@ -201,7 +211,7 @@ class Epochs:
         state.replace_steps(draft.steps)
 
     def _evict(self, state: PromptState, draft: Draft, step: int) -> None:
-        reason, requests = draft.epoch.reason, {request.id for request in self._requests(state)}
+        reason, requests = draft.epoch.reason, {request.id for request in self.requests(state)}
         for leaving in draft.leaving:
             size = self._counter.tokens(Counts.sum(part.counts for part in leaving.parts if part.form))
             self._store.ledger.write("evict", f"s{leaving.id}", reason=reason, tokens=size, step=step)
@@ -238,6 +248,6 @@ def _is_momentary(part: Part, *, whole: bool) -> bool:
 def _part_size(part: Part, counter: Counter, *, whole: bool) -> PartSize:
     if part.form is None or _is_momentary(part, whole=whole):
         return PartSize(part.id, 0, spillable=False)
-    spillable = part.kind == "said" and part.form.get("type") in SPILLABLE
+    spillable = part.kind in ("said", "recalled") and part.form.get("type") in SPILLABLE
     only_media = part.counts.media > 0 and part.counts.total - part.counts.media <= FLOOR_TOKENS
     return PartSize(part.id, counter.tokens(part.counts), spillable, divisible=not only_media)

@@ -5,7 +5,7 @@ epoch), and makes sure that the request fits the window. Every append is committ
 follows the commit.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -24,8 +24,9 @@ from pager.prompt.renewal import Renewal
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens, PromptState, Scale, load_request
 from pager.prompt.summary import Summarize, Summary
+from pager.safety.sources import union
 from pager.store import Store
-from pager.store.rows import Answered, Step
+from pager.store.rows import NO_NAMES, Answered, Step
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tokens.counter import Window
@@ -94,11 +95,16 @@ class Prompt:
             self._sent = sent
             raise
 
-    def append_user(self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = ()) -> Step:
+    def append_user(
+        self, content: Content, *, name: str | None, at: int, recalled: Sequence[str] = (),
+        sources: frozenset[str] = NO_NAMES,
+    ) -> Step:  # fmt: skip
         """Append a user message, in a transaction of the caller. In an open turn it belongs to that turn."""
         state, last = self.state, self.last_step()
         turn, epoch = last.turn if last and not last.ends_turn else None, state.epoch_id
-        step = self._conversation.append_user(content, name=name, at=at, turn=turn, epoch=epoch, recalled=recalled)
+        step = self._conversation.append_user(
+            content, name=name, at=at, turn=turn, epoch=epoch, recalled=recalled, sources=sources
+        )
         state.steps.append(step)
         return step
 
@@ -116,7 +122,7 @@ class Prompt:
         kind, number = read_page_id(page_id)
         row = self._store.conversation.step(number) if kind == "s" else None
         if row is None or row["kind"] != "user":
-            raise NotFoundError(f"{page_id} is no user message; give the step (s12) that asked for what is done.")
+            raise NotFoundError(f"{page_id} is no user message; give the id of the one that asked for what is done.")
         with self._store.transaction():
             self._store.conversation.mark_done(number)
             self._store.ledger.write("done", page_id, reason="what it asked for is done", actor="agent")
@@ -133,10 +139,36 @@ class Prompt:
         with self._store.transaction():
             self._store.conversation.hold_call(call_id)
 
-    def append_result(self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool) -> None:
-        """Store the result of a call."""
+    @property
+    def given_sources(self) -> tuple[str, ...] | None:
+        """Return the untrusted sources of the request that the step with open calls answered; None without such."""
+        last, answered = self.state.last, self.state.answered
+        if last is None or not last.open_calls:
+            return None
+        return union(answered.sources if answered and answered.step == last.id else last.sources)
+
+    def add_shown(self, sources: Collection[str]) -> bool:
+        """Add the untrusted sources of what a call's result is about to show. Return False if no call is open."""
+        last = self.state.last
+        if last is None or not last.open_calls:
+            return False
+        with self._store.transaction():
+            self._add_sources(last, sources)
+        return True
+
+    def _add_sources(self, step: Step, sources: Collection[str]) -> None:
+        """Add untrusted sources to the last step, in a transaction."""
+        if not step.sources.issuperset(sources):
+            step.sources = frozenset(union(step.sources, sources))
+            self._store.conversation.put_sources(step.id, step.sources)
+
+    def append_result(
+        self, call_id: str, content: Content, *, is_error: bool, memory_tool: bool, sources: Sequence[str] = ()
+    ) -> None:
+        """Store the result of a call, with its untrusted sources."""
         step, state = self._step_of_call(call_id), self.state
         with self._store.transaction():
+            self._add_sources(step, sources)
             self._conversation.append_result(
                 step, call_id, content, epoch=state.epoch_id, is_error=is_error, searchable=not memory_tool
             )
@@ -162,8 +194,8 @@ class Prompt:
         which = f"open are {open_calls}." if open_calls else "no call is open."
         raise NotFoundError(f"the call {call_id!r} {state}; {which}")
 
-    def request(self) -> Request:
-        """Return the next request, within the window."""
+    def request(self, *, may_call: bool = True) -> Request:
+        """Return the next request, within the window. If not `may_call`, the model has to answer without tools."""
         state = self.state
         last = self.last_step()
         if last is None or last.ends_turn:
@@ -175,9 +207,10 @@ class Prompt:
         assert state.epoch is not None
         mark = state.answered.through_part if state.answered else None
         size = state.size(self._window.counter)
-        params = render(state.epoch, state.messages(), mark, state.epoch.settings["max_output_tokens"])
+        most = state.epoch.settings["max_output_tokens"]
+        params = render(state.epoch, state.messages(), mark, most, may_call=may_call)
         state.sent_part = through = state.last_part
-        self._sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None)
+        self._sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None, may_call)
         return Request(params, state.epoch.id, size.tokens, size.margin)
 
     def _log_limits(self) -> None:
@@ -210,7 +243,7 @@ class Prompt:
             return "the last epoch was ended"
         if epoch.tools != setup.tools and epoch.tools != setup.tools_after(calls=self._store.conversation.has_calls()):
             return "the tools changed"
-        if epoch.system[0]["text"] != setup.system_text:
+        if [block["text"] for block in epoch.system] != [setup.system_text]:
             return "the instructions changed"
         changed = [name for name, value in self._settings.items() if epoch.settings.get(name) != value]
         return f"changed: {', '.join(changed)}" if changed else ""
@@ -258,6 +291,8 @@ class Prompt:
             texts += [markup.pinned(pin.page_id, self._pages.piece(pin)) for pin in pins]
             for text in texts:
                 self._conversation.append_aside(state.steps[-1], "update", text, state.epoch_id)
+            shown = [*(block.via for block in changed), *(self._pages.via(pin.page_id) for pin in pins)]
+            self._add_sources(state.steps[-1], union(*shown))
             self._store.core.seen()
             self._pages.mark_shown()
 
@@ -266,12 +301,34 @@ class Prompt:
             return
         leaving = [step for step in plan.leaving if step >= state.steps[0].id]
         which = f"s{leaving[0]} to s{leaving[-1]}" if leaving else "the oldest steps"
-        text = markup.notice_window(now, self._window.limits.usable_tokens, which)
+        text = markup.notice_window(now, self._window.limits.usable_tokens, which, self._setup.save_with or "")
         with self._store.transaction():
             self._conversation.append_aside(state.steps[-1], "notice", text, state.epoch_id)
             self._store.prompt.notice(state.epoch.id, self._store.conversation.last_step())
             self._store.ledger.write("notice", reason="notify_at was reached", tokens=now)
         state.epoch.noticed = True
+
+    def end_turn(self) -> bool:
+        """End the turn behind its last results. Return False if a message of the user is still to be answered."""
+        self.refuse_if_open()
+        last = self.last_step()
+        if last is None or last.kind == "user":
+            return False
+        with self._store.transaction():
+            self._store.conversation.end_turn(last.id)
+        last.ends_turn = True
+        return True
+
+    def leave_turn(self, why: str) -> None:
+        """End the turn as it stands: open calls are answered with `why`, a pause is dropped, no answer is owed."""
+        state = self.state
+        with self._store.transaction():
+            for call in list(state.last.open_calls) if state.last else ():
+                self.append_result(call, why, is_error=True, memory_tool=True)
+            self._drops.drop_pause(state, why)
+            if state.last is not None:
+                self._store.conversation.end_turn(state.last.id)
+                state.last.ends_turn = True
 
     def report_too_long(self, tokens: int | None) -> None:
         """Learn that the provider refused the last request as too long; the next request evicts."""
@@ -280,8 +337,21 @@ class Prompt:
         if tokens:
             counter.learn(state.counts(), tokens)
             self._too_long = max(1.0, tokens / max(1, counter.tokens(state.counts())))
+        counter.double_margin()
         state.reset_base()
         self._store.ledger.write("error", reason="prompt is too long", tokens=tokens or 0)
+
+    def drop_refused_media(self, place: tuple[int, int] | None) -> str | None:
+        """Put its page id in the place of a file that the provider refused in the last request: the one at `place`
+        (message and block), else the newest. This opens an epoch. Return the id; None if the prompt has no file."""
+        state = self.state
+        if state.epoch is None:
+            return None
+        with self._store.transaction():
+            page_id = self._drops.drop_media(state, self._epochs.requests(state), place)
+            if page_id:
+                self._renew(state, f"the provider refused {page_id}", state.tokens(self._window.counter))
+        return page_id
 
     def append_reply(self, reply: replies.Reply) -> Step:
         """Append the reply to the last request, with what it teaches about the size of prompts."""
@@ -301,8 +371,8 @@ class Prompt:
                 self._store.prompt.save_tokenizer(self._setup.model, self._window.counter.state())
             carried = self._conversation.read_reply(reply, after)
             step, answered = self._conversation.append_reply(
-                replace(reply, usage=usage), carried, after, replace(sent, model=reply.model or sent.model),
-                state.epoch_id,
+                replace(reply, usage=usage), carried, after,
+                replace(sent, model=reply.model or sent.model, sources=state.sources() | reply.sources), state.epoch_id,
             )  # fmt: skip
             if carried.drop:
                 self._drops.drop_reply(state, step, after, carried)
@@ -323,7 +393,8 @@ def rebuild(store: Store, step: int) -> Json:
     messages = preamble_messages(epoch)
     for resident in store.conversation.load(store.prompt.resident_steps(step), epoch.id, request.through_part):
         messages.extend(step_messages(resident))
-    return render(epoch, messages, request.mark_part, epoch.settings["max_output_tokens"])
+    most = epoch.settings["max_output_tokens"]
+    return render(epoch, messages, request.mark_part, most, may_call=request.may_call)
 
 
 def stored_limits(store: Store, step: int | None = None) -> Limits | None:

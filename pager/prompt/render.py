@@ -1,7 +1,7 @@
 """The request: tools, system, messages and cache marks, from an epoch and its steps. Pure; it only concatenates.
 
-There are at most four marks: on both system blocks, on the block that was last in the previous request, and on the last
-block of this one. They never stand on thinking.
+There are at most four marks: on the system text, on core in the first message, on the block that was last in the
+previous request, and on the last block of this one. They never stand on thinking.
 """
 
 from collections.abc import Sequence
@@ -37,17 +37,19 @@ class Messages:
 
 
 def preamble_messages(epoch: Epoch) -> Messages:
-    """Return the message with digest, pinned pages and the current request; none if there is nothing of them."""
+    """Return the message with core, digest, pinned pages and the current request; none if there is nothing of them."""
     messages = Messages()
     messages.add("user", [(block, ()) for block in epoch.preamble])
     return messages
 
 
 def step_messages(step: Step) -> Messages:
-    """Return a step's messages: the user's, or the assistant's and the one with all its results."""
+    """Return a step's messages: the user's, or the assistant's and the one with all its results. What was said
+    comes last in a user message, behind what the memory put into it: small models answer what they read last."""
     messages = Messages()
     if step.kind == "user":
-        messages.add("user", [(part.form, (part.id,)) for part in step.parts if part.form])
+        parts = sorted(step.parts, key=lambda part: part.kind == "said")
+        messages.add("user", [(part.form, (part.id,)) for part in parts if part.form])
         return messages
     messages.add("assistant", [(part.form, (part.id,)) for part in step.parts if part.slot == "reply" and part.form])
     messages.add("user", _results(step.parts))
@@ -69,7 +71,9 @@ def _results(parts: Sequence[Part]) -> list[tuple[Json, tuple[int, ...]]]:
     return results
 
 
-def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int) -> Json:
+def render(
+    epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int, *, may_call: bool = True
+) -> Json:
     """Return the request's parameters, all but model and thinking. `mark_part` ended the previous request."""
     messages = list(conversation.messages)
     mark = cache_mark(epoch.settings.get("cache_ttl"))
@@ -81,6 +85,8 @@ def render(epoch: Epoch, conversation: Messages, mark_part: int | None, max_outp
     params: Json = {"max_tokens": max_output_tokens, "system": epoch.system, "messages": messages}
     if epoch.tools:
         params["tools"] = epoch.tools
+        if not may_call:
+            params["tool_choice"] = {"type": "none"}
     return params
 
 

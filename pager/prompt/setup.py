@@ -19,20 +19,22 @@ class Setup:
     """The program's part of the prompt, with its counts."""
 
     def __init__(
-        self, instructions: str, tools: Sequence[Json], model: str, thinking: str, cache_ttl: str | None
-    ) -> None:
+        self, instructions: str, tools: Sequence[Json], model: str, thinking: str, cache_ttl: str | None,
+        memory_tools: str = "pager",
+    ) -> None:  # fmt: skip
         self.model = model
         self.thinking = thinking
         self.cache_ttl = cache_ttl
-        self.tools = list(tools)
+        self.tools = [blocks.map_strings(tool, markup.disarm, keys=True) for tool in tools]  # MCP servers wrote some
         head = str(blocks.clean(instructions)).strip()
-        as_files = any(map(blocks.is_memory_tool, self.tools))
-        words = markup.HOW_MEMORY_FILES_WORK if as_files else markup.HOW_MEMORY_WORKS
+        kind = "anthropic" if any(map(blocks.is_memory_tool, self.tools)) else memory_tools
+        words = markup.HOW_IT_WORKS[kind]
+        self.save_with = markup.SAVE_WITH.get(kind)  # None: the model cannot save anything, so no notice is given
         self.system_text = f"{head}\n\n{words}" if head else words
         self.system_counts = tokens.count(self.system_text)
-        memory_tools = [MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)]
+        of_provider = [MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)]
         definitions = tokens.count(blocks.dump(self.tools or [NO_TOOL]))
-        self._tool_counts = Counts.sum([definitions, TOOLS_OVERHEAD, *memory_tools])
+        self._tool_counts = Counts.sum([definitions, TOOLS_OVERHEAD, *of_provider])
 
     def tools_after(self, *, calls: bool) -> list[Json]:
         """Return the tools. Without any, calls of earlier days still need a definition to be valid."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pager import blocks, markup, tokens
 from pager.errors import NotFoundError
 from pager.prompt.render import Messages, preamble_messages, render, step_messages
+from pager.safety.sources import MAX_NAMES, union
 from pager.store import Store
 from pager.store.rows import Answered, Epoch, Part, Step
 from pager.tokens.counter import Counter, Estimate, Window, count_block
@@ -42,6 +43,7 @@ class PromptState:
     _messages: Messages = field(default_factory=Messages)  # of the preamble and of all steps but the last
     _message_steps: int = 0
     _counts: Counts = ZERO  # of all parts in _messages
+    _sources: frozenset[str] = frozenset()  # of all steps in _messages
     _fixed: Counts | None = None  # of tools, system and preamble
     _since_base: tuple[object, Counts] | None = None  # what the counts behind the base were last, and of which parts
 
@@ -109,12 +111,18 @@ class PromptState:
         """Put other steps in the place of these."""
         self.steps = steps
         self._messages, self._message_steps = Messages(), 0
-        self._counts, self._fixed = ZERO, None
+        self._counts, self._sources, self._fixed = ZERO, frozenset(), None
 
     def messages(self) -> Messages:
         """Return the messages of the next request."""
         self._add_finished_steps()
         return self._messages.joined(step_messages(self.steps[-1])) if self.steps else self._messages
+
+    def parts_at(self, place: tuple[int, int] | None) -> tuple[int, ...]:
+        """Return the parts that the block at a place (message and block) of the next request holds."""
+        message, index = place or (-1, -1)
+        parts = self.messages().parts
+        return parts[message][index] if 0 <= message < len(parts) and 0 <= index < len(parts[message]) else ()
 
     def _add_finished_steps(self) -> None:
         """Render and count all steps but the last, once: they stay as they are in this epoch."""
@@ -123,6 +131,7 @@ class PromptState:
         for step in self.steps[self._message_steps : -1]:
             self._messages.extend(step_messages(step))
             self._counts = Counts.sum([self._counts, *_counts(step.parts)])
+            self._sources |= step.sources
             self._message_steps += 1
 
     def measure_from(self, answered: Answered) -> None:
@@ -135,10 +144,12 @@ class PromptState:
         if not answered.usage or (answered.through_part and answered.through_part not in parts):
             return
         reply = next((step for step in near if step.id == answered.step), None)
-        self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if reply else 0)
         in_reply = [part for part in reply.parts if part.slot == "reply"] if reply else []
+        if any(part.form is None or part.form.get("text") == markup.NO_TEXT for part in in_reply):
+            in_reply = []  # what is left out costs nothing here, and only all of the reply together was counted
+        self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if in_reply else 0)
         self.base_part = max((part.id for part in in_reply), default=answered.through_part)
-        # Thinking costs more tokens than it shows, and what is not carried costs none: then the base is only a bound.
+        # Thinking costs more tokens than it shows: then the base is only a bound.
         self.base_is_exact = all(map(_costs_what_it_shows, in_reply))
         self.base_blocks = len(in_reply)
 
@@ -165,6 +176,13 @@ class PromptState:
         """Return the counts of the whole next request."""
         self._add_finished_steps()
         return Counts.sum([self.fixed_counts(), self._counts, *_counts(self.last.parts if self.last else [])])
+
+    def sources(self) -> frozenset[str]:
+        """Return the untrusted sources of all that stands in the next request."""
+        self._add_finished_steps()
+        found = self._sources.union(*(step.sources for step in self.steps[-1:]))
+        found |= self.epoch.sources if self.epoch else found
+        return found if len(found) <= MAX_NAMES else frozenset(union(found))
 
     def fixed_counts(self) -> Counts:
         """Return the counts of tools, system and preamble."""
@@ -274,8 +292,7 @@ def load_request(store: Store, step: int) -> Answered:
 
 
 def _costs_what_it_shows(part: Part) -> bool:
-    form = part.form
-    return form is not None and form.get("type") not in blocks.THINKING and form.get("text") != markup.NO_TEXT
+    return part.form is not None and part.form.get("type") not in blocks.THINKING
 
 
 def _counts(parts: Sequence[Part]) -> list[Counts]:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 Span = tuple[date, date]  # half-open
 DAY = timedelta(days=1)
+MAX_QUESTION_CHARS = 2000  # read of a question: each time in it is looked for in what stands before
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -91,7 +92,7 @@ def spans(
 ) -> list[Span]:
     """Return the spans that a question names. A month that is one of `people` (June) needs a day or a year."""
     found: list[Span] = []
-    question = " ".join(question.split())
+    question = " ".join(question[:MAX_QUESTION_CHARS].split())
     times = _times(question, today, years, people)
     while times:
         first, *times = times
@@ -111,7 +112,7 @@ def spans(
 
 def event(question: str) -> tuple[str, str] | None:
     """Return the side and the words of an event: ("before", "move"); None if a question asks for no such time."""
-    match = _EVENT.search(" ".join(question.split()))
+    match = _EVENT.search(" ".join(question[:MAX_QUESTION_CHARS].split()))
     return (match["side"].lower(), match["what"]) if match else None
 
 

@@ -7,12 +7,18 @@ accents and points. Scripts without spaces between words come in pieces of one a
     ('strasse ab  \u6771 \u4eac \u90fd \u6771\u4eac \u4eac\u90fd ', ['strasse'])
 """
 
+import json
 import math
 import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from pager.arguments import normalize
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 # Thai, Lao, Burmese, Khmer; kana, bopomofo, Chinese characters, and Hangul, whose words carry their particles along.
@@ -35,6 +41,9 @@ _PICTURE = re.compile(
 _STROKED = str.maketrans(
     {**dict(zip("\u0131\u0142\u00f8\u0111\u0127\u0167", "ilodht", strict=True)), "\u00e6": "ae", "\u0153": "oe"}
 )
+FULL_QUESTION = 12  # telling words; a longer question says several things, and no text is about all of them
+LEAST_FOCUS = 0.1  # it is compared as a whole only
+_LONE_KANA = re.compile("(?<!\\S)[\u3041-\u309f\u30fc](?!\\S)")  # what is left of an ending
 MOST_WORDS = 256  # a question may be a page long
 # Words that nearly every text holds. They cost time and say nothing, unless a question has no others.
 _COMMON = frozenset(
@@ -47,16 +56,25 @@ _COMMON = frozenset(
         """
     )
 )
-# Words of small talk: no fact helps to answer it.
-_SMALL_TALK = frozenset(
+# Words that only hold a sentence together: of those no vector is stored.
+FUNCTION_WORDS = frozenset(
     _WORD.findall(
         """
-        again ask asked bye continue cool doing evening fine go goes going good great happy hello help hey hi hmm let
-        lets lol meet moment morning much never nice night no nope oh ok okay perfect please really right say see
-        something sorry sounds start stop sure tell thank thanks today try very wait welcome well wow yeah yes
+        a an and are as at be been but by did do does for from had has have he her him his i if in is it its me my of
+        on or our she so that the their them they this to us was we were with you your d ll m re s t ve
         """
     )
 )
+SMALL_TALK = Path(__file__).parent.parent / "data" / "small_talk.json"
+
+
+class Language(NamedTuple):
+    """What is said in a language without being about anything: its function words, and its small talk."""
+
+    letters: re.Pattern[str]
+    empty_words: frozenset[str]
+    empty_runs: re.Pattern[str]  # the same for a script without spaces
+    sentences: tuple[str, ...]
 
 
 def folded(text: str) -> str:
@@ -68,8 +86,8 @@ def folded(text: str) -> str:
 
 def _without_marks(text: str) -> str:
     # Marks go before the case does: one of them has a letter for its lower case. What stays is composed again.
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFKC", bare.casefold()).translate(_STROKED)
+    bare = _MARKS.sub("", normalize("NFKD", text))
+    return normalize("NFKC", bare.casefold()).translate(_STROKED)
 
 
 def _in_pieces(run: re.Match[str]) -> str:
@@ -86,15 +104,59 @@ def words(text: str) -> list[str]:
     return ([word for word in found if word not in common] or found)[:MOST_WORDS]
 
 
+@cache
+def languages() -> list[Language]:
+    """Load the languages whose small talk is known. One that has all letters of another comes behind it."""
+    loaded: list[Language] = []
+    for row in json.loads(SMALL_TALK.read_text(encoding="utf-8")):
+        listed = _plain(" ".join([*row["function_words"], *row["small_talk_words"]])).split()
+        runs = re.compile("|".join(map(re.escape, sorted(listed, key=len, reverse=True))))
+        # People also write them without their accents.
+        empty_words = frozenset([*listed, *map(_without_marks, listed)])
+        loaded.append(Language(re.compile(f"[{row['letters']}]"), empty_words, runs, tuple(row["sentences"])))
+    return loaded
+
+
+def language_of(text: str) -> Language | None:
+    """Return the language of a text by its letters and empty words, the first of several; None if none is known."""
+    return next(iter(_languages_of(_plain(text))), None)
+
+
+def _languages_of(plain: str) -> list[Language]:
+    spoken = _WORD.findall(plain)
+    scores = [
+        (len(each.letters.findall(plain)), sum(word in each.empty_words for word in spoken)) for each in languages()
+    ]
+    best = max(scores)
+    if best[0] < sum(map(str.isalpha, plain)) / 2:
+        return []
+    return [each for each, score in zip(languages(), scores, strict=True) if score == best]
+
+
 def telling_words(text: str) -> list[str]:
-    """Return the words that say what a message is about; none for a greeting."""
-    empty = _unmarked(_COMMON | _SMALL_TALK, text)
-    return [word for word in words(text) if word not in empty]
+    """Return the words that say what a message is about, in the form of `words`; none for a greeting."""
+    plain = _plain(text)
+    if found := _languages_of(plain):
+        plain = _UNSPACED.sub(lambda run: _LONE_KANA.sub("", found[0].empty_runs.sub(" ", run[0])), plain)
+        empty_words = frozenset[str]().union(*(each.empty_words for each in found))
+        plain = " ".join(word for word in _WORD.findall(plain) if word not in empty_words)
+    return list(dict.fromkeys(_WORD.findall(folded(plain))))[:MOST_WORDS]
+
+
+def count_telling(telling: Sequence[str]) -> int:
+    """Return how many words a reader would count: in a script without spaces, two letters make one."""
+    letters = sum(len(word) == 1 and _UNSPACED.match(word) is not None for word in telling)
+    pairs = sum(len(word) == 2 and _UNSPACED.match(word) is not None for word in telling)
+    return len(telling) - letters - pairs + (letters + 1) // 2
+
+
+def _plain(text: str) -> str:
+    return (text if text.isascii() else normalize("NFKC", text)).casefold()
 
 
 def _unmarked(listed: frozenset[str], text: str) -> frozenset[str]:
     """Return the listed words that a text holds without a mark on them: French "th\u00e9" (tea) is no article."""
-    return listed.intersection(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return listed.intersection(_WORD.findall(_plain(text)))
 
 
 def excerpt(text: str, asked: Sequence[str], characters: int = 400) -> str:
@@ -113,6 +175,12 @@ def _first_place(text: str, asked: Sequence[str]) -> int:
     if len(searched) == len(text) or not place:
         return place
     return bisect_right(list(accumulate(len(forms[letter]) for letter in text)), place)
+
+
+def focus(telling: int) -> float:
+    """Return how much single word pieces count in a question of so many telling words: 1 for most, 0 for a page."""
+    share = min(1.0, FULL_QUESTION / max(1, telling)) ** 2
+    return share if share >= LEAST_FOCUS else 0.0
 
 
 def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:

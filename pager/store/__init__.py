@@ -9,6 +9,8 @@
 from pathlib import Path
 
 from pager.clock import Clock
+from pager.errors import StorageError
+from pager.safety import address_space
 from pager.store.archive import ArchiveTable
 from pager.store.conversation import ConversationTable
 from pager.store.core import CoreTable
@@ -27,6 +29,8 @@ class Store(Database):
     """The database of one agent, with its tables."""
 
     def __init__(self, path: Path, clock: Clock, *, read_only: bool = False) -> None:
+        if lack := address_space.lacking_to_open():
+            raise StorageError(lack)
         super().__init__(path, read_only=read_only)
         self.conversation = ConversationTable(self)
         self.said = SaidTable(self)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pager.blocks import dump
 from pager.clock import from_micros
+from pager.safety.sources import Source, stored_name, untrusted_of
 from pager.store.database import Database, Row, any_of, text_digest
-from pager.store.rows import ALWAYS, FactSize, Span
+from pager.store.rows import FactFilter, FactSize, Origin
 from pager.types import FOREVER, Fact, FactCounts, FactUse
 
 if TYPE_CHECKING:
@@ -36,15 +39,16 @@ class ArchiveTable:
 
     def append(
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
-        actor: str, step: int, *, stated: bool, supersedes: int | None = None, superseded_by: int | None = None,
+        actor: str, step: int, *, stated: bool, sources: Sequence[Origin], supersedes: int | None = None,
+        superseded_by: int | None = None,
     ) -> int:  # fmt: skip
         """Insert a fact. Return its number."""
         self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
-            " superseded_by, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " superseded_by, digest, sources, trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
-             supersedes, superseded_by, text_digest(text)),
+             supersedes, superseded_by, text_digest(text), *_stored(sources)),
         )  # fmt: skip
         if tags:
             self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
@@ -54,6 +58,19 @@ class ArchiveTable:
         """Return the fact that is true at a moment and says just the same; `start` is its stated beginning."""
         values = (text_digest(text), text, key, json.dumps(list(tags), ensure_ascii=False), start, at, at)
         return self._db.value(_REPEAT, values)
+
+    def origins(self, fact: int) -> list[Origin]:
+        """Return the sources of a fact, each with the time at which it was stored."""
+        return list(_origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]")))
+
+    def put_sources(self, fact: int, sources: Sequence[Origin]) -> None:
+        """Replace the sources of a fact."""
+        self._db.run("UPDATE facts SET sources = ?, trusted = ? WHERE id = ?", (*_stored(sources), fact))
+
+    def of_source(self, source: str) -> list[Fact]:
+        """Return the facts with a source, also those that have ended, but no purged ones."""
+        sql = "SELECT * FROM facts WHERE purged = 0 AND sources_name(sources, ?) ORDER BY id"
+        return [self._fact(row) for row in self._db.rows(sql, (source,))]
 
     def index_words(self, fact: int, text: str) -> None:
         """Index the words of a fact."""
@@ -67,6 +84,14 @@ class ArchiveTable:
         """Return facts by their numbers."""
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")
         return {row["id"]: self._fact(row) for row in rows}
+
+    def told_in(self, facts: Sequence[int]) -> dict[int, set[int]]:
+        """Return for each fact the steps whose content it holds: the record, or the agent's and the message before."""
+        sql = (
+            "SELECT f.id, s.id AS step, s.turn FROM facts f JOIN steps s ON s.id = f.step"
+            f" WHERE f.id IN ({','.join(map(str, facts))}) AND (f.actor = 'agent' OR s.kind = 'record')"
+        )
+        return {row["id"]: {row["step"], row["turn"]} for row in self._db.rows(sql)}
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
         """Return the facts of a key that do not end by `beyond`, by their start, and if that was stated."""
@@ -116,11 +141,16 @@ class ArchiveTable:
         """Return the facts true at a moment by key: all of them, or those whose key begins with a prefix."""
         begins = "f.key >= :prefix AND f.key < :prefix || char(0x10FFFF) AND" if prefix else ""
         sql = (
-            "SELECT f.id, ifnull(f.key, '') AS name, length(CAST(f.text AS BLOB)) AS bytes FROM facts f"
+            "SELECT f.id, ifnull(f.key, '') AS name, length(CAST(f.text AS BLOB)) AS bytes,"
+            " CASE WHEN f.trusted THEN '[]' ELSE f.sources END AS sources FROM facts f"
             f" WHERE {begins} {_TRUE_AT.format(at=':at')} ORDER BY f.key, f.id DESC"
         )
         rows = self._db.rows(sql, {"at": at, "prefix": prefix})
-        return [FactSize(f"f{row['id']}", row["name"], row["bytes"]) for row in rows]
+        sizes: list[FactSize] = []
+        for row in rows:
+            via = untrusted_of([origin.source for origin in _origins(row["sources"])])
+            sizes.append(FactSize(f"f{row['id']}", row["name"], row["bytes"], via))
+        return sizes
 
     def release_key(self, fact: int) -> None:
         """Give up a fact's key for the moment in which the next fact with that key is not stored yet."""
@@ -138,17 +168,18 @@ class ArchiveTable:
         """Count a use of each fact."""
         self._db.run_many("UPDATE facts SET uses = uses + 1, used_at = ? WHERE id = ?", [(at, fact) for fact in facts])
 
-    def true_at(self, ids: Sequence[int], at: int, tags: Sequence[str], stored: Span = ALWAYS) -> set[int]:
-        """Return which of these facts are true at a moment, have all the tags and were stored in that span."""
+    def true_at(self, ids: Sequence[int], wanted: FactFilter) -> set[int]:
+        """Return which of these facts fit a filter."""
         if not ids:
             return set()
-        fits, values = _fitting(at, tags, stored)
+        fits, values = _fitting(wanted)
         sql = f"SELECT f.id FROM facts f WHERE f.id IN ({','.join(map(str, ids))}) AND {fits}"
         return {row["id"] for row in self._db.rows(sql, values)}
 
-    def newest_of(self, tags: Sequence[str], at: int, limit: int, stored: Span = ALWAYS) -> list[int]:
-        """Return the newest facts that are true at a moment, have all the tags and were stored in that span."""
-        fits, values = _fitting(at, tags[1:], stored)
+    def newest_of(self, wanted: FactFilter, limit: int) -> list[int]:
+        """Return the newest facts that fit a filter."""
+        tags = wanted.tags
+        fits, values = _fitting(wanted._replace(tags=tags[1:]))
         # Without a tag it goes over the facts. They are few beside what an index would cost every fact that is stored.
         every, order = ("facts f WHERE", "f.id") if not tags else (
             "fact_tags g JOIN facts f ON f.id = g.fact WHERE g.tag = ? AND", "g.fact"
@@ -158,18 +189,18 @@ class ArchiveTable:
         return [row["id"] for row in rows]
 
     def match(
-        self, words: Sequence[str], limit: int, ranked: int, at: int, tags: Sequence[str], stored: Span = ALWAYS
+        self, words: Sequence[str], limit: int, ranked: int, wanted: FactFilter
     ) -> tuple[list[int], dict[int, float]]:
-        """Return the best of those facts with any of these words, and the BM25 scores of so many more, true or not."""
+        """Return the best facts with any of these words that fit, and the BM25 scores of so many more, true or not."""
         chosen = "SELECT rowid AS id, -rank AS score FROM fact_words WHERE fact_words MATCH ?"
         enough = limit + limit // 4  # ranking reads no fact; mostly so many hold as many as are wanted
         rows = self._db.rows(f"{chosen} ORDER BY rank, rowid DESC LIMIT ?", (any_of(words), max(ranked, enough)))
         scores = {row["id"]: row["score"] for row in rows}
         best = list(scores)[:enough]
-        true = self.true_at(best, at, tags, stored)
+        true = self.true_at(best, wanted)
         found = [number for number in best if number in true][:limit]
         if len(found) < limit and len(best) == enough:
-            fits, values = _fitting(at, tags, stored)
+            fits, values = _fitting(wanted)
             every = (
                 "SELECT f.id, -w.rank AS score FROM fact_words w JOIN facts f ON f.id = w.rowid"
                 f" WHERE fact_words MATCH ? AND {fits} ORDER BY w.rank, f.id DESC LIMIT ?"
@@ -192,10 +223,17 @@ class ArchiveTable:
         sql = "SELECT ifnull(max(id), 0) - (SELECT count(*) FROM facts WHERE purged = 1) FROM facts"
         return self._db.value(sql, default=0)
 
-    def store_vector(self, fact: int, vector: NDArray[np.float32]) -> None:
-        """Store the vector of a fact, behind all others."""
-        sql = "INSERT OR REPLACE INTO vectors (fact, vector) VALUES (?, ?)"
+    def store_vectors(self, fact: int, vector: NDArray[np.float32], tokens: bytes | None) -> None:
+        """Store the vector of a fact behind all others, unless it has one, and its token vectors if there are any."""
+        sql = "INSERT OR IGNORE INTO vectors (fact, vector) VALUES (?, ?)"
         self._db.run(sql, (fact, vector.astype("float32").tobytes()))
+        if tokens is not None:
+            self._db.run("INSERT OR REPLACE INTO fact_token_vectors VALUES (?, ?)", (fact, tokens))
+
+    def token_vectors(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """Return the token vectors of these facts."""
+        sql = f"SELECT fact, vectors FROM fact_token_vectors WHERE fact IN ({','.join(map(str, ids))})"
+        return dict(map(tuple, self._db.rows(sql)))
 
     def vectors(self, ids: Sequence[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return the vectors of these facts."""
@@ -236,22 +274,30 @@ class ArchiveTable:
         sql = "SELECT count(*) FROM facts WHERE valid_until > ? AND valid_until <= ?"
         return self._db.value(sql, (after, through))
 
-    def without_vector(self, limit: int) -> list[tuple[int, str]]:
-        """Return the facts whose embedding failed or is not done, oldest first."""
+    def without_vector(self, limit: int, *, tokens: bool = False) -> list[tuple[int, str]]:
+        """Return the facts whose embedding failed or is not done (with `tokens` of word pieces, too), oldest first."""
         sql = (
-            "SELECT f.id, f.text FROM facts f LEFT JOIN vectors v ON v.fact = f.id"
+            f"SELECT f.id, f.text FROM facts f LEFT JOIN {_vectors_table(tokens)} v ON v.fact = f.id"
             " WHERE v.fact IS NULL AND f.purged = 0 ORDER BY f.id LIMIT ?"
         )
         return [(row["id"], row["text"]) for row in self._db.rows(sql, (limit,))]
 
-    def count_without_vector(self) -> int:
-        """Count the searchable facts without a vector."""
-        return self.count_searchable() - self.count_vectors()
+    def count_without_vector(self, *, tokens: bool = False) -> int:
+        """Count the searchable facts without a vector, or with `tokens` without those of word pieces."""
+        return self.count_searchable() - self._db.value(f"SELECT count(*) FROM {_vectors_table(tokens)}")
 
     def wrong_vectors(self, dimension: int) -> list[int]:
         """Return the facts whose vector has another dimension."""
-        sql = "SELECT fact FROM vectors WHERE length(vector) <> ? ORDER BY fact"
+        sql = (
+            "SELECT fact FROM vectors WHERE length(vector) <> ?"
+            " UNION SELECT fact FROM fact_token_vectors WHERE length(vectors) % 32 <> 0 ORDER BY fact"
+        )
         return [row["fact"] for row in self._db.rows(sql, (4 * dimension,))]
+
+    def drop_token_vectors(self) -> None:
+        """Delete the token vectors of all facts."""
+        self._db.vector_changes += 1
+        self._db.run("DELETE FROM fact_token_vectors")
 
     def dimension(self) -> int | None:
         """Return the dimension of the stored vectors; None if there are none."""
@@ -269,29 +315,58 @@ class ArchiveTable:
 
     def _fact(self, row: Row) -> Fact:
         until, at = row["valid_until"], from_micros(row["at"], self._zone)
+        sources = tuple(origin.source for origin in _origins(row["sources"]))
         return Fact(
             id=f"f{row['id']}", text=row["text"], key=row["key"], tags=tuple(json.loads(row["tags"])),
             valid_from=at if row["valid_from"] == row["at"] else from_micros(row["valid_from"], self._zone),
             valid_until=None if until is None else from_micros(until, self._zone),
             at=at, actor=row["actor"], step=f"s{row['step']}",
             supersedes=_id(row["supersedes"]), superseded_by=_id(row["superseded_by"]), forgotten=row["forgotten"],
-            purged=bool(row["purged"]),
+            purged=bool(row["purged"]), sources=sources, via=() if row["trusted"] else untrusted_of(sources),
         )  # fmt: skip
+
+
+def _vectors_table(tokens: bool) -> str:  # noqa: FBT001
+    return "fact_token_vectors" if tokens else "vectors"
 
 
 def _id(number: int | None) -> str | None:
     return None if number is None else f"f{number}"
 
 
-def _fitting(at: int, tags: Sequence[str], stored: Span) -> tuple[str, list[Any]]:
-    """Return the condition for a fact f: true at a moment, with all the tags, stored in that half-open span."""
+@lru_cache(4096)
+def _origins(stored: str) -> tuple[Origin, ...]:
+    origins: list[Origin] = []
+    for row in json.loads(stored):
+        kind, _, name = stored_name(row["source"]).partition(":")
+        via = tuple(map(stored_name, row.get("via", ())))
+        origins.append(Origin(Source(kind, name, f"s{row['step']}", via), row["at"]))
+    return tuple(origins)
+
+
+def _stored(origins: Sequence[Origin]) -> tuple[str, bool]:
+    """Return the columns `sources` and `trusted`."""
+    rows: list[dict[str, Any]] = []
+    for source, at in origins:
+        more = {"via": source.via} if source.via else {}
+        rows.append({"source": source.origin, "step": int((source.step or "s0")[1:]), "at": at, **more})
+    return dump(rows), not all(source.untrusted for source, _ in origins)
+
+
+def _fitting(wanted: FactFilter) -> tuple[str, list[Any]]:
+    """Return the condition for a fact f that fits a filter."""
     tagged = " AND EXISTS (SELECT 1 FROM fact_tags t WHERE t.tag = ? AND t.fact = f.id)"
-    condition = _TRUE_AT.format(at="?") + tagged * len(tags)
-    values: list[Any] = [at, at, *map(str.casefold, tags)]
-    for limit, beyond in zip(stored, (">=", "<"), strict=True):
+    condition = _TRUE_AT.format(at="?") + tagged * len(wanted.tags)
+    values: list[Any] = [wanted.at, wanted.at, *map(str.casefold, wanted.tags)]
+    for limit, beyond in zip(wanted.stored, (">=", "<"), strict=True):
         if limit is not None:
             condition += f" AND f.at {beyond} ?"
             values.append(limit)
+    if wanted.source:
+        condition += " AND sources_name(f.sources, ?)"
+        values.append(wanted.source)
+    if wanted.only_trusted:
+        condition += " AND f.trusted = 1"
     return condition, values
 
 

@@ -1,14 +1,14 @@
 """Steps, parts, calls: SQL for the conversation and for messages recorded from elsewhere."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pager.blocks import dump
-from pager.store.database import Database, Row
+from pager.store.database import Database, Row, names_stored, stored_names
 from pager.store.rows import Part, PartKind, Slot, Step
 from pager.store.schema import TOKENIZER
-from pager.types import Call, Counts, Json
+from pager.types import Call, Counts, Json, number_of
 
 _CARRIED = """
   SELECT p.id, p.step, p.kind, p.slot, z.words, z.digits, z.other, z.code, z.media,
@@ -41,14 +41,35 @@ class ConversationTable:
     def append_step(
         self, kind: str, role: str, at: int, *, turn: int | None = None, name: str | None = None,
         session: str | None = None, stop_reason: str | None = None, continues: bool = False, ends_turn: bool = False,
+        sources: Collection[str] = (),
     ) -> int:  # fmt: skip
         """Append a step; without `turn` it begins one of its own."""
         own = "(SELECT ifnull(max(id), 0) + 1 FROM steps)"  # the id that SQLite is about to give
         return self._db.run(
-            "INSERT INTO steps (kind, turn, role, name, session, at, stop_reason, continues, ends_turn)"
-            f" VALUES (?, ifnull(?, {own}), ?, ?, ?, ?, ?, ?, ?)",
-            (kind, turn, role, name, session, at, stop_reason, continues, ends_turn),
-        )
+            "INSERT INTO steps (kind, turn, role, name, session, at, stop_reason, continues, ends_turn, sources)"
+            f" VALUES (?, ifnull(?, {own}), ?, ?, ?, ?, ?, ?, ?, ?)",
+            (kind, turn, role, name, session, at, stop_reason, continues, ends_turn,
+             names_stored(sources) if sources else "[]"),
+        )  # fmt: skip
+
+    def put_sources(self, step: int, sources: Collection[str]) -> None:
+        """Replace the untrusted sources of a step."""
+        self._db.run("UPDATE steps SET sources = ? WHERE id = ?", (names_stored(sources), step))
+
+    def of_source(self, source: str, among: Sequence[int], earliest: int = 0) -> list[int]:
+        """Return those of these steps that have a source and are not older than a time."""
+        ids = ",".join(map(str, among))
+        sql = f"SELECT id FROM steps WHERE id IN ({ids}) AND at >= ? AND sources_name(sources, ?) ORDER BY id"
+        return [row["id"] for row in self._db.rows(sql, (earliest, source))]
+
+    def step_of(self, page_id: str) -> int:
+        """Return the step that a page `s5` or `x9` is or is a part of; 0 if there is none."""
+        number = number_of(page_id)
+        return number if page_id[0] == "s" else self._db.value("SELECT step FROM parts WHERE id = ?", (number,), 0)
+
+    def sources_of(self, step: int) -> frozenset[str]:
+        """Return the untrusted sources of a step."""
+        return stored_names(self._db.value("SELECT sources FROM steps WHERE id = ?", (step,), "[]"))
 
     def end_turn(self, step: int) -> None:
         """Mark a step as the end of its turn."""
@@ -118,13 +139,14 @@ class ConversationTable:
     def terms(self, texts: Sequence[str]) -> list[list[str]]:
         """Return for each text its distinct words, in their order and in the form of the word index."""
         self._db.make_temporary(*_ASKED)
+        self._db.run("DELETE FROM temp.asked")  # of the last question
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
         terms: list[list[str]] = [list[str]() for _ in texts]
-        sql = "SELECT doc, term, min(offset) AS place FROM temp.asked_terms GROUP BY doc, term ORDER BY place"
-        for row in self._db.rows(sql):
-            terms[int(row["doc"])].append(row["term"])
-        self._db.run("DELETE FROM temp.asked")
+        # As bytes: the index cuts a word behind 32,768 of them, also in the middle of a letter.
+        sql = "SELECT doc, CAST(term AS BLOB), min(offset) FROM temp.asked_terms GROUP BY doc, term ORDER BY 3"
+        for document, term, _ in self._db.rows(sql):
+            terms[int(document)].append(term.decode(errors="ignore"))
         return terms
 
     def size(self, part: int, counts: Counts) -> None:
@@ -135,10 +157,10 @@ class ConversationTable:
         """Return a part exactly as it came, with its step."""
         return self._db.row("SELECT p.*, s.purged FROM parts p JOIN steps s ON s.id = p.step WHERE p.id = ?", (part,))
 
-    def originals(self, step: int) -> list[Json]:
-        """Return the said blocks of a step exactly as they came, results after the reply."""
-        rows = self._db.rows("SELECT block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
-        return [json.loads(row["block"]) for row in rows]
+    def originals(self, step: int, *, without: Collection[int] = ()) -> list[Json]:
+        """Return the said blocks of a step exactly as they came, results after the reply, `without` some parts."""
+        rows = self._db.rows("SELECT id, block FROM parts WHERE step = ? AND kind = 'said' ORDER BY id", (step,))
+        return [json.loads(row["block"]) for row in rows if row["id"] not in without]
 
     def load(self, steps: Sequence[int], epoch: int, through_part: int | None = None) -> list[Step]:
         """Load these steps as the prompt of `epoch` carries them, up to a part."""
@@ -148,7 +170,7 @@ class ConversationTable:
             row["id"]: Step(
                 row["id"], row["kind"], row["turn"], row["at"], [], [],
                 bool(row["continues"]), bool(row["ends_turn"]), row["stop_reason"], row["name"],
-                row["stop_reason"] == "pause_turn",
+                row["stop_reason"] == "pause_turn", stored_names(row["sources"]),
             )
             for row in self._db.rows(f"SELECT * FROM steps WHERE id IN ({ids}) ORDER BY id")
         }  # fmt: skip

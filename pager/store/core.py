@@ -3,12 +3,13 @@
 from datetime import tzinfo
 
 from pager.clock import from_micros, to_micros
-from pager.store.database import Database, Row
+from pager.store.database import Database, Row, names_stored, stored_names
 from pager.types import FOREVER, Block
 
 # What is stored as a block has it.
 _AS_IT_IS = (
     "name", "value", "description", "limit_tokens", "used_tokens", "read_only", "file", "retired", "actor",
+    "untrusted_writes",
 )  # fmt: skip
 # One look into the index for each name, however many versions there are.
 _NEWEST = """
@@ -37,9 +38,10 @@ class CoreTable:
         """Insert a version of a block. Return its number."""
         self.all_seen = self.all_seen and not unseen
         columns, newest = ", ".join(_AS_IT_IS), "(SELECT ifnull(max(id), 0) FROM steps)"
-        sql = f"INSERT INTO blocks ({columns}, place, at, unseen, step) VALUES ({'?, ' * 12}{newest})"
+        sql = f"INSERT INTO blocks ({columns}, place, at, unseen, sources, step) VALUES ({'?, ' * 14}{newest})"
         values = [getattr(block, name) for name in _AS_IT_IS]
-        return self._db.run(sql, (*values, place, to_micros(block.at), unseen))
+        sources = names_stored(block.via or block.emptied_by)
+        return self._db.run(sql, (*values, place, to_micros(block.at), unseen, sources))
 
     def blocks(self, before_step: int | None = None) -> list[Block]:
         """Return the blocks in their order as they read now, or before a step was written."""
@@ -81,8 +83,9 @@ class CoreTable:
 
     def block_of(self, row: Row) -> Block:
         """Return the block of a row."""
+        names, is_empty = tuple(sorted(stored_names(row["sources"]))), not row["value"].strip()
         return Block(
             row["name"], row["value"], row["description"], row["limit_tokens"], row["used_tokens"],
             bool(row["read_only"]), row["file"], row["id"], row["actor"], from_micros(row["at"], self._zone),
-            bool(row["retired"]),
+            bool(row["retired"]), row["untrusted_writes"], () if is_empty else names, names if is_empty else (),
         )  # fmt: skip

@@ -5,15 +5,21 @@ the commit (and only then) is handed to `after_commit`.
 """
 
 import hashlib
+import json
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pager.errors import NewerFormatError, RejectedError, StorageError
+from pager.safety import foreign_files, forks
+from pager.safety.sources import names_one, stored_name
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from pager.store.shape import SCHEMA, difference, shape_of
 
 PAGE_BYTES = 2048
 LOG_HEADER_BYTES = 24  # of each page in the log
@@ -40,9 +46,53 @@ class _Explained:
             raise StorageError(self._explain(error)) from error
 
 
+def _migrate_to(connection: sqlite3.Connection, number: int, script: str) -> None:
+    connection.create_function("text_digest", 1, text_digest, deterministic=True)
+    mark = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}"
+    connection.executescript(f"BEGIN IMMEDIATE; {script}; {mark}; COMMIT;")
+
+
+@cache
+def schema_of(migrations: tuple[str, ...]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return what SQLite stores of the schema to which these lead: (type, name) -> its table and its SQL."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for number, script in enumerate(migrations, start=1):
+            _migrate_to(connection, number, script)
+        return {(row[0], row[1]): shape_of(row) for row in connection.execute(SCHEMA)}
+
+
+class _Inherited:
+    """In the place of a forked child's connection."""
+
+    def __init__(self) -> None:
+        self._error = forks.inherited(os.getppid())
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
 def text_digest(text: str) -> int:
     """Return a number that equal texts share, and hardly any others."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def names_stored(names: Collection[str]) -> str:
+    """Return untrusted sources as a column holds them. Nearly always there are none."""
+    return json.dumps(sorted(names), ensure_ascii=False) if names else "[]"
+
+
+def stored_names(column: str) -> frozenset[str]:
+    """Return the untrusted sources in a column."""
+    return frozenset() if column == "[]" else frozenset(map(stored_name, json.loads(column)))
+
+
+def sources_name(sources: str, wanted: str) -> bool:
+    """Return True if stored sources of a fact or a step name this one, or what it stands behind."""
+    if wanted.partition(":")[0] not in sources:
+        return False
+    rows: list[Any] = json.loads(sources)  # names, or a dict for each source of a fact
+    named = [[row] if isinstance(row, str) else [row["source"], *row.get("via", ())] for row in rows]
+    return any(names_one(name, wanted) for names in named for name in names)
 
 
 def is_damage(error: BaseException | None) -> bool:
@@ -72,15 +122,27 @@ class Database:
             if not read_only and not os.access(path, os.W_OK):
                 # SQLite would open it all the same, and refuse the first change.
                 raise StorageError(f"{path} cannot be written. Check the rights on it, or open it for reading.")
+            self._refuse_odd_files()
             self._connection = self._connect()
+            forks.abandon_in_child(self)
             try:
                 version = self._recognised()
+                if foreign := self.foreign_schema(version):
+                    raise StorageError(f"{path} {foreign}. It was left as it is: restore a backup, or export it again.")
                 if not read_only:
                     self._set_up()
                 self._migrate(version)
             except BaseException:
                 self._connection.close()
                 raise
+
+    def _refuse_odd_files(self) -> None:
+        """Refuse a pipe, a device or a link in the place of a file that SQLite opens: it would wait for ever."""
+        for suffix in ("-journal", "-wal", "-shm"):
+            path = self.path.with_name(f"{self.path.name}{suffix}")
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(path.lstat().st_mode):
+                    raise StorageError(f"{path} is a pipe, a device, a link or a directory, not a file. Remove it.")
 
     def _create(self) -> None:
         """Create the file in one piece, with our mark in it: an empty one is never ours, but a lost one."""
@@ -94,6 +156,7 @@ class Database:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             aside.chmod(0o600)
             aside.replace(self.path)
+            foreign_files.sync_directory(self.path.parent)
         except OSError as error:
             way = "Check its directory's rights, and its free space"
             raise StorageError(f"{self.path} cannot be created ({error.strerror}). {way}.") from error
@@ -117,7 +180,9 @@ class Database:
         address = f"{self.path.absolute().as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
         connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA trusted_schema = OFF")  # until it was compared with ours
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.create_function("sources_name", 2, sources_name, deterministic=True)
         connection.execute("PRAGMA temp_store = MEMORY")  # what is asked is in no file that a purge does not know
         return connection
 
@@ -133,6 +198,14 @@ class Database:
             raise NewerFormatError(f"{self.path} has format {version}; {known}. {way}.")
         return version
 
+    def foreign_schema(self, version: int | None = None) -> str:
+        """Return what its schema has or lacks beside ours of that version; empty if it is ours to the letter.
+
+        A trigger, a view or a check of somebody else would run with our statements and change what they store.
+        """
+        found, ours = {(row[0], row[1]): shape_of(row) for row in self.rows(SCHEMA)}, schema_of(MIGRATIONS[:version])
+        return difference(found, ours)
+
     def _set_up(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
@@ -142,7 +215,8 @@ class Database:
         self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         # It gets its full length at once: a commit that makes a file longer takes the disk half as long again.
         # On a disk without that much room the log grows as far as it goes, as it would have.
-        with suppress(OSError), self.path.with_name(f"{self.path.name}-wal").open("ab") as log:
+        log_path = self.path.with_name(f"{self.path.name}-wal")
+        with suppress(OSError), open(log_path, "ab", opener=foreign_files.private) as log:
             log.write(bytes(max(0, LOG_PAGES * (PAGE_BYTES + LOG_HEADER_BYTES) - log.tell())))
 
     def _migrate(self, version: int) -> None:
@@ -150,12 +224,8 @@ class Database:
             return
         if self.read_only:
             raise StorageError(f"{self.path} has the older format {version}; open it once for writing to bring it up.")
-        self._connection.create_function("text_digest", 1, text_digest, deterministic=True)
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE; {script}; PRAGMA application_id = {APPLICATION_ID}; "
-                f"PRAGMA user_version = {number}; COMMIT;"
-            )
+            _migrate_to(self._connection, number, script)
 
     def _explain(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")
@@ -308,6 +378,11 @@ class Database:
     def trace(self, watch: Callable[[str], None] | None) -> None:
         """Call `watch` with every statement before it runs. Crash tests kill at each COMMIT."""
         self._connection.set_trace_callback(watch)
+
+    def abandon(self) -> None:
+        """In a forked child: refuse every use. Also to roll back or to close would change what the parent has."""
+        connection, self._connection = self._connection, cast("sqlite3.Connection", _Inherited())
+        forks.never_free(connection)
 
     def close(self) -> None:
         """Close the connection."""

@@ -6,7 +6,11 @@ lock         names the process that writes
 inbox/       commands that other processes have left for that process
 """
 
+import stat
+from contextlib import suppress
 from pathlib import Path
+
+from pager.safety import foreign_files
 
 
 class AgentFiles:
@@ -24,5 +28,23 @@ class AgentFiles:
         missing = [each for each in (self.directory, *self.directory.parents) if not each.exists()]
         for each in reversed(missing):
             each.mkdir(mode=0o700, exist_ok=True)
+            foreign_files.sync_directory(each.parent)
         if not self.directory.is_dir():
             raise NotADirectoryError(20, "it is a file", str(self.directory))
+
+    def make_private(self) -> None:
+        """Take the rights of others on these files away, whoever gave them.
+
+        So with the directory if others may write into it, and with that leave commands or put another file in place of
+        one. One that is shared by design (/tmp, whose files only their owners can move) stays as it is.
+        """
+        with suppress(OSError):  # it is somebody else's
+            mode = self.directory.stat().st_mode
+            if mode & 0o022 and not mode & stat.S_ISVTX:
+                self.directory.chmod(stat.S_IMODE(mode) & 0o700)
+        logs = (self.database.with_name(f"{self.database.name}{suffix}") for suffix in ("-wal", "-shm"))
+        for each in (self.database, *logs, self.lock, self.index, self.inbox):
+            with suppress(OSError):  # it is not there, or is somebody else's
+                mode = each.lstat().st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    each.chmod(stat.S_IMODE(mode) & 0o700)

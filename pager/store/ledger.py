@@ -1,9 +1,9 @@
 """The ledger: one row for every movement, written in the transaction that makes it. SQL.
 
-Events: archive, repeat, supersede, forget, done, purge, core, evict, drop, page_in, page_out, pin, unpin, recall,
-spill, notice, epoch, digest, search, interrupted, command, index, embedder, error. The reason of an eviction contains
-`unannounced` if the agent was not told of it before. `tokens` is the size of what moved; of a spill, the size of what
-stays in the prompt.
+Events: archive, repeat, supersede, forget, restore, source (one was taken off a fact), done, purge, core, evict, drop,
+page_in, page_out, pin, unpin, recall, spill, notice, epoch, digest, search, interrupted, command, index, embedder,
+error. The reason of an eviction contains `unannounced` if the agent was not told of it before. `tokens` is the size of
+what moved; of a spill, the size of what stays in the prompt.
 """
 
 import json
@@ -42,6 +42,15 @@ class LedgerTable:
             " VALUES (?, ifnull(?, (SELECT ifnull(max(id), 0) FROM steps)), ?, ?, ?, ?, ?, ?)",
             (to_micros(self._clock.now()), step, event, page, reason, actor, tokens, text),
         )
+
+    def write_recalled(self, step: int, pages: Sequence[tuple[str, int, float]]) -> None:
+        """Append a row for each page that was recalled with a step: its tokens and its score. In one statement."""
+        self.version += len(pages)
+        at, values = to_micros(self._clock.now()), list[Any]()
+        for page, tokens, score in pages:
+            values += (at, step, "recall", page, f"for s{step}", "pager", tokens, dump({"score": score}))
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(pages))
+        self._db.run(f"INSERT INTO ledger (at, step, event, page, reason, actor, tokens, detail) VALUES {rows}", values)
 
     def write_search(
         self, tier: str, query: str, hits: Sequence[Hit], actor: str, *, missed: Sequence[Hit] = (), **detail: Any

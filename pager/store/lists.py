@@ -10,7 +10,7 @@ from datetime import tzinfo
 from pager.clock import from_micros
 from pager.store.archive import ArchiveTable
 from pager.store.core import CoreTable
-from pager.store.database import Database, Row
+from pager.store.database import Database, Row, stored_names
 from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
 from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
@@ -100,17 +100,28 @@ class ListsTable:
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
             resident is not None, bool(row["purged"]), texts[0] if texts else "",
             tuple(str(part["name"]) for part in parts if part["type"] == "tool_use"),
+            tuple(sorted(stored_names(row["sources"]))),
         )  # fmt: skip
 
-    def facts(self, kind: str, text: str, offset: int, limit: int) -> Rows[FactUse]:
-        """Return facts of a kind (`FACTS`), newest first; with `text` only those with it in text, key or tags."""
+    def sources(self, at: int) -> dict[str, int]:
+        """Return the sources of the facts that are true at a moment, and how many facts have each."""
+        true = "f.purged = 0 AND f.valid_from <= :at AND (f.valid_until IS NULL OR f.valid_until > :at)"
+        each = "FROM facts f, json_each(f.sources) s"
+        own = f"SELECT f.id, json_extract(s.value, '$.source') AS name {each} WHERE {true}"
+        behind = f"SELECT f.id, v.value {each}, json_each(s.value, '$.via') v WHERE {true}"
+        sql = f"SELECT name, count(DISTINCT id) AS count FROM ({own} UNION ALL {behind}) GROUP BY name ORDER BY name"
+        return {row["name"]: row["count"] for row in self._db.rows(sql, {"at": at})}
+
+    def facts(self, kind: str, text: str, source: str, offset: int, limit: int) -> Rows[FactUse]:
+        """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it."""
         # SQLite's `lower` knows ASCII letters only.
         forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
         cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
         columns = ("text", "key", "tags")
         held = " OR ".join(f"instr(lower({column}), lower(:{name}))" for column in columns for name in cased)
-        where = " AND ".join(filter(None, (FACTS[kind], f"({held})" if text else "")))
-        total, rows = self._section("facts", where, cased, offset, limit)
+        of_source = "sources_name(sources, :source)" if source else ""
+        where = " AND ".join(filter(None, (FACTS[kind], of_source, f"({held})" if text else "")))
+        total, rows = self._section("facts", where, {**cased, "source": source}, offset, limit)
         return Rows(total, [self._archive.use(row) for row in rows])
 
     def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:

@@ -7,23 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pager.blocks import dump
 from pager.errors import StorageError
+from pager.safety.sources import are_untrusted, is_untrusted, stored_name
 from pager.store.database import Database
 from pager.store.settings import PROGRAM_VALUE
-from pager.types import FOREVER
+from pager.types import FOREVER, Counts, Json
 
 Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside its strings
 
 # Every column in which a text could be: table -> its key, its plain columns, its columns of JSON
 TEXT_COLUMNS = {
-    "steps": ("id", "role name session", ""),
+    "steps": ("id", "role name session", "sources"),
+    "requests": ("step", "", "sources"),
     "parts": ("id", "", "block"),
     "forms": ("part, epoch", "", "block"),
-    "epochs": ("id", "", "tools system preamble digest"),
-    "blocks": ("id", "value description", ""),
+    "epochs": ("id", "", "tools system preamble digest sources"),
+    "blocks": ("id", "value description", "sources"),
     "facts": ("id", "text key forgotten", "tags sources"),
     "ledger": ("id", "reason", "detail"),
     "commands": ("id", "outcome", ""),
@@ -31,11 +33,23 @@ TEXT_COLUMNS = {
     "meta": ("key", "value", ""),
 }
 
+# What each column of JSON holds: an array or an object
+JSON_COLUMNS = {
+    "parts": {"block": "object"},
+    "forms": {"block": "object"},
+    "epochs": {"tools": "array", "system": "array", "preamble": "array", "digest": "array", "settings": "object",
+               "sizes": "object", "sources": "array"},
+    **{table: {"sources": "array"} for table in ("steps", "requests", "blocks")},
+    "facts": {"tags": "array", "sources": "array"},
+    "ledger": {"detail": "object"},
+}  # fmt: skip
+
 # A law, and what is wrong -> a query whose every row is a case of it
 AUDITS: dict[tuple[str, str], str] = {
-    ("a step stays whole", "a call is open in a step that is not the newest"): """
-        SELECT c.id FROM calls c
-        WHERE c.result IS NULL AND c.step < (SELECT max(id) FROM steps WHERE kind <> 'record')""",
+    ("a step stays whole", "a call is open in a step that is not the newest of the prompt"): f"""
+        SELECT c.id FROM calls c WHERE c.result IS NULL AND
+        (c.step IS NOT (SELECT id FROM steps WHERE kind <> 'record' ORDER BY turn DESC, id DESC LIMIT 1) OR NOT EXISTS
+        (SELECT 1 FROM residency r WHERE r.page = 's' || c.step AND r.how = 'step' AND r.until_step = {FOREVER}))""",
     ("a step stays whole", "a result is in another step than its call"): """
         SELECT c.id FROM calls c JOIN parts p ON p.id = c.result
         WHERE p.step <> c.step OR p.slot <> 'result'""",
@@ -73,6 +87,28 @@ AUDITS: dict[tuple[str, str], str] = {
 }
 
 
+# The tokens of each kind in the parts of a prompt that every request begins with: name -> as many numbers as kinds
+_WRONG_SIZES = f"""
+    SELECT 1 FROM epochs, json_each(epochs.sizes) AS size WHERE CASE WHEN size.type = 'array'
+    THEN json_array_length(size.value) <> {len(Counts._fields)}
+    OR EXISTS (SELECT 1 FROM json_each(size.value) WHERE type <> 'integer') ELSE 1 END LIMIT 1"""
+
+
+def _are_origins(stored: str, *, trusted: bool) -> bool:
+    """Return True for the sources of a fact as they are stored, if they are as trusted as it says."""
+    untrusted = True
+    for row in json.loads(stored):
+        if not isinstance(row, dict):
+            return False
+        origin = cast(Json, row)
+        name, via = origin.get("source"), origin.get("via", [])
+        counted = type(origin.get("step")) is int and type(origin.get("at")) is int
+        if stored_name(name) != name or not are_untrusted(via) or not counted:
+            return False
+        untrusted = untrusted and bool(is_untrusted(str(name)) or via)
+    return trusted is not untrusted
+
+
 class MaintenanceTable:
     """Audits, purging and copies of the whole database."""
 
@@ -83,11 +119,51 @@ class MaintenanceTable:
         """Return what SQLite itself finds wrong with the file."""
         try:
             found = [row[0] for row in self._db.rows("PRAGMA integrity_check")]
+            if foreign := self._db.foreign_schema():
+                return [f"it {foreign}"]
+            lost = self._db.rows("PRAGMA foreign_key_check")
+            wrong = self._wrong_values() if found == ["ok"] else found
         except StorageError as error:
             return [str(error)]  # too damaged to be looked over
-        lost = self._db.rows("PRAGMA foreign_key_check")
-        broken = [f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in lost]
-        return [text for text in found if text != "ok"] + broken
+        return wrong + [f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in lost]
+
+    def _wrong_values(self) -> list[str]:
+        """Return the columns that hold a value of a kind that we never write. SQLite itself takes any."""
+        found: list[str] = []
+        tables = "SELECT name FROM pragma_table_list WHERE type IN ('table', 'shadow') AND name NOT GLOB 'sqlite_*'"
+        for (table,) in self._db.rows(tables):
+            for column in self._db.rows(f"SELECT name, type FROM pragma_table_info('{table}') WHERE type <> ''"):
+                name, kind = column["name"], str(column["type"]).lower()
+                wrong = f"typeof({name}) NOT IN ('{kind}', 'null')"
+                if shape := JSON_COLUMNS.get(table, {}).get(name):
+                    # In this order: of what is no JSON at all the type cannot be asked for.
+                    is_json = f"CASE WHEN json_valid({name}) THEN json_type({name}) = '{shape}' ELSE {name} IS NULL END"
+                    wrong = f"{wrong} OR NOT {is_json}"
+                if self._db.value(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1"):
+                    found.append(f"{table}.{name} holds what is no {shape or kind}")
+        if self._db.value("SELECT 1 FROM meta WHERE key IN ('purges', 'latest_fact') AND value GLOB '*[^0-9-]*'"):
+            found.append("meta.value holds what is no number")
+        if not found and self._db.value(_WRONG_SIZES):
+            found.append("epochs.sizes holds what are no counts")
+        options = "SELECT * FROM said_words_config UNION ALL SELECT * FROM fact_words_config"
+        if [tuple(row) for row in self._db.rows(options)] != [("version", 4)] * 2:
+            found.append("a full-text table has options that selfpager did not set")
+        return found or self._wrong_sources()
+
+    def _wrong_sources(self) -> list[str]:
+        """Return the tables with a source that we never write: of an unknown kind, or with signs in its name."""
+        found: set[str] = set()
+        for table in ("steps", "requests", "epochs", "blocks"):
+            rows = self._db.rows(f"SELECT DISTINCT sources FROM {table} WHERE sources <> '[]'")
+            if not all(are_untrusted(json.loads(row["sources"])) for row in rows):
+                found.add(table)
+        lines = [line for row in self._db.rows("SELECT digest FROM epochs") for line in json.loads(row["digest"])]
+        if not all(isinstance(line, dict) and are_untrusted(cast(Json, line).get("sources", [])) for line in lines):
+            found.add("epochs")
+        facts = self._db.rows("SELECT sources, trusted FROM facts WHERE purged = 0")
+        if not all(_are_origins(row["sources"], trusted=bool(row["trusted"])) for row in facts):
+            found.add("facts")
+        return [f"{table} have sources that selfpager does not write" for table in sorted(found)]
 
     def audit(self) -> list[tuple[str, str]]:
         """Return every law that does not hold, with rows that break it."""
@@ -201,12 +277,15 @@ class MaintenanceTable:
         element = rf'(?s)(<(block|core_update) name="{re.escape(name)}"[^>]*>)(.*?)(</\2>)'
 
         def change_shown(raw: str) -> str:
-            value = json.loads(raw)
-            block = value if "text" in value else value[1]  # of the system texts the second one is core
-            block["text"] = re.sub(element, lambda found: found[1] + change(found[3]) + found[4], block["text"])
-            return dump(value)
+            shown: Json | list[Json] = json.loads(raw)
+            for block in shown if isinstance(shown, list) else [shown]:
+                if "text" in block:  # in the texts of others our elements are disarmed
+                    text = str(block["text"])
+                    block["text"] = re.sub(element, lambda found: found[1] + change(found[3]) + found[4], text)
+            return dump(shown)
 
-        self._rewrite("epochs", "id", "system", change_shown, "json_array_length(system) > 1")
+        for column in ("system", "preamble"):  # epochs from before core was a message have it in their system text
+            self._rewrite("epochs", "id", column, change_shown, "TRUE")
         self._rewrite("parts", "id", "block", change_shown, "kind = 'update'")
 
     def mark_fact_purged(self, fact: int) -> None:

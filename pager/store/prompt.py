@@ -1,13 +1,15 @@
 """The present prompt and earlier ones: epochs, answered requests, residency, pins. SQL."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import astuple
 from functools import partial
 
 from pager.blocks import dump
-from pager.store.database import Database, Row
+from pager.safety.sources import names_one
+from pager.store.database import Database, Row, names_stored, stored_names
 from pager.store.rows import Answered, Epoch, Pin
-from pager.types import FOREVER, Counts, Residency, Usage
+from pager.types import FOREVER, Counts, Json, Residency, Usage
 
 _JSON = ("tools", "system", "preamble", "digest", "settings", "sizes")  # columns of epochs
 _LEAVE = "UPDATE residency SET until_step = ?, reason = ? WHERE until_step = ?"
@@ -24,14 +26,31 @@ class PromptTable:
     def open_epoch(self, epoch: Epoch, first_step: int, at: int, step: int) -> None:
         """End the present epoch and insert the next one, whose messages begin with `first_step`."""
         self.end_epoch(step)
-        sql = f"INSERT INTO epochs (id, at, step, reason, first_step, {', '.join(_JSON)}) VALUES (?{', ?' * 10})"
+        columns = ("id", "at", "step", "reason", "first_step", "sources", *_JSON)
+        sql = f"INSERT INTO epochs ({', '.join(columns)}) VALUES (?{', ?' * 11})"
         stored = (dump(getattr(epoch, name)) for name in _JSON)
-        self._db.run(sql, (epoch.id, at, step, epoch.reason, first_step, *stored))
+        self._db.run(sql, (epoch.id, at, step, epoch.reason, first_step, names_stored(epoch.sources), *stored))
 
     def end_epoch(self, step: int) -> None:
         """End the present epoch: the next request opens another."""
         newest = "(SELECT max(id) FROM epochs)"  # no other lives
         self._db.run(f"UPDATE epochs SET through_step = ? WHERE id = {newest} AND through_step IS NULL", (step,))
+
+    def forget_digest(self, source: str) -> bool:
+        """Remove the summaries in the newest digest that have a source. Return True if there were any."""
+        row = self._db.row("SELECT id, digest FROM epochs ORDER BY id DESC LIMIT 1")
+        lines: list[Json] = json.loads(row["digest"]) if row else []
+        named = [line for line in lines if any(names_one(name, source) for name in line.get("sources", ()))]
+        for line in named:
+            line |= {"words": "", "sources": []}
+        if row and named:
+            self._db.run("UPDATE epochs SET digest = ? WHERE id = ?", (dump(lines), row["id"]))
+        return bool(named)
+
+    def disown(self, step: int) -> None:
+        """End the present epoch, and forget what was learned of models: both decide what is sent, and how much."""
+        self.end_epoch(step)
+        self._db.run("DELETE FROM tokenizers")
 
     def notice(self, epoch: int, step: int) -> None:
         """Store the step at which the window's notice was given."""
@@ -54,8 +73,10 @@ class PromptTable:
             _, *others = astuple(usage)
             counted = (usage.whole_input, *others)
         parts = request.through_part, request.mark_part
-        values = (request.step, request.epoch, *parts, at, request.model, request.estimate, *counted)
-        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 10})", values)
+        sources = names_stored(request.sources) if request.sources else "[]"
+        about = (request.model, request.estimate, *counted, request.may_call, sources)
+        values = (request.step, request.epoch, *parts, at, *about)
+        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 12})", values)
 
     def request(self, step: int) -> Answered | None:
         """Return the request that a step answered."""
@@ -91,6 +112,12 @@ class PromptTable:
         sql = "INSERT INTO residency (page, how, from_step, holder) VALUES (?, ?, ?, ?)"
         self._db.run(sql, (page, how, step, holder))
 
+    def enter_recalled(self, pages: Sequence[str], step: int) -> None:
+        """Store that pages entered the prompt with a step, and leave it with that step. In one statement."""
+        rows = ", ".join(["(?, 'recalled', ?, ?)"] * len(pages))
+        values = [value for page in pages for value in (page, step, step)]
+        self._db.run(f"INSERT INTO residency (page, how, from_step, holder) VALUES {rows}", values)
+
     def end_residency(self, page: str, how: str, step: int, reason: str) -> None:
         """Store that a page left the prompt, and why."""
         self._db.run(f"{_LEAVE} AND page = ? AND how = ?", (step, reason, FOREVER, page, how))
@@ -108,6 +135,12 @@ class PromptTable:
         at = FOREVER if at is None else at
         sql = "SELECT * FROM residency WHERE until_step >= ? AND from_step < ? ORDER BY from_step"
         return [_stay(row) for row in self._db.rows(sql, (at, at))]
+
+    def shown(self) -> tuple[int, list[str]]:
+        """Return the newest step, and the pages in the prompt beside its steps: recalled, pinned, paged in, ..."""
+        pages = "SELECT json_group_array(page) FROM residency WHERE until_step = ? AND how <> 'step'"
+        row = self._db.row(f"SELECT ifnull(max(id), 0) AS last, ({pages}) AS pages FROM steps", (FOREVER,))
+        return (row["last"], json.loads(row["pages"])) if row else (0, [])
 
     def resident_steps(self, at: int | None = None) -> list[int]:
         """Return the steps that stood in the messages of the request that step `at` answered, or of the next one."""
@@ -150,7 +183,8 @@ def _epoch(row: Row) -> Epoch:
     tools, system, preamble, digest, settings, counts = (json.loads(row[name]) for name in _JSON)
     sizes = {name: Counts(*each) for name, each in counts.items()}
     noticed = row["noticed_step"] is not None
-    return Epoch(row["id"], tools, system, preamble, digest, settings, sizes, row["reason"], noticed)
+    sources = stored_names(row["sources"])
+    return Epoch(row["id"], tools, system, preamble, digest, settings, sizes, row["reason"], noticed, sources)
 
 
 def answered_of(row: Row) -> Answered:
@@ -160,7 +194,9 @@ def answered_of(row: Row) -> Answered:
         read, write = row["cache_read"], row["cache_write"]
         usage = Usage(row["input"] - read - write, row["output"], read, write)
     parts = row["through_part"], row["mark_part"]
-    return Answered(row["step"], row["epoch"], *parts, row["model"], row["estimate"], usage)
+    sources = stored_names(row["sources"])
+    about = (row["model"], row["estimate"], usage, bool(row["may_call"]), sources)
+    return Answered(row["step"], row["epoch"], *parts, *about)
 
 
 def _stay(row: Row) -> Residency:

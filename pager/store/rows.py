@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pager import blocks
+from pager.safety.sources import Source
 from pager.types import Block, Counts, Json, Usage
 
 Row = TypeVar("Row")
@@ -28,6 +29,7 @@ class FactSize(NamedTuple):
     id: str
     key: str
     bytes: int
+    via: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class StepRow:
     purged: bool
     begins: str
     calls: tuple[str, ...]
+    via: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,26 @@ Span = tuple[int | None, int | None]  # half-open, in microseconds; None: no lim
 ALWAYS: Span = (None, None)
 
 
+class FactFilter(NamedTuple):
+    """Which facts are asked for: true at a moment, with all the tags, stored in a span, of a source."""
+
+    at: int
+    tags: Sequence[str] = ()
+    stored: Span = ALWAYS
+    source: str = ""
+    only_trusted: bool = False
+
+
+class Origin(NamedTuple):
+    """A source of a fact, and when the fact was stored from it."""
+
+    source: Source
+    at: int
+
+
+NO_NAMES = frozenset[str]()
+
+
 @dataclass(slots=True)
 class Part:
     """One piece of a step as the prompt carries it now. A `form` of None leaves it out of the prompt."""
@@ -121,6 +144,7 @@ class Step:
     stop_reason: str | None = None
     name: str | None = None
     paused: bool = False  # it stopped in the middle: while it is the last step, its reply must go on before all else
+    sources: frozenset[str] = NO_NAMES  # the untrusted ones of all that it holds
 
 
 @dataclass(slots=True)
@@ -136,6 +160,7 @@ class Epoch:
     sizes: dict[str, Counts]
     reason: str
     noticed: bool = False
+    sources: frozenset[str] = NO_NAMES  # the untrusted ones of core and preamble
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +185,8 @@ class Answered:
     model: str
     estimate: int
     usage: Usage | None
+    may_call: bool = True
+    sources: frozenset[str] = NO_NAMES  # the untrusted ones of all that stood in it
 
 
 class Said(NamedTuple):
@@ -171,6 +198,7 @@ class Said(NamedTuple):
     name: str | None
     at: int
     block: Json
+    sources: frozenset[str]
 
 
 class SaidMeta(NamedTuple):

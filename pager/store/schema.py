@@ -10,7 +10,7 @@ TOKENIZER = "porter unicode61 remove_diacritics 2"
 BASE = f"""
 -- Single values: the embedder's fingerprint, whether a purge is under way, ...
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,                -- embedder, vectors_owed, purging, purges, note:...
+  key TEXT PRIMARY KEY,                -- embedder, token_vectors, vectors_owed, purging, purges, note:...
   value TEXT NOT NULL                  -- of a key that is not set there is no row
 ) WITHOUT ROWID;
 
@@ -78,8 +78,8 @@ CREATE TABLE epochs (
   reason TEXT NOT NULL,                -- why the one before could not go on
   first_step INTEGER NOT NULL,         -- the conversation stands in the messages from this step on
   tools TEXT NOT NULL,                 -- JSON, as sent
-  system TEXT NOT NULL,                -- JSON, as sent: instructions, core
-  preamble TEXT NOT NULL,              -- JSON list of blocks: digest, pinned pages, the request if it was evicted
+  system TEXT NOT NULL,                -- JSON, as sent: the instructions
+  preamble TEXT NOT NULL,              -- JSON list of blocks: core, digest, pinned pages, the request if it was evicted
   digest TEXT NOT NULL,                -- JSON list of the digest's lines as data
   settings TEXT NOT NULL,              -- JSON: what the epoch opened with (model, thinking, limits)
   sizes TEXT NOT NULL,                 -- JSON: tokens by kind of tools, system, core and preamble
@@ -256,6 +256,36 @@ UPDATE facts SET digest = text_digest(text) WHERE purged = 0;
 CREATE INDEX facts_digest ON facts (digest, valid_until) WHERE digest IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS)
+# The last request of a turn that reached a limit asks for an answer without tools.
+ANSWERS_WITHOUT_TOOLS = """
+ALTER TABLE requests ADD COLUMN may_call INTEGER NOT NULL DEFAULT 1;  -- 0: with tool_choice none
+"""
+
+# What is untrusted carries the names of its sources, in JSON lists such as ["mcp:github", "web:example.org"]. The list
+# of a fact holds trusted ones, too: [{"source": "agent", "step": 45, "at": 1789..., "via": ["web:example.org"]}].
+TRUST = """
+ALTER TABLE steps ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';  -- the untrusted ones of all that the step holds
+ALTER TABLE requests ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';  -- of all that stood in the request
+ALTER TABLE epochs ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';  -- of core, digest, pinned pages and request
+ALTER TABLE blocks ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';  -- of the value
+ALTER TABLE blocks ADD COLUMN untrusted_writes TEXT NOT NULL DEFAULT 'label';  -- label, ask or refuse
+ALTER TABLE facts ADD COLUMN trusted INTEGER NOT NULL DEFAULT 1;  -- 1: one of its sources is trusted
+UPDATE facts SET sources = json_array(json_object('source', 'unknown', 'step', step, 'at', at)) WHERE purged = 0;
+UPDATE facts SET sources = '[]' WHERE purged = 1;
+"""
+
+# Late interaction: the vectors of word pieces, which go with the vector of their text.
+TOKEN_VECTORS = """
+CREATE TABLE said_token_vectors (
+  part INTEGER PRIMARY KEY REFERENCES said_vectors (part) ON DELETE CASCADE,
+  vectors BLOB NOT NULL                -- 32 bytes a word piece (pager.vectors.quantized); meta names what made them
+);
+CREATE TABLE fact_token_vectors (
+  fact INTEGER PRIMARY KEY REFERENCES vectors (fact) ON DELETE CASCADE,
+  vectors BLOB NOT NULL                -- as above
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS)
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

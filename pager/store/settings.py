@@ -3,6 +3,7 @@
 from pager.store.database import Database
 
 PROGRAM_VALUE = "note:"  # how the keys of values begin that a program stores
+TASK = f"{PROGRAM_VALUE}task"  # the long task of an agent, which `run --resume` would go on with
 INDEX_STATE, INDEX_OWNER = "index", "index_owner"  # of a vector index on a server
 
 
@@ -24,9 +25,17 @@ class SettingsTable:
             self._db.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def disown_index(self) -> None:
-        """Forget the index on a server, and which server: they are of the memory from which this one was copied."""
-        for key in (INDEX_STATE, INDEX_OWNER, f"{PROGRAM_VALUE}index"):
+        """Forget the index on a server: it is of the memory from which this one was copied."""
+        for key in (INDEX_STATE, INDEX_OWNER):
             self.put(key, None)
+
+    def disown(self) -> None:
+        """Forget what of a copy is not for the memory that is made from it: its index on a server, its limits, and the
+        task that it was at."""
+        carried = (
+            "key GLOB 'note:*' OR key IN ('embedder', 'vectors_owed', 'purging', 'purges', 'inbox', 'latest_fact')"
+        )
+        self._db.run(f"DELETE FROM meta WHERE NOT ({carried}) OR key = ?", (TASK,))
 
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command; None if it was not carried out."""

@@ -3,8 +3,9 @@
 Promises that a move is one transaction and is in the ledger.
 
 `core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts; `pages` reads any of
-them by id and pins it, `prefetch` puts facts behind a message unasked. `Tiers` joins them for one agent. The facades
-and the rooms `prompt`, `inspect` and `upkeep` may call this room.
+them by id and pins it, `prefetch` puts facts and steps behind a message unasked, `joint` asks both, `trust`
+takes back what came from a source. `Tiers` joins them for one agent. The facades and the rooms `prompt`, `inspect` and
+`upkeep` may call this room.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pager.tiers.archive import Archive
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
 from pager.tiers.recall import Recall
+from pager.tiers.trust import Trust
 from pager.tokens.counter import Window
 from pager.vectors.chroma.places import Directory, Server
 from pager.vectors.embedder import Embedder
@@ -38,6 +40,7 @@ class Tiers:
     archive: Archive
     recall: Recall
     pages: Pages
+    trust: Trust
     index: Directory  # of the archive's vectors
 
     @classmethod
@@ -51,7 +54,9 @@ class Tiers:
         facts = _fact_vectors(store, clock, embedder, index)
         said = SaidVectors(store, facts.embedding) if facts else None
         core = Core(store, clock, window.limits.core_tokens)
-        return cls(core, Archive(store, clock, pages, facts), Recall(store, clock, said), pages, index)
+        archive = Archive(store, clock, pages, facts)
+        trust = Trust(store, clock, archive, core, pages)
+        return cls(core, archive, Recall(store, clock, said, archive), pages, trust, index)
 
     def invalidate(self) -> None:
         """Read again at the next use whatever is cached: an interrupt may have left it half done."""

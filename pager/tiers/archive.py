@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pager import tokens
 from pager.arguments import normalized, optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError
-from pager.search.words import excerpt, index_text, words
+from pager.safety.sources import Source, read_source, untrusted_of
+from pager.search.words import excerpt, focus, index_text, words
 from pager.store import Store
-from pager.store.rows import ALWAYS, Span
+from pager.store.rows import ALWAYS, FactFilter, Origin
 from pager.tiers.pages import Pages
 from pager.types import Fact, Hit, number_of, read_page_id
 from pager.vectors.embedding import mark_unembedded
@@ -31,6 +32,9 @@ LATEST_FACT = "latest_fact"  # the setting with the time of the latest fact, onc
 SIMILAR = 0.6  # cosine from which on a fact is reported as similar to another
 CANDIDATES = 64  # of each side, for the other one to score
 WORD_CANDIDATES = 256  # places down to which the word score of the candidates by meaning is looked up
+RAISING = 20  # facts that raise what they were stored from
+LATE = 1.0  # the match of word pieces, where words and cosine count 1 each
+PER_STEP = 5  # as many of those from one step are an import, which says nothing of the step
 MISSED = 3  # hits below the limit that the ledger names
 MAX_EXACT = 5000  # facts with a tag or of a span that are all compared; of more, the newest and the nearest
 MAX_HIT_CHARS = 2000  # of a fact in a hit; page_in reads it whole
@@ -39,12 +43,6 @@ SMALLEST_SPREAD = 1e-100  # below it a division overflows
 
 
 Scores = dict[int, float]
-
-
-class _Filter(NamedTuple):
-    at: int  # true at this moment
-    tags: list[str]  # with all of these
-    stored: Span  # stored in this span
 
 
 class Archive:
@@ -63,16 +61,19 @@ class Archive:
         self._latest = None
 
     def archive(
-        self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str
+        self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str, source: Source
     ) -> Fact:
-        """Store a fact, which supersedes the current one of its key, or return the true one that says just the same."""
+        """Store a fact, which supersedes the current one of its key, or return the true one that says just the same.
+
+        That one gets a further source then.
+        """
         if not require_text(text, "text").strip():
             raise RejectedError("a fact needs a text; to end one use forget.")
         if optional_text(key, "key") is not None and not str(key).strip():
             raise RejectedError("the key is empty; leave it out, or name what the fact is about, such as 'seat'.")
         text, key, tags = str(clean(text)), None if key is None else normalized(key), _check_tags(tags)
         # Before the transaction: embedding takes longer than everything else.
-        vector = self.vectors.embedding.embed(text) if self.vectors else None
+        meaning = self.vectors.embedding.embed(text) if self.vectors else None
         now = self._clock.now()
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         stated = None if valid_from is None else to_micros(start)
@@ -80,23 +81,36 @@ class Archive:
             present = self.present()  # with the clock set back, what was stored last is true
             number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, present)))
             if number is not None:
-                step, reason = self._store.conversation.last_step(), "it is there already"
-                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, step=step)
+                self._add_source(number, source, now)
+                reason, about = "it is there already", _about(source)
+                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, **about)
                 return self.fact(f"f{number}")
             self._save_latest(now)
-            fact = self._append_version(text, key, tags, start, now, actor, stated=valid_from is not None)
+            sources = [Origin(source, to_micros(now))]
+            fact = self._append_version(text, key, tags, start, now, actor, sources, stated=valid_from is not None)
             number = number_of(fact.id)
-            if self.vectors and vector is not None:
-                self.vectors.store(number, vector)
+            if self.vectors and meaning is not None:
+                self.vectors.store(number, meaning)
             else:
                 mark_unembedded(self._store)
             # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
             self._store.archive.index_words(number, index_text(text))
         return fact
 
+    def _add_source(self, fact: int, source: Source, now: datetime) -> None:
+        """Add a source to a fact, unless one of its sources explains it already with as little or less behind it."""
+        origins = self._store.archive.origins(fact)
+        alike = [origin for origin in origins if origin.source.origin == source.origin]
+        if any(set(source.via) >= set(origin.source.via) for origin in alike):
+            return
+        needless = [origin for origin in alike if set(origin.source.via) > set(source.via)]
+        kept = [origin for origin in origins if origin not in needless]
+        self._store.archive.put_sources(fact, [*kept, Origin(source, to_micros(now))])
+
     def _append_version(
-        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str, *,
-        stated: bool,
+        self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str,
+        sources: Sequence[Origin], *, stated: bool, reason: str = "", event: str = "archive",
+        of: str | None = None,
     ) -> Fact:  # fmt: skip
         """Append a fact, and end the other versions of its key: at any moment at most one of them is true."""
         table, ledger, step = self._store.archive, self._store.ledger, self._store.conversation.last_step()
@@ -108,11 +122,12 @@ class Archive:
         old, new = current and current.id, later and later.id
         number = table.append(
             text, key, tags, begin, until and to_micros(until), to_micros(now), actor, step, stated=stated,
-            supersedes=number_of(old) if old else None, superseded_by=number_of(new) if new else None,
+            sources=sources, supersedes=number_of(old) if old else None, superseded_by=number_of(new) if new else None,
         )  # fmt: skip
         fact_id = f"f{number}"
-        reason, size = "a new version" if others or later else "a new fact", tokens.total(text)
-        ledger.write("archive", fact_id, reason=reason, actor=actor, tokens=size, step=step, key=key, tags=list(tags))
+        reason, size = reason or ("a new version" if others or later else "a new fact"), tokens.total(text)
+        about = {"key": key, "tags": list(tags), "of": of, **_about(*(origin.source for origin in sources))}
+        ledger.write(event, fact_id, reason=reason, actor=actor, tokens=size, step=step, **about)
         for fact in others:
             table.supersede(number_of(fact.id), number, max(begin, to_micros(fact.valid_from)))
             reason, size = f"{fact_id} says it anew", tokens.total(fact.text)
@@ -121,7 +136,11 @@ class Archive:
             self._pages.move_pin(current.id, fact_id, f"superseded by {fact_id}")
         # As it would be read back, which takes as long as storing its words.
         valid_from = start.astimezone(self._clock.zone)
-        return Fact(fact_id, text, key, tuple(tags), valid_from, until, now, actor, f"s{step}", old, new)
+        whence = tuple(origin.source for origin in sources)
+        return Fact(
+            fact_id, text, key, tuple(tags), valid_from, until, now, actor, f"s{step}", old, new, sources=whence,
+            via=untrusted_of(whence),
+        )  # fmt: skip
 
     def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
         """Return the versions that a new one takes time from, and the stated later one before which it must end."""
@@ -132,23 +151,44 @@ class Archive:
         end = later.valid_from if later else None
         return [fact for fact, _ in versions if end is None or fact.valid_from < end], later
 
-    def forget(self, page_id: str, reason: str, actor: str) -> Fact:
-        """End a fact's validity now. It stays findable with `as_of`."""
+    def forget(self, page_id: str, reason: str, actor: str, source: Source) -> Fact:
+        """End a fact's validity now. It stays findable with `as_of`. The ledger notes from where this was asked."""
         require_text(reason, "reason")
         if read_page_id(page_id).kind != "f":
-            raise RejectedError(f"{page_id!r} is not a fact; only facts (f12) can be forgotten.")
+            raise RejectedError(f"{page_id!r} is not a fact; only facts, whose ids begin with f, can be forgotten.")
         fact = self.fact(page_id)
         if fact.purged:
             raise NotFoundError(f"the fact {fact.id} was purged; its text is gone for good.")
         if fact.forgotten is not None:
-            raise RejectedError(f"{fact.id} was forgotten already: {fact.forgotten}")
-        now, reason = self._clock.now(), str(clean(reason))
-        until = max(fact.valid_from, min(now, fact.valid_until or now))
+            raise RejectedError(f"{fact.id} was forgotten already; there is nothing to do.")  # the reason may be a trap
         with self._store.transaction():
-            self._store.archive.forget(number_of(fact.id), reason, to_micros(until))
-            self._store.ledger.write("forget", fact.id, reason=reason, actor=actor, tokens=tokens.total(fact.text))
+            self.end(fact, str(clean(reason)), actor, **_about(source))
             self._pages.move_pin(fact.id, None, "forgotten")
         return self.fact(page_id)
+
+    def end(self, fact: Fact, reason: str, actor: str, **about: Any) -> None:
+        """End a fact for a reason, in a transaction of the caller. One that is over already ended when it did."""
+        now = self._clock.now()
+        until, size = max(fact.valid_from, min(now, fact.valid_until or now)), tokens.total(fact.text)
+        self._store.archive.forget(number_of(fact.id), reason, to_micros(until))
+        self._store.ledger.write("forget", fact.id, reason=reason, actor=actor, tokens=size, **about)
+
+    def restore(self, fact: Fact, reason: str, actor: str) -> Fact:
+        """Store a fact that has ended once more, from now or its later beginning on, in the caller's transaction."""
+        number, now = number_of(fact.id), self._clock.now()
+        self._save_latest(now)
+        origins, start = self._store.archive.origins(number), max(now, fact.valid_from)
+        new = self._append_version(
+            fact.text, fact.key, fact.tags, start, now, actor, origins, stated=start > now, reason=reason,
+            event="restore", of=fact.id,
+        )  # fmt: skip
+        ids, vectors = self._store.archive.vectors([number])
+        if self.vectors and ids:
+            self.vectors.store(number_of(new.id), vectors[0])
+        else:
+            mark_unembedded(self._store)
+        self._store.archive.index_words(number_of(new.id), index_text(new.text))
+        return new
 
     def present(self, last_at: int | None = None) -> datetime:
         """Return the present time; if the clock was set back, the latest time at which a fact was stored."""
@@ -177,7 +217,7 @@ class Archive:
         """Return a fact. Raises NotFoundError if there is none."""
         kind, number = read_page_id(page_id)
         if kind != "f":
-            raise NotFoundError(f"{page_id!r} is not a fact; facts are f12.")
+            raise NotFoundError(f"{page_id!r} is not a fact: the id of a fact is f and a number.")
         fact = self._store.archive.fact(number)
         if fact is None:
             raise NotFoundError(f"there is no fact f{number}; search_archive finds facts by words and meaning.")
@@ -185,68 +225,96 @@ class Archive:
 
     def search(
         self, query: str, *, limit: int, as_of: Moment | None, tags: Sequence[str] | None, after: Moment | None,
-        before: Moment | None, actor: str | None,
+        before: Moment | None, source: str | None, actor: str | None,
     ) -> list[Hit]:  # fmt: skip
         """Find the best facts that are true and stored in that time. An `actor` marks them as used; it is logged."""
         query = str(clean(require_text(query, "query")))
         wanted_hits = require_limit(limit) + (MISSED if actor else 0)
         stored = span_micros(after, before, self._clock.zone)
-        wanted = _Filter(to_micros(self._moment(as_of)), _check_tags(tags), stored)
+        source = "" if source is None else read_source(source).origin
+        wanted = FactFilter(to_micros(self._moment(as_of)), _check_tags(tags), stored, source)
         found = self._best(query, wanted_hits, wanted) if self._store.archive.last_at() is not None else []
         hits, missed = found[:limit], found[limit:]
         if actor is not None:
-            detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags}
+            detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags, "source": source or None}
             detail["without_meaning"] = self.vectors.embedding.failure if self.vectors else None
             with self._store.transaction(durable=False):
-                self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
+                self.mark_used(hits)
                 self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
         return hits
 
-    def recall(self, message: str, limit: int) -> list[Hit]:
+    def mark_used(self, hits: Sequence[Hit]) -> None:
+        """Count a use of each of these facts."""
+        self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
+
+    def recall(self, message: str, limit: int, *, only_trusted: bool = False) -> list[Hit]:
         """Return the best facts for a message that are true now."""
         last_at = self._store.archive.last_at()
         if last_at is None:
             return []  # an empty archive loads no embedder
-        return self._best(message, limit, _Filter(to_micros(self.present(last_at)), [], ALWAYS))
+        return self._best(message, limit, FactFilter(to_micros(self.present(last_at)), only_trusted=only_trusted))
 
-    def _best(self, query: str, limit: int, wanted: _Filter) -> list[Hit]:
+    def stored_from(self, hits: Sequence[Hit]) -> dict[int, float]:
+        """Return the steps from which the best facts were stored, each with the score of its best fact.
+
+        The score is by how much a fact is better than the last one looked at. A step with many of them is an import.
+        """
+        least = hits[RAISING].score if len(hits) > RAISING else 0.0
+        scores = {number_of(hit.page_id): hit.score - least for hit in hits[:RAISING]}
+        found: dict[int, list[float]] = {}
+        for fact, steps in (self._store.archive.told_in(list(scores)) if scores else {}).items():
+            for step in steps:
+                found.setdefault(step, []).append(scores[fact])
+        return {step: max(each) for step, each in found.items() if len(each) <= PER_STEP}
+
+    def _best(self, query: str, limit: int, wanted: FactFilter) -> list[Hit]:
         terms = words(query)
-        by_words, by_meaning = self._candidates(query, terms, wanted, limit)
-        best = fuse(by_words, by_meaning)[:limit]
+        late = LATE * focus(len(terms))
+        sides = self._candidates(query, terms, wanted, limit, compare_pieces=late > 0)
+        best = fuse(*sides, late)[:limit]
         facts = self._store.archive.facts([number for number, _ in best])
-        hits: list[Hit] = []
-        for number, score in best:
-            sides = {"words": by_words.get(number), "meaning": by_meaning.get(number)}
-            parts = {name: value for name, value in sides.items() if value is not None}
-            hits.append(_hit(facts[number], score, parts, terms))
-        return hits
+        return [_hit(facts[number], parts, terms, sides[1].get(number)) for number, parts in best]
 
-    def _candidates(self, query: str, terms: list[str], wanted: _Filter, limit: int) -> tuple[Scores, Scores]:
-        most, vector = max(CANDIDATES, limit), None
+    def _candidates(
+        self, query: str, terms: list[str], wanted: FactFilter, limit: int, *, compare_pieces: bool
+    ) -> tuple[Scores, Scores, Scores]:
+        """Return what words, cosines and the match of word pieces say of the facts that come into question."""
+        most, meaning = max(CANDIDATES, limit), None
         if self.vectors is not None and query.strip() and self.vectors.embedding.prepare_search():
-            vector = self.vectors.embedding.embed(query)
-        looked_up = 0 if vector is None else WORD_CANDIDATES
-        first, scores = self._store.archive.match(terms, most, looked_up, *wanted) if terms else ([], {})
-        if self.vectors is None or vector is None:
-            return {number: scores[number] for number in first}, {}
-        by_meaning = self._by_meaning(self.vectors, vector, wanted, limit)
-        by_meaning |= dict(self.vectors.cosines_of([number for number in first if number not in by_meaning], vector))
+            meaning = self.vectors.embedding.embed(query)
+        looked_up = 0 if meaning is None else WORD_CANDIDATES
+        first, scores = self._store.archive.match(terms, most, looked_up, wanted) if terms else ([], {})
+        if self.vectors is None or meaning is None:
+            return {number: scores[number] for number in first}, {}, {}
+        by_meaning = self._by_meaning(self.vectors, meaning.vector, wanted, limit)
+        if others := [number for number in first if number not in by_meaning]:
+            by_meaning |= dict(self.vectors.cosines_of(others, meaning.vector))
         scored = {*first, *by_meaning}
-        return {number: scores[number] for number in scores if number in scored}, by_meaning
+        by_words = {number: scores[number] for number in scores if number in scored}
+        by_late = self._late(self.vectors, query, terms, sorted(scored)) if scored and compare_pieces else {}
+        return by_words, by_meaning, by_late
 
-    def _by_meaning(self, vectors: FactVectors, vector: Vectors, wanted: _Filter, limit: int) -> Scores:
+    def _late(self, vectors: FactVectors, query: str, terms: list[str], facts: Sequence[int]) -> Scores:
+        """Return how well the word pieces of facts match. Telling words count alike: how rare each is added nothing."""
+        load, weights = self._store.archive.token_vectors, dict.fromkeys(terms, 1.0)
+        found = vectors.embedding.best_cosines(query, weights, load, facts)
+        return dict(zip(found[0], (found[1] @ found[2]).tolist(), strict=True)) if found else {}
+
+    def _by_meaning(self, vectors: FactVectors, vector: Vectors, wanted: FactFilter, limit: int) -> Scores:
         count = most = max(CANDIDATES, limit)
-        narrow = bool(wanted.tags) or wanted.stored != ALWAYS
-        newest = self._store.archive.newest_of(wanted.tags, wanted.at, MAX_EXACT, wanted.stored) if narrow else []
-        exact = vectors.cosines_of(newest, vector)
-        if narrow and len(newest) < MAX_EXACT:
-            return dict(exact[:most])
+        narrow = bool(wanted.tags) or wanted.stored != ALWAYS or bool(wanted.source)
+        exact: list[tuple[int, float]] = []
+        if narrow:
+            newest = self._store.archive.newest_of(wanted, MAX_EXACT)
+            exact = vectors.cosines_of(newest, vector)
+            if len(newest) < MAX_EXACT:
+                return dict(exact[:most])
         # What so many facts fit is not rare, so a few times as many of the nearest hold the hits. Where they do not,
         # four times as many are fetched, up to all there are: none that is nearer than the last hit is missed.
         opened = vectors.indexing.open(wanted.at)
         while True:
             near = vectors.nearest(vector, count, opened)
-            valid = self._store.archive.true_at([number for number, _ in near], *wanted)
+            valid = self._store.archive.true_at([number for number, _ in near], wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 found = {number: score for number, score in near if number in valid}
                 if opened is None:
@@ -263,36 +331,57 @@ class Archive:
         now = to_micros(self.present())
         near = dict(self.vectors.nearest(vectors[0], 2 * limit + 1, self.vectors.indexing.open(now)))
         close = {found: cosine for found, cosine in near.items() if found != number and cosine >= SIMILAR}
-        valid = self._store.archive.true_at(list(close), now, ())
+        valid = self._store.archive.true_at(list(close), FactFilter(now))
         facts = self._store.archive.facts(sorted(valid))
         ordered = sorted(valid, key=lambda found: -close[found])[:limit]
-        return [_hit(facts[found], close[found], {"meaning": close[found]}, ()) for found in ordered]
+        return [_hit(facts[found], {"meaning": close[found]}, (), close[found]) for found in ordered]
 
 
-def fuse(by_words: Mapping[int, float], by_meaning: Mapping[int, float]) -> list[tuple[int, float]]:
-    """Add two scores, each in units of its spread, best first. A side that does not know an id gives it its least."""
+def fuse(
+    by_words: Mapping[int, float], by_meaning: Mapping[int, float], by_late: Mapping[int, float], late: float = 1.0
+) -> list[tuple[int, dict[str, float]]]:
+    """Add up scores, best first, and return their parts. A side that does not know an id gives it its least.
+
+    Words count what BM25 gives them, the cosine as much in units of the spread of that, word pieces `late` times it.
+    """
     found = sorted({*by_words, *by_meaning}, reverse=True)
-    totals = dict.fromkeys(found, 0.0)
+    parts: dict[int, dict[str, float]] = {each: {} for each in found}
     # A word that half of them hold has no rarity left; it counts by the share of those that do not hold it.
     without = max(1 - len(by_words) / max(len(found), 1), NEGLIGIBLE)
-    farthest = min(by_meaning.values(), default=0.0)
-    for scores, least, worth in ((by_words, 0.0, without), (by_meaning, farthest, NEGLIGIBLE)):
+    sides = (
+        ("words", by_words, 0.0, without),
+        ("meaning", by_meaning, min(by_meaning.values(), default=0.0), NEGLIGIBLE),
+        ("late", by_late, min(by_late.values(), default=0.0), NEGLIGIBLE),
+    )
+    unit = 1.0
+    for name, scores, least, worth in sides:
         if not scores:
             continue
         values = [scores.get(each, least) for each in found]
         mean = math.fsum(values) / len(values)
         spread = math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
         spread = spread if spread > SMALLEST_SPREAD else 0.0
+        if name == "words" and spread > NEGLIGIBLE:
+            unit = spread
         weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
-        for each, value in zip(found, values, strict=True):
-            totals[each] += (value - least) * weight
-    return sorted(totals.items(), key=lambda each: -each[1])
+        for each in scores:
+            parts[each][name] = (scores[each] - least) * weight * unit * (late if name == "late" else 1.0)
+    return sorted(parts.items(), key=lambda each: -math.fsum(each[1].values()))
 
 
-def _hit(fact: Fact, score: float, parts: dict[str, float], terms: Sequence[str]) -> Hit:
-    text = excerpt(fact.text, terms, MAX_HIT_CHARS)
+def _hit(fact: Fact, parts: dict[str, float], terms: Sequence[str], cosine: float | None) -> Hit:
+    text = fact.text if len(fact.text) <= MAX_HIT_CHARS else excerpt(fact.text, terms, MAX_HIT_CHARS)
     validity = fact.valid_from, fact.valid_until
-    return Hit(fact.id, text, fact.at, score, parts, fact.actor, fact.tags, *validity, fact.supersedes)
+    return Hit(
+        fact.id, text, fact.at, math.fsum(parts.values()), parts, fact.actor, fact.tags, *validity, fact.supersedes,
+        fact.sources, fact.via, cosine,
+    )  # fmt: skip
+
+
+def _about(*sources: Source) -> dict[str, Any]:
+    """Return what the ledger notes of sources."""
+    via = sorted({name for source in sources for name in source.via})
+    return {"source": ", ".join(source.origin for source in sources), "via": via}
 
 
 def _check_tags(tags: Sequence[str] | None) -> list[str]:

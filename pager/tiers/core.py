@@ -7,15 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from pager import markup, tokens
 from pager.arguments import optional_text, require_int, require_path, require_text
 from pager.blocks import clean
 from pager.clock import Clock
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NeedsApprovalError, NotFoundError, RejectedError
+from pager.safety import foreign_files
+from pager.safety.sources import Source, union
 from pager.store import Store
-from pager.types import Block, BlockSpec
+from pager.types import Block, BlockSpec, UntrustedWrites
 
+UNTRUSTED_WRITES: tuple[UntrustedWrites, ...] = get_args(UntrustedWrites)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
@@ -26,6 +30,7 @@ class Core:
         self._store = store
         self._clock = clock
         self._limit_tokens = limit_tokens
+        self.approved = False  # True while a person's approval holds for what blocks ask about
 
     def block(self, name: str) -> Block:
         """Return a block as it reads now."""
@@ -40,32 +45,63 @@ class Core:
         """Return all blocks as the prompt shows them."""
         return markup.core(self._store.core.blocks())
 
-    def append(self, name: str, text: str, actor: str) -> Block:
+    def sources(self) -> tuple[str, ...]:
+        """Return the untrusted sources of all blocks."""
+        return union(*(block.via for block in self._store.core.blocks()))
+
+    def append(self, name: str, text: str, actor: str, source: Source) -> Block:
         """Add a line to a block."""
         block = self.block(name)
         if not require_text(text, "text").strip():
             raise RejectedError(f"there is nothing to append to {name!r}; core_replace with an empty new_text deletes.")
         value = f"{block.value}\n{clean(text)}" if block.value else clean(text)
-        return self._edit(block, value, actor, f"append: {text}")
+        return self._edit(block, value, actor, f"append: {text}", source, block.via)
 
-    def replace(self, name: str, old_text: str, new_text: str, actor: str) -> Block:
+    def replace(self, name: str, old_text: str, new_text: str, actor: str, source: Source) -> Block:
         """Replace an exact and unique text in a block; an empty `new_text` deletes it."""
         block = self.block(name)
         require_text(old_text, "old_text")
         require_text(new_text, "new_text")
         value = replaced(block, clean(old_text), clean(new_text))
-        return self._edit(block, value, actor, f"replace: {old_text} -> {new_text}")
+        return self._edit(block, value, actor, f"replace: {old_text} -> {new_text}", source, block.via)
 
-    def rewrite(self, name: str, value: str, actor: str) -> Block:
-        """Give a whole block another text."""
-        return self._edit(self.block(name), clean(require_text(value, "value")), actor, "written anew")
+    def rewrite(self, name: str, value: str, actor: str, source: Source) -> Block:
+        """Give a whole block another text. A person's text has nothing of the old one's sources."""
+        block = self.block(name)
+        kept = () if actor == "person" else block.via
+        return self._edit(block, clean(require_text(value, "value")), actor, "written anew", source, kept)
 
-    def _edit(self, block: Block, value: str, actor: str, reason: str) -> Block:
+    def _edit(self, block: Block, value: str, actor: str, reason: str, source: Source, kept: Sequence[str]) -> Block:
+        """Write a new value. What is left of the old one has the sources `kept`."""
         if block.read_only or block.file:
             how = "read-only" if block.read_only else "read from a file"
             way = f"change {block.file}" if block.file else "only its configuration changes it"
             raise RejectedError(f"the block {block.name!r} is {how}; {way}. Use another block, or the archive.")
-        return self._write(replace(block, value=value), actor, reason)
+        if source.untrusted:
+            self._guard(block, source.untrusted)
+        # Nothing is left to be labelled, but who emptied it may be taken back.
+        via, emptied_by = (union(kept, source.untrusted), ()) if value.strip() else ((), source.untrusted)
+        return self._write(replace(block, value=value, via=via, emptied_by=emptied_by), actor, reason)
+
+    def _guard(self, block: Block, untrusted: Sequence[str]) -> None:
+        """Raise unless a block takes text that was written after something untrusted was read."""
+        names = markup.attribute(", ".join(untrusted))
+        if block.untrusted_writes == "refuse":
+            why = f"the block {block.name!r} takes nothing that is written after untrusted text was read ({names})"
+            way = "Nothing was changed. Ask the person to make the change, or archive it as a fact"
+            raise RejectedError(f"{why}. {way}.")
+        if block.untrusted_writes == "ask" and not self.approved:
+            what = f"what is written to the block {block.name!r} after untrusted text was read"
+            why = f"a person has to approve {what} ({names})"
+            raise NeedsApprovalError(f"{why}. Nobody did, and nothing was changed. Archive it as a fact.", why)
+
+    def restore(self, block: Block, value: str, via: tuple[str, ...], actor: str, reason: str) -> None:
+        """Give a block an earlier value, in a transaction of the caller, whatever its limit is now."""
+        used, now = tokens.total(value), self._clock.now()
+        newest = self._store.core.block(block.name)
+        block = replace(block, value=value, via=via, emptied_by=(), used_tokens=used, actor=actor, at=now)
+        self._store.core.append(block, newest[1] if newest else 0, unseen=True)
+        self._store.ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name, via=list(via))
 
     def _write(self, block: Block, actor: str, reason: str) -> Block:
         used = tokens.total(block.value)
@@ -80,7 +116,8 @@ class Core:
         place = newest[1] if newest and not newest[0].retired else self._store.core.last_place() + 1
         with self._store.transaction():
             self._store.core.append(block, place, unseen=actor != "agent")
-            self._store.ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name)
+            via = list(block.via)
+            self._store.ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name, via=via)
         return self.block(block.name)
 
     def _check_limits(self, block: Block) -> None:
@@ -98,20 +135,20 @@ class Core:
             raise RejectedError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
 
     def configure(self, specs: Mapping[str, BlockSpec]) -> None:
-        """Make the blocks what a configuration says. Writable ones keep their texts, retired ones their versions."""
+        """Make the blocks what a configuration says. Writable ones keep their texts, those from files are read.
+
+        Only here is a file read: one that the database names may be anybody's choice.
+        """
         with self._store.transaction():
             for block in self._store.core.blocks():
                 if block.name not in specs:
                     now, newest = self._clock.now(), self._store.core.block(block.name)
-                    retired = replace(block, value="", used_tokens=0, retired=True, actor="person", at=now)
+                    retired = replace(
+                        block, value="", via=(), emptied_by=(), used_tokens=0, retired=True, actor="person", at=now
+                    )
                     self._store.core.append(retired, newest[1] if newest else 0, unseen=True)
                     self._store.ledger.write("core", reason="no longer configured", actor="person", block=block.name)
-            self._write_all([self._configured(name, spec) for name, spec in specs.items()], "configured")
-
-    def reread_files(self) -> None:
-        """Read the blocks that come from files again, at the start of a run."""
-        blocks = [block for block in self._store.core.blocks() if block.file]
-        self._write_all([replace(each, value=clean(_read(each.name, str(each.file)))) for each in blocks], "")
+            self._write_all([self._configured(name, spec) for name, spec in specs.items()])
 
     def _configured(self, name: str, spec: BlockSpec) -> Block:
         where = f"of the core block {name!r}"
@@ -125,30 +162,35 @@ class Core:
         # Absolute: the next process may work in another directory.
         file = str(require_path(spec.file, f"file {where}").absolute()) if spec.file else None
         value = _read(name, file) if file else spec.value
-        newest = self._store.core.block(name)
+        if spec.untrusted_writes not in UNTRUSTED_WRITES:
+            ways = ", ".join(UNTRUSTED_WRITES)
+            raise RejectedError(f"untrusted_writes {where} is {spec.untrusted_writes!r:.100}; give one of {ways}.")
+        newest, via, emptied_by = self._store.core.block(name), (), ()
         if newest and not newest[0].retired and not (spec.read_only or spec.file is not None):
-            value = newest[0].value
+            value, via, emptied_by = newest[0].value, newest[0].via, newest[0].emptied_by
         now, limit, description = self._clock.now(), spec.limit_tokens, clean(spec.description)
-        return Block(name, clean(value), description, limit, 0, spec.read_only, file, version=0, actor="", at=now)
+        return Block(
+            name, clean(value), description, limit, 0, spec.read_only, file, version=0, actor="", at=now,
+            untrusted_writes=spec.untrusted_writes, via=via, emptied_by=emptied_by,
+        )  # fmt: skip
 
-    def _write_all(self, blocks: Sequence[Block], reason: str) -> None:
+    def _write_all(self, blocks: Sequence[Block]) -> None:
         """Write blocks, first those that do not grow: they make the room that others need."""
         used = {block.name: block.used_tokens for block in self._store.core.blocks()}
         for block in sorted(blocks, key=lambda each: tokens.total(each.value) > used.get(each.name, -1)):
-            self._write(block, "file" if block.file else "person", reason or f"read {block.file}")
+            self._write(block, "file" if block.file else "person", "configured")
 
 
 def replaced(block: Block, old_text: str, new_text: str) -> str:
     """Return the block's value with the one place of `old_text` replaced; an empty `new_text` deletes it."""
     if not old_text:
         raise RejectedError(f"old_text is empty; give the exact text in {block.name!r} to replace, or use core_append.")
-    places = len(re.findall(f"(?={re.escape(old_text)})", block.value))  # overlapping ones, too: "aa" in "aaa"
-    if places == 0:
+    start = block.value.find(old_text)
+    if start < 0:
         raise RejectedError(f"{old_text!r} is not in the block {block.name!r}, which reads:\n{block.value}")
-    if places > 1:
+    if block.value.find(old_text, start + 1) >= 0:  # overlapping ones, too: "aa" in "aaa"
         way = f"give more of the text around the one you mean. It reads:\n{block.value}"
-        raise RejectedError(f"{old_text!r} occurs {places} times in the block {block.name!r}; {way}")
-    start = block.value.index(old_text)
+        raise RejectedError(f"{old_text!r} occurs more than once in the block {block.name!r}; {way}")
     before, after = block.value[:start], block.value[start + len(old_text) :]
     if not new_text and before.endswith("\n") and (after.startswith("\n") or not after):
         before = before[:-1]  # deleting a whole line takes its line break with it
@@ -168,10 +210,11 @@ def _way_out(block: Block, what: str, limit: str) -> str:
 
 def _read(name: str, file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8").rstrip("\n")
+        return foreign_files.read_text(Path(file)).rstrip("\n")
     except FileNotFoundError:
         way = "Create it, or correct the path in the configuration"
         raise RejectedError(f"the core block {name!r} reads {file}, which does not exist. {way}.") from None
     except (OSError, UnicodeDecodeError) as error:
-        why = f"{error}. It has to be a text file in UTF-8."
+        reason = error.strerror if isinstance(error, OSError) else error
+        why = f"{reason}. It has to be a text file in UTF-8."
         raise RejectedError(f"the core block {name!r} cannot read {file}: {why}") from None

@@ -5,6 +5,7 @@ evictions; all pins share a fifth of the window.
 """
 
 import json
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from pager.limits import PINNED_SHARE
 from pager.store import Store
 from pager.store.rows import Pin
 from pager.tokens.counter import Window
-from pager.types import Json, PageText, read_page_id
+from pager.types import Json, PageText, number_of, read_page_id
 
 PAGED_OUT = "paged out"
 WORDS_AROUND_TOKENS = 60  # what an answer says about a piece beside its text
@@ -71,13 +72,34 @@ class Pages:
             raise RejectedError(f"offset {offset} is outside of {page_id}, which has {len(text)} characters from 0.")
         piece = self._at_most_a_part(text[offset:])
         end = offset + len(piece)
-        media = () if offset else tuple(item for block in self._blocks(page_id) for item in blocks.media_in(block))
-        return PageText(page_id, piece, offset, end if end < len(text) else None, len(text), media=media)
+        media = () if offset else self._media(page_id)
+        on = end if end < len(text) else None
+        return PageText(page_id, piece, offset, on, len(text), media=media, via=self.via(page_id))
 
-    def _blocks(self, page_id: str) -> list[Json]:
+    def via(self, page_id: str) -> tuple[str, ...]:
+        """Return the names of the untrusted sources of a page; none if it is trusted."""
         kind, number = read_page_id(page_id)
-        row = self._store.conversation.original(number) if kind == "x" else None
-        return [json.loads(row["block"])] if row else self._store.conversation.originals(number) if kind == "s" else []
+        if kind == "f":
+            fact = self._store.archive.fact(number)
+            return fact.via if fact else ()
+        table = self._store.conversation
+        return tuple(sorted(table.sources_of(table.step_of(page_id))))
+
+    def _media(self, page_id: str) -> tuple[Json, ...]:
+        """Return the images and documents of a page, but for those that a provider refused: it would do so again."""
+        media = tuple(item for block in self._blocks(page_id) for item in blocks.media_in(block))
+        if not media:
+            return ()
+        dropped = [row.page_id or "" for row in self._store.ledger.movements(events=["drop"])]
+        refused = {number_of(page) for page in dropped if page.startswith("x")}
+        return tuple(item for block in self._blocks(page_id, without=refused) for item in blocks.media_in(block))
+
+    def _blocks(self, page_id: str, *, without: Collection[int] = ()) -> list[Json]:
+        kind, number = read_page_id(page_id)
+        if kind == "s":
+            return self._store.conversation.originals(number, without=without)
+        row = self._store.conversation.original(number) if kind == "x" and number not in without else None
+        return [json.loads(row["block"])] if row else []
 
     def _at_most_a_part(self, text: str) -> str:
         counter, limit = self._window.counter, self._window.limits.max_part_tokens - WORDS_AROUND_TOKENS

@@ -1,131 +1,234 @@
-"""Put facts behind a user message before anyone asks for them, within a budget of their own.
+"""Put facts and turns in front of a user message before anyone asks for them, within a budget of their own.
 
-A fact is near a message by as much as it is nearer than two texts that have nothing to do with each other; and it
-covers the message by the words that they share, rare ones counting more. The thresholds were chosen on the questions of
-bfcl_memory; `make bench-retrieval` judges them on other sets. Where the embedder finds everything near, words decide.
+First it is chosen what would be put in: facts for a third of the budget, for the rest turns that have left the prompt,
+each by its score. Then the message is judged, not each page: what answers a question often has a low cosine of its own.
+Nothing is put in for a message without a telling word. Else the highest cosine among the chosen must reach a floor, and
+must exceed the message's cosine to every sentence of small talk (`pager/data/small_talk.json`). Where there is no
+cosine, or the embedder does not know the script, one of them must hold enough of the telling words.
+
+The thresholds were chosen on other conversations than those of `make bench-retrieval`, which judges them.
 """
 
-import json
-import re
-from collections.abc import Sequence
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import NamedTuple
+from datetime import timedelta
+from hashlib import sha256
+from typing import Literal, NamedTuple
 
-from pager import tokens
+from pager import markup, tokens
 from pager.arguments import require_int
 from pager.clock import format_minute
 from pager.errors import RejectedError
-from pager.search.words import excerpt, folded, rarities, telling_words, words
+from pager.safety.sources import label
+from pager.search.words import count_telling, excerpt, folded, language_of, languages, rarities, telling_words, words
 from pager.store import Store
-from pager.tiers.archive import Archive
-from pager.types import Hit
-from pager.vectors.embedder import EmbedderUnavailableError
+from pager.tiers.archive import RAISING, Archive
+from pager.tiers.recall import Recall
+from pager.types import Hit, number_of
+from pager.vectors.embedder import EmbedderUnavailableError, Rows
 from pager.vectors.embedding import Embedding
 
+TRIED = 4  # times as many turns, where only trusted ones are put in
 MAX_QUERY_CHARS = 2000  # a longer message is searched by its beginning
-RELEVANT = 0.5  # the least sum of nearness and weighted coverage
-COVERAGE_WEIGHT = 0.5
-RELEVANT_BY_WORDS = 0.35  # the least coverage, where meaning says nothing
-BLIND = 0.4  # from this cosine of unrelated texts on, an embedder knows too little of a language to judge
-SENTENCES = Path(__file__).parent.parent / "data" / "unrelated_sentences.json"
+FACTS_SHARE = 3  # facts get a third of the budget, and more only where turns leave it
+FLOORS = (0.50, 0.44, 0.40)  # the least highest cosine for 1, 2, and 3 or more telling words
+FLOORS_WITH_FACTS = (0.50, 0.50, 0.45)  # the same if facts are among the chosen
+FREE_SIZE, RISE = 500, 0.017  # in a larger memory something is near by chance: the floors rise with each doubling
+COVERAGE = 0.35  # the least share of the telling words, weighted by rarity, that a page holds where words decide
+BLIND = 0.5  # from this mean cosine of its small talk on, an embedder knows too little of a language to judge
+SESSION = timedelta(hours=6)  # a longer pause between two lines: the time is printed anew
+TIME_TOKENS = 11  # of a line that has only the time
+SMALL_TALK_VECTORS = "small_talk"  # the setting that stores them
+Kind = Literal["facts", "turns"]
 
 
 class Recalled(NamedTuple):
-    """A fact with the line that the prompt shows for it."""
+    """A page with the line that the prompt shows for it, and the time that stands before it unless that is clear."""
 
     hit: Hit
+    time: str
     line: str
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """At most `k` facts, `budget_tokens` in all; off with k 0."""
+    """At most `k` facts and turns, `budget_tokens` in all; off with k 0."""
 
     k: int = 0
     budget_tokens: int = 400
+    kinds: tuple[Kind, ...] = ("facts", "turns")
+    trust: Literal["any", "trusted"] = "any"  # trusted: nothing with only untrusted sources
 
     def __post_init__(self) -> None:
         for name in ("k", "budget_tokens"):
             if require_int(getattr(self, name), f"{name} of prefetch") < 0:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
+        if isinstance(self.kinds, str) or not set(self.kinds) <= {"facts", "turns"}:
+            raise RejectedError(
+                f"kinds of prefetch are {self.kinds!r:.100}; give 'facts', 'turns' or both, as a tuple."
+            )
+        if self.trust not in ("any", "trusted"):
+            raise RejectedError(f"trust of prefetch is {self.trust!r:.100}; give 'any' or 'trusted'.")
 
 
-class FactChooser:
-    """Chooses the facts of one memory that help with a message."""
+class PageChooser:
+    """Chooses the pages of one memory that help with a message."""
 
-    def __init__(self, prefetch: Prefetch, archive: Archive, store: Store) -> None:
+    def __init__(self, prefetch: Prefetch, archive: Archive, recall: Recall, store: Store) -> None:
         self._prefetch = prefetch
         self._archive = archive
+        self._recall = recall
         self._store = store
-        self._chance: dict[tuple[str, ...], float] = {}  # by the sentences that it was measured with
+        self._small_talk = SmallTalk(store)
 
-    def choose(self, text: str) -> list[Recalled]:
-        """Return the facts that help with a message, best first; none for a greeting."""
+    def choose(self, text: str, resident: Collection[int]) -> list[Recalled]:
+        """Return what helps with a message, oldest first; nothing for a greeting, and none of the `resident` steps."""
         message = text[:MAX_QUERY_CHARS]
-        telling = telling_words(message)
-        if not telling:
+        if not (telling := telling_words(message)):
             return []
-        hits = self._archive.recall(message, self._prefetch.k)
-        chosen: list[Recalled] = []
-        left = self._prefetch.budget_tokens
-        for hit in self._relevant(hits, message, telling):
-            recalled = _recalled(hit)
-            if recalled.tokens >= left:
-                recalled = _recalled(replace(hit, text=excerpt(hit.text, words(text))))
-            if recalled.tokens < left:
-                chosen.append(recalled)
-                left -= recalled.tokens + 1  # and a line break
+        last_step, shown = self._store.prompt.shown()
+        facts, turns, only_trusted = list[Hit](), list[Hit](), self._prefetch.trust == "trusted"
+        best: list[Hit] | None = None
+        if "facts" in self._prefetch.kinds:
+            most = max(RAISING + 1, self._prefetch.k + len(shown))
+            best = self._archive.recall(message, most, only_trusted=only_trusted)
+            facts = [hit for hit in best if hit.page_id not in shown][: self._prefetch.k]
+        if "turns" in self._prefetch.kinds and last_step > len(resident):
+            without = [*resident, *(number_of(page) for page in shown if page.startswith("s"))]
+            most = self._prefetch.k * (TRIED if only_trusted else 1)
+            turns = self._recall.find(message, most, without=without, facts=best)
+            turns = [hit for hit in turns if not (only_trusted and hit.via)][: self._prefetch.k]
+        if not (facts or turns):
+            return []
+        chosen = self._fill(facts, turns, words(message))
+        return _lines(chosen) if chosen and self._helps(chosen, message, telling, last_step) else []
+
+    def _helps(self, chosen: Sequence[Hit], message: str, telling: Sequence[str], last_step: int) -> bool:
+        """Judge a message by what it would get: by the highest cosine, or where there is none by the best coverage."""
+        has_facts = any(hit.page_id.startswith("f") for hit in chosen)
+        facts = self._store.archive.count_searchable() if has_facts else 0
+        cosines, of_small_talk = self._cosines(message, chosen)
+        if not cosines:
+            return self._coverage(chosen, telling, facts, last_step) >= COVERAGE
+        floor = (FLOORS_WITH_FACTS if has_facts else FLOORS)[min(count_telling(telling), len(FLOORS)) - 1]
+        floor += RISE * max(0.0, math.log2(max(last_step, facts) / FREE_SIZE))
+        return max(cosines) >= floor and max(cosines) > of_small_talk
+
+    def _cosines(self, message: str, chosen: Sequence[Hit]) -> tuple[list[float], float]:
+        """Return the cosines of the chosen pages, and the highest of small talk; none where they tell nothing."""
+        facts, turns = self._archive.vectors, self._recall.vectors
+        meaning = facts.embedding.embed(message) if facts else None
+        if facts is None or turns is None or meaning is None or not facts.embedding.vectors_match():
+            return [], 0.0
+        vector = meaning.vector
+        of_small_talk = self._small_talk.nearest(facts.embedding, message, vector)
+        if of_small_talk is None:
+            return [], 0.0
+        numbers = {kind: [number_of(hit.page_id) for hit in chosen if hit.page_id.startswith(kind)] for kind in "fs"}
+        of_facts = [cosine for _, cosine in facts.cosines_of(numbers["f"], vector)]
+        return of_facts + (turns.cosines_of(numbers["s"], vector) if numbers["s"] else []), of_small_talk
+
+    def _coverage(self, chosen: Sequence[Hit], telling: Sequence[str], facts: int, last_step: int) -> float:
+        """Return the largest share of the telling words that a page holds, rare ones counting more."""
+        asked, *texts = self._store.conversation.terms([" ".join(telling), *(folded(hit.text) for hit in chosen)])
+        holding = dict.fromkeys(asked, 0)
+        for table, count in ((self._store.archive, facts), (self._store.said, last_step)):
+            if count:
+                holding = {term: holding[term] + found for term, found in table.count_holding(asked).items()}
+        weights = rarities(holding, facts + last_step)
+        total = sum(weights.values()) or 1.0
+        return max(sum(weights.get(term, 0.0) for term in terms) for terms in texts) / total
+
+    def _fill(self, facts: Sequence[Hit], turns: Sequence[Hit], asked: Sequence[str]) -> list[Hit]:
+        """Return what fits, each kind best first: facts in their share, turns, then facts in what is left."""
+        most, budget = self._prefetch.k, self._prefetch.budget_tokens
+        chosen = list[Hit]()
+        share = (most, budget) if not turns else (math.ceil(most / FACTS_SHARE), budget // FACTS_SHARE)
+        left = self._add(chosen, facts, asked, *share) + budget - share[1]
+        if chosen and turns:
+            told = self._store.archive.told_in([number_of(hit.page_id) for hit in chosen]).values()
+            turns = [hit for hit in turns if not any(number_of(hit.page_id) in steps for steps in told)]
+        left = self._add(chosen, turns, asked, most, left)
+        self._add(chosen, facts, asked, most, left)
         return chosen
 
-    def _relevant(self, hits: Sequence[Hit], message: str, telling: Sequence[str]) -> list[Hit]:
-        if not hits:
-            return []
-        asked, *texts = self._store.conversation.terms([" ".join(telling), *(folded(hit.text) for hit in hits)])
-        facts, holding = self._store.archive.count_searchable(), self._store.archive.count_holding(asked)
-        weights = rarities(holding, facts)
-        total = sum(weights.values()) or 1.0
-        vectors = self._archive.vectors if "meaning" in hits[0].parts else None
-        by_chance = self._chance_cosine(vectors.embedding, message) if vectors else None
-        relevant: list[Hit] = []
-        for hit, terms in zip(hits, texts, strict=True):
-            coverage = sum(weights.get(term, 0.0) for term in terms) / total
-            cosine = hit.parts.get("meaning")
-            if cosine is None or by_chance is None or by_chance >= BLIND:
-                fits = coverage >= RELEVANT_BY_WORDS
+    def _add(self, chosen: list[Hit], hits: Sequence[Hit], asked: Sequence[str], most: int, left: int) -> int:
+        """Append hits, a long one as an excerpt, until there are `most`. Return how many tokens are left of `left`."""
+        for hit in hits:
+            if len(chosen) >= most:
+                break
+            if any(hit.page_id == each.page_id for each in chosen):
+                continue
+            time = 0 if any(abs(hit.at - each.at) <= SESSION for each in chosen) else TIME_TOKENS
+            for each in (hit, replace(hit, text=excerpt(hit.text, asked))):
+                size = tokens.total(_line(each)) + time + 1  # and a line break
+                if size <= left:
+                    chosen.append(each)
+                    left -= size
+                    break
+        return left
+
+
+class SmallTalk:
+    """The vectors of the sentences of small talk, computed once for an embedder and stored."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stamp = ""
+        self._rows: Rows | None = None
+
+    def nearest(self, embedding: Embedding, message: str, vector: Rows) -> float | None:
+        """Return the highest cosine of a message to small talk; None if cosines tell nothing in its script."""
+        language = language_of(message)
+        rows = self._load(embedding, len(vector)) if language else None
+        if language is None or rows is None:
+            return None
+        start = 0
+        for each in languages():
+            end = start + len(each.sentences)
+            if each is language:
+                own = rows[start:end]
+                if (float((own @ own.T).sum()) - len(own)) / (len(own) * (len(own) - 1)) >= BLIND:
+                    return None
+            start = end
+        return float((rows @ vector).max())
+
+    def _load(self, embedding: Embedding, length: int) -> Rows | None:
+        import numpy as np
+
+        sentences = [sentence for language in languages() for sentence in language.sentences]
+        digest = sha256("\n".join(sentences).encode()).hexdigest()[:16]
+        stamp = f"{digest} {length} {embedding.embedder.fingerprint}"
+        if self._stamp != stamp:
+            stored, _, packed = (self._store.settings.get(SMALL_TALK_VECTORS) or "").rpartition(" ")
+            if stored == stamp:
+                rows = np.frombuffer(b64decode(packed), dtype=np.float16).astype(np.float32).reshape(-1, length)
             else:
-                fits = (cosine - by_chance) / (1 - by_chance) + COVERAGE_WEIGHT * coverage >= RELEVANT
-            if fits:
-                relevant.append(hit)
-        return relevant
-
-    def _chance_cosine(self, embedding: Embedding, message: str) -> float | None:
-        """Return the mean cosine of unrelated sentences in the script of a message; None if the embedder fails."""
-        texts = unrelated_sentences(message)
-        if texts not in self._chance:
-            try:
-                rows = embedding.embed_all(texts)
-            except EmbedderUnavailableError as error:
-                embedding.log_failure(error)
-                return None
-            self._chance[texts] = float((rows @ rows.T).sum() - len(texts)) / (len(texts) * (len(texts) - 1))
-        return self._chance[texts]
+                try:
+                    rows = np.stack([each.vector for each in embedding.embed_all(sentences)])
+                except EmbedderUnavailableError as error:
+                    embedding.log_failure(error)
+                    return None
+                packed = b64encode(rows.astype(np.float16).tobytes()).decode()
+                with self._store.transaction(durable=False):
+                    self._store.settings.put(SMALL_TALK_VECTORS, f"{stamp} {packed}")
+            self._stamp, self._rows = stamp, rows
+        return self._rows
 
 
-def _recalled(hit: Hit) -> Recalled:
-    line = f"{hit.page_id} ({format_minute(hit.at)}): {hit.text}"
-    return Recalled(hit, line, tokens.total(line))
+def _line(hit: Hit) -> str:
+    """Return a page's text on one line, after its id and who said it: another line would pass for another page."""
+    who = f" {hit.who}" if hit.page_id.startswith("s") else ""
+    return markup.one_line(f"{hit.page_id}{label(hit.via) if hit.via else ''}{who}: {hit.text}")
 
 
-def unrelated_sentences(message: str) -> tuple[str, ...]:
-    """Return sentences that have nothing to do with each other, in the script of most letters of a message."""
-    return max(_scripts(), key=lambda script: len(script[0].findall(message)))[1]
-
-
-@cache
-def _scripts() -> list[tuple[re.Pattern[str], tuple[str, ...]]]:
-    """Return the letters of each script, and its sentences. What no script has any letter of is taken for the first."""
-    rows = json.loads(SENTENCES.read_text(encoding="utf-8"))
-    return [(re.compile(f"[{row['letters']}]"), tuple(row["sentences"])) for row in rows]
+def _lines(chosen: Sequence[Hit]) -> list[Recalled]:
+    lines = list[Recalled]()
+    for hit in sorted(chosen, key=lambda each: each.at):
+        line = _line(hit)
+        is_new = not lines or hit.at - lines[-1].hit.at > SESSION
+        lines.append(Recalled(hit, format_minute(hit.at) if is_new else "", line, tokens.total(line)))
+    return lines

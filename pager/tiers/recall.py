@@ -14,11 +14,13 @@ from pager.arguments import optional_text, require_limit, require_text
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
 from pager.errors import RejectedError
+from pager.safety.sources import Source
 from pager.search import dates
 from pager.search.neighbours import PartTable
 from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import Said
+from pager.tiers.archive import RAISING, Archive
 from pager.types import Hit, Json
 from pager.vectors.said import SaidVectors
 
@@ -34,8 +36,9 @@ MAX_YEARS = 30  # "in May" means any May of that many years
 class Recall:
     """Stores messages from elsewhere, and finds steps."""
 
-    def __init__(self, store: Store, clock: Clock, vectors: SaidVectors | None) -> None:
+    def __init__(self, store: Store, clock: Clock, vectors: SaidVectors | None, archive: Archive) -> None:
         self._store = store
+        self._archive = archive
         self._clock = clock
         self.vectors = vectors
         self._table: PartTable | None = None
@@ -89,7 +92,7 @@ class Recall:
         """Find steps, best first. With an `actor` the ledger logs the search."""
         query = str(clean(require_text(query, "query")))
         span = span_micros(after, before, self._clock.zone)
-        found = self._find(query, require_limit(limit) + (MISSED if actor else 0), *span)
+        found = self.find(query, require_limit(limit) + (MISSED if actor else 0), *span)
         hits, missed = found[:limit], found[limit:]
         if actor is not None:
             detail = {"after": after, "before": before}
@@ -98,8 +101,14 @@ class Recall:
                 self._store.ledger.write_search("recall", query, hits, actor, missed=missed, **detail)
         return hits
 
-    def _find(self, query: str, limit: int, start: int | None, end: int | None) -> list[Hit]:
-        """Return the best steps, best first; without words in the query the newest ones of the span."""
+    def find(
+        self, query: str, limit: int, start: int | None = None, end: int | None = None, *,
+        without: Sequence[int] = (), facts: Sequence[Hit] | None = None,
+    ) -> list[Hit]:  # fmt: skip
+        """Return the best steps but some, best first; without words in the query the newest ones of the span.
+
+        `facts` are the best for the query, `RAISING` and one more, if the caller has them at hand.
+        """
         if not query.strip():
             newest: dict[int, Said] = {}
             for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
@@ -109,16 +118,33 @@ class Recall:
         if not terms or not len(table):
             return []
         ranking = self._ranking(table, terms, start, end)
+        ranking.leave_out(without)
         ranking.add_speakers(query)
         ranking.add_spans(self._named_times(query, table), self._around_event(query, table))
-        if self.vectors and (near := self.vectors.nearness(query, table)):
+        near = self.vectors and self.vectors.nearness(query, table)
+        if near:
             ranking.add_meaning(*near)
+        self._add_facts(ranking, self._archive.recall(query, RAISING + 1) if facts is None else facts)
+        if self.vectors and near:
+            self._add_late(self.vectors, ranking, query)
         best = _best_steps(ranking, limit)
         parts = self._store.said.said([int(table.part[place]) for place, _ in best])
         return [self._hit(parts[int(table.part[place])], terms, score, ranking.explain(place)) for place, score in best]
 
+    def _add_facts(self, ranking: Ranking, facts: Sequence[Hit]) -> None:
+        """Raise what the best facts were stored from."""
+        if scores := self._archive.stored_from(facts):
+            parts = self._store.said.parts_of(list(scores))
+            ranking.add_facts(list(parts), [scores[step] for step in parts.values()])
+
+    def _add_late(self, vectors: SaidVectors, ranking: Ranking, query: str) -> None:
+        reranked = ranking.to_rerank()
+        if len(reranked) and (found := vectors.best_cosines(query, ranking.rarities, ranking.table, reranked)):
+            ranking.add_late(reranked, *found)
+
     def _load_table(self) -> PartTable:
-        purges = self._store.settings.get("purges")
+        # Another process may purge what a reader has loaded; the writer calls `invalidate`.
+        purges = self._store.settings.get("purges") if self._store.read_only else None
         if self._table is None or purges != self._purges:
             self.invalidate()
             self._table, self._purges = PartTable(), purges
@@ -132,8 +158,10 @@ class Recall:
         from pager.search.ranking import Ranking  # loads numpy
 
         ranking = Ranking(table, start, end)
-        for term in self._store.conversation.terms([" ".join(asked)])[0]:
-            ranking.add_word(self._store.said.places(term))
+        asked_terms = self._store.conversation.terms(asked)
+        terms = list(dict.fromkeys(term for each in asked_terms for term in each))
+        found = dict(zip(terms, map(ranking.add_word, self._store.said.places(terms)), strict=True))
+        ranking.rarities = {word: found[each[0]] for word, each in zip(asked, asked_terms, strict=True) if each}
         return ranking
 
     def _named_times(self, query: str, table: PartTable) -> list[tuple[int, int]]:
@@ -158,8 +186,11 @@ class Recall:
 
     def _hit(self, said: Said, asked: Sequence[str], score: float, parts: dict[str, float]) -> Hit:
         text = excerpt(text_of(said.block), asked)
-        who = said.name or said.role
-        return Hit(f"s{said.step}", text, from_micros(said.at, self._clock.zone), score, parts, who)
+        who, step = said.name or said.role, f"s{said.step}"
+        via = tuple(sorted(said.sources))
+        parted = (name.partition(":") for name in via)
+        sources = tuple(Source(kind, name, step) for kind, _, name in parted)
+        return Hit(step, text, from_micros(said.at, self._clock.zone), score, parts, who, sources=sources, via=via)
 
 
 def _best_steps(ranking: Ranking, limit: int) -> list[tuple[int, float]]:

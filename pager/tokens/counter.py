@@ -94,6 +94,10 @@ class Counter:
         """Return the tokens of these counts, without a margin."""
         return math.ceil(sum(map(mul, self.ratios, counts)))
 
+    def double_margin(self) -> None:
+        """Take the estimates as twice as unsure, after a refusal; what responses say makes them surer again."""
+        self._shortfalls = [min(1.0, 4 * seen) for seen in self._shortfalls]  # of which the margin takes the root
+
     def learn(self, counts: Counts, true_tokens: int) -> bool:
         """Learn that text of these counts had `true_tokens`. Return False if that is implausible or says too little."""
         total = counts.total

@@ -28,7 +28,9 @@ class Eraser:
         self._media = set(media)
         forms = {form for text in texts for form in (text, markup.disarm(text))}
         derived = {
-            form for text in forms for form in (text, text.strip(), " ".join(text.split()), digest.first_words(text))
+            form
+            for text in forms
+            for form in (text, text.strip(), markup.one_line(text), " ".join(text.split()), digest.first_words(text))
         }
         derived |= {markup.disarm(text) for text in derived}
         derived -= _ROLES

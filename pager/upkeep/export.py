@@ -4,11 +4,14 @@ The last line is a checksum of everything before it. SQLite notices a broken pag
 does not look behind its last page, where this line is.
 """
 
+import errno
 import hashlib
 import os
+import sys
 from pathlib import Path
 
-from pager.errors import StorageError
+from pager.errors import RejectedError, StorageError
+from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.database import is_damage
 from pager.store.files import AgentFiles
@@ -17,6 +20,7 @@ from pager.upkeep import inbox
 CHECKSUM_MARK = b"\nselfpager export, sha256 of what is above: "
 CHECKSUM_BYTES = len(CHECKSUM_MARK) + 2 * hashlib.sha256().digest_size + 1
 SQLITE_HEADER = b"SQLite format 3\0"
+LARGEST_BYTES = 32 << 30  # of an export that is imported: ten million facts with their vectors
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -44,6 +48,22 @@ def export(store: Store, files: AgentFiles, file: Path) -> None:
         raise StorageError(f"{file} cannot be written ({error.__cause__ or error}). Choose another place.") from error
 
 
+def copy(file: Path, database: Path) -> None:
+    """Copy an exported file, at most `LARGEST_BYTES`, onto the disk. Raises OSError, RejectedError for an empty one."""
+    with (
+        foreign_files.open_file(file, LARGEST_BYTES) as source,
+        open(database, "xb", opener=foreign_files.private) as target,
+    ):
+        while piece := source.read(1 << 20):
+            if target.tell() > LARGEST_BYTES:
+                raise OSError(errno.EFBIG, f"it grows, and at most {LARGEST_BYTES:,} bytes are read")
+            target.write(piece)
+        if not target.tell():
+            raise RejectedError(f"{file} is empty, so it is damaged: there is nothing to import.")
+        target.flush()
+        os.fsync(target.fileno())
+
+
 def remove_checksum(file: Path) -> None:
     """Take the checksum line off, if there is one. Raises StorageError if the file was changed since its export."""
     with file.open("r+b") as opened:
@@ -61,6 +81,9 @@ def remove_checksum(file: Path) -> None:
 
 def is_export(file: Path) -> bool:
     """Return True for a database, by its first bytes, and for a damaged one: an empty file, or one with its suffix."""
-    with file.open("rb") as opened:
-        begin = opened.read(len(SQLITE_HEADER))
+    try:
+        with foreign_files.open_file(file, sys.maxsize) as opened:
+            begin = opened.read(len(SQLITE_HEADER))
+    except OSError as error:
+        raise RejectedError(f"{file} cannot be read: {error.strerror}.") from None
     return begin == SQLITE_HEADER or not begin or file.suffix.lower() in SUFFIXES

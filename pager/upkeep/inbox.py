@@ -8,6 +8,7 @@ then deletes the file. A file whose id is stored already had its effect, and is 
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -18,6 +19,7 @@ from pager.arguments import require_path
 from pager.blocks import clean, dump
 from pager.clock import Clock, SystemClock, to_micros
 from pager.errors import RejectedError, StorageError
+from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
 
@@ -29,6 +31,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, option
     "core_replace": ({"block", "old_text", "new_text"}, set()),
     "archive": ({"text"}, {"key", "tags", "valid_from"}),
     "forget": ({"page_id", "reason"}, set()),
+    "forget_source": ({"source"}, {"since"}),
     "pin": ({"page_id"}, {"offset"}),
     "page_out": ({"page_id"}, set()),
 }
@@ -48,13 +51,18 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
 
 def _write(folder: Path, name: str, text: str) -> None:
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            foreign_files.sync_directory(folder.parent)
+        foreign_files.refuse_others(folder, folder.stat())
         aside = (folder / name).with_suffix(".tmp")
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
+        aside.unlink(missing_ok=True)  # of a process that was killed here
+        with open(aside, "xb", opener=foreign_files.private) as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         aside.rename(folder / name)
+        foreign_files.sync_directory(folder)
     except OSError as error:
         way = "Check the rights on it, and its free space"
         raise StorageError(f"the command cannot be written to {folder}: {error.strerror}. {way}.") from None
@@ -78,7 +86,16 @@ def pack(folder: Path) -> dict[str, str]:
 def _read_pending(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in _command_files(folder):
         with suppress(OSError, UnicodeDecodeError):  # applied meanwhile, or no command
-            yield path, path.read_text(encoding="utf-8")
+            yield path, _read(path)
+
+
+def _read(path: Path) -> str:
+    """Return the text of a command's file, which has to be of this user: it takes effect as what a person said.
+
+    A link could name any file of this user, so it is refused. So is what others could have moved here.
+    """
+    foreign_files.refuse_others(path.parent, path.parent.stat())
+    return foreign_files.read_bytes(path, follow_link=False, own_only=True).decode()
 
 
 def _command_files(folder: Path) -> list[Path]:
@@ -109,7 +126,7 @@ def _fits(name: str, value: Any) -> bool:
         return isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("Sequence[Any]", value))
     if name == "offset":
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, str) or (value is None and name in ("key", "name", "valid_from"))
+    return isinstance(value, str) or (value is None and name in ("key", "name", "since", "valid_from"))
 
 
 def _printable(name: str) -> str:
@@ -129,7 +146,7 @@ class Inbox:
         applied = 0
         for path in _command_files(self._folder):
             try:
-                command = json.loads(path.read_text(encoding="utf-8"))
+                command = json.loads(_read(path))
                 kind, arguments = command["kind"], command["arguments"]
                 _validate(kind, arguments)
             except (OSError, ValueError, KeyError, TypeError, RecursionError, RejectedError) as error:
@@ -144,8 +161,14 @@ class Inbox:
         packed = self._store.settings.get(PACKED_KEY)
         if packed is None:
             return
-        for name, text in json.loads(packed):
-            _write(self._folder, Path(name).name, text)
+        try:
+            for name, text in json.loads(packed):
+                if not re.fullmatch(r"[^./\0][^/\0]*\.json", name):
+                    raise ValueError(f"{name!r:.80} is no name of a command's file")
+                _write(self._folder, name, text)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            why = f"holds pending commands that cannot be read ({error}), so it is damaged"
+            raise StorageError(f"{self._store.path} {why}. Restore a backup, or export again.") from error
         with self._store.transaction():
             self._store.settings.put(PACKED_KEY, None)
 
@@ -166,7 +189,7 @@ class Inbox:
         return is_new
 
     def _set_aside(self, path: Path, reason: str) -> None:
-        if not path.exists():
+        if not os.path.lexists(path):
             return
         folder = path.parent / REJECTED
         try:

@@ -16,7 +16,9 @@ from typing import Any, cast
 
 from pager.clock import Clock
 from pager.errors import InUseError, StorageError
+from pager.safety import foreign_files, forks
 
+LARGEST_BYTES = 1 << 16  # of the file that names the owner
 PAUSES_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.2)
 
 
@@ -24,9 +26,11 @@ class AgentLock:
     """The lock of an agent's directory, from construction to `release`. Raises InUseError with the owner."""
 
     def __init__(self, path: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
-        self._path = path
+        self._path, self._file = path, -1
+        forks.abandon_in_child(self)
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # Its content is replaced by the owner's name, so it must be no link to another file.
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             why = f"({error.strerror}). Check the rights on its directory"
             raise StorageError(f"{path} cannot be written {why}.") from None
@@ -38,7 +42,7 @@ class AgentLock:
                 wait(pause)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException as error:  # also Ctrl-C while waiting
-            os.close(self._file)
+            self.abandon()
             if not isinstance(error, BlockingIOError):
                 raise
             owner = _last_owner(self._path)
@@ -63,7 +67,12 @@ class AgentLock:
     def release(self) -> None:
         """Release the lock. A second call does nothing: the file's number may be another file's by then."""
         if self._file >= 0:
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked child has the file open, too
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file. In a forked child the lock stays with the parent, and ends with it."""
+        if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
@@ -72,21 +81,21 @@ def current_owner(path: Path) -> dict[str, Any] | None:
     """Return pid, command and start of the process that holds the lock, or None."""
     owner = _last_owner(path)
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = foreign_files.open_file(path, LARGEST_BYTES, follow_link=False)
     except OSError:
         return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return owner
-    finally:
-        os.close(file)
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return owner
+        fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open, too
     return None
 
 
 def _last_owner(path: Path) -> dict[str, Any] | None:
     try:
-        owner = json.loads(path.read_text())
+        owner = json.loads(foreign_files.read_bytes(path, LARGEST_BYTES, follow_link=False))
     except (OSError, ValueError):
         return None
     return cast("dict[str, Any]", owner) if isinstance(owner, dict) else None

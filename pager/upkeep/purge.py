@@ -5,6 +5,7 @@ It ends the epoch and leaves a tombstone in the ledger. `finish` rebuilds the wo
 erases freed database pages and the log. If the process dies before that, the next opening calls it.
 """
 
+import errno
 import json
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from pager import markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
 from pager.prompt.digest import read, write
+from pager.safety import foreign_files
 from pager.search.words import index_text
 from pager.store import Store
 from pager.tiers.pages import Pages
@@ -82,12 +84,19 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
     found: set[str] = set()
     for file in sorted(inbox.rglob("*")):
         with suppress(FileNotFoundError):  # its writer has just renamed it
-            if not file.is_file():
-                continue
+            if file.is_symlink() or not file.is_file():
+                continue  # what is behind a link is not in the home
             if file.suffix == ".tmp" and file.stat().st_mtime < since:
                 file.unlink()  # half-written: it may hold a piece of the text
                 continue
-            raw = file.read_text(encoding="utf-8", errors="replace")
+            try:
+                raw = foreign_files.read_bytes(file).decode("utf-8", "replace")
+            except OSError as error:
+                if error.errno != errno.EFBIG:
+                    raise
+                file.unlink()  # no command is so large, and it may hold the text
+                found.add(file.name)
+                continue
             is_pending = file.suffix == ".json" and file.parent == inbox
             cleaned = eraser.erase_in_command(raw)
             if cleaned == raw:
@@ -97,7 +106,8 @@ def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
                 file.unlink()
                 continue
             aside = file.with_suffix(".tmp")
-            aside.write_text(cleaned, encoding="utf-8")
+            with open(aside, "wb", opener=foreign_files.private) as opened:
+                opened.write(cleaned.encode())
             aside.replace(file)
     return found
 
@@ -182,7 +192,8 @@ def _scrub_preambles(store: Store, pages: Sequence[PageId], zone: tzinfo) -> Non
         for place, line in enumerate(lines):
             if line.words and any(line.first <= step <= line.last for step in steps):
                 lines[place] = replace(line, words=PURGED)
-                shown[0] = text_block(markup.digest([each.text(zone) for each in lines]))
+                text = text_block(markup.digest([each.text(zone) for each in lines]))
+                shown = [text if markup.shows_digest(block) else block for block in shown]
         store.maintenance.put("epochs", epoch, preamble=dump(shown), digest=dump(write(lines)))
 
 

@@ -7,3 +7,8 @@
 
 The tiers and upkeep call `facts`, `said` and `embedding`; `Tiers.open` in `pager.tiers` puts them together.
 """
+
+import os
+
+# onnxruntime looks its telemetry's host up as soon as it is imported, here or by Chroma: its own function is too late.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

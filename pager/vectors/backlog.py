@@ -33,7 +33,7 @@ class Backlog:
     def count(self) -> int:
         """Return the number of facts and messages without a vector. The lock must be held."""
         for source in self._sources:
-            if not source.embedding.vectors_match():
+            if not (source.embedding.vectors_match() and source.embedding.tokens_match()):
                 source.embedding.check_committed()
         return sum(source.count_pending() for source in self._sources)
 
@@ -85,13 +85,13 @@ class Backlog:
     def _embed(self, source: FactVectors | SaidVectors, batch: Batch) -> bool:
         """Embed a batch. Return False if the embedder failed. Only reading and storing takes the lock."""
         try:
-            rows = source.embedding.embed_batch(batch)
+            meanings = source.embedding.embed_batch(batch)
         except EmbedderUnavailableError as error:
             with self._call_lock.lock, self._call_lock:
                 source.embedding.log_failure(error)
             return False
         with self._call_lock.lock, self._call_lock:
-            source.store_batch(batch, rows)
+            source.store_batch(batch, meanings)
         return True
 
     def index_is_behind(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from pager.errors import RejectedError
+from pager.safety.redaction import redacted
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 
 _SECRET = re.compile(r"key|token|secret|password|credential|header|auth", re.IGNORECASE)
@@ -40,6 +42,8 @@ class ChromaEmbedder:
         config = config or {}
         function = self.check(name, config)
         self._name, self._dimension = name, 0
+        named = [os.environ.get(str(value), "") for argument, value in config.items() if argument.endswith("_env_var")]
+        self._secrets = [str(value) for argument, value in config.items() if self.is_secret(argument)] + named
         self._lock, self._next = Lock(), Lock()
         try:
             with warnings.catch_warnings():
@@ -48,7 +52,7 @@ class ChromaEmbedder:
                 self._embed = function(**config)
                 reported = self._embed.get_config()  # with its defaults
         except Exception as error:
-            raise EmbedderUnavailableError(f"the embedder {name!r} cannot be used: {error}") from error
+            raise EmbedderUnavailableError(f"the embedder {name!r} cannot be used: {self._shown(error)}") from error
         settings = _plain(reported if isinstance(reported, Mapping) else config)
         self.fingerprint = f"chroma {name} {json.dumps(settings, sort_keys=True, ensure_ascii=False)}"
 
@@ -95,9 +99,13 @@ class ChromaEmbedder:
             rows = np.concatenate([np.asarray(found, dtype=np.float32) for found in calls])
             self._dimension = self._dimension or rows.shape[1]
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
+            why = f"{type(error).__name__}: {self._shown(error)}"
             raise EmbedderUnavailableError(f"the embedder {self._name!r} failed: {why}") from error
         return rows
+
+    def _shown(self, error: Exception) -> str:
+        """Return the text of an error, which goes to the ledger, without secrets."""
+        return redacted(str(error), self._secrets)
 
     def _call(self, texts: list[str]) -> Any:
         """Call the function, one call at a time. A thread that waits meanwhile is next, before the rest of a batch."""

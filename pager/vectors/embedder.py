@@ -7,7 +7,7 @@ vector counts. Several threads may call it. Making one is cheap: what is heavy i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pager.errors import PagerError
 
@@ -22,6 +22,20 @@ else:
 
 class EmbedderUnavailableError(PagerError):
     """The embedder is missing something, is damaged or does not answer. Search by words works without it."""
+
+
+class TokenVectors(NamedTuple):
+    """The vectors of a text's word pieces: of each the word that it belongs to, as written, and a unit vector."""
+
+    words: list[str]
+    rows: Rows
+
+
+class Meaning(NamedTuple):
+    """What an embedder makes of a text: its vector of unit length, and those of its word pieces if it has them."""
+
+    vector: Rows
+    tokens: TokenVectors | None
 
 
 class Embedder(Protocol):
@@ -39,4 +53,17 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """Return one row per text, in their order. At least one text is given; a text may be empty."""
+        ...
+
+
+class TokenEmbedder(Embedder, Protocol):
+    """An Embedder that also gives the vectors of a text's word pieces, `TOKEN_DIMENSION` numbers each."""
+
+    @property
+    def token_fingerprint(self) -> str:
+        """Name how token vectors are made. Those of different fingerprints are never compared."""
+        ...
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Rows, list[TokenVectors]]:
+        """Return what `embed` returns, and the token vectors of each text."""
         ...

@@ -11,15 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pager.store import Store
+from pager.vectors import quantized
 from pager.vectors.embedding import LARGEST_BATCH, UNEMBEDDED, Batch, Embedding, mark_unembedded
 from pager.vectors.index import Generation, IndexUnavailableError
 from pager.vectors.indexing import Indexing
-from pager.vectors.int8_matrix import Int8Matrix, quantize
+from pager.vectors.quantized import Int8Matrix, quantize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pager.vectors.chroma.collection import LocalCollection, ServerCollection
+    from pager.vectors.embedder import Meaning
     from pager.vectors.index import Vectors
 
     Cosines = list[tuple[int, float]]
@@ -42,31 +44,34 @@ class FactVectors:
         self._stamp: str | None = None
         self._tails: dict[int, Tail] = {}  # by the row behind which they begin
 
-    def store(self, fact: int, vector: Vectors) -> None:
-        """Store a fact's vector, in the caller's transaction. One of another length is made again later."""
+    def store(self, fact: int, meaning: Meaning) -> None:
+        """Store a fact's vectors, in the caller's transaction. One of another length is made again later."""
         self.embedding.check_embedder()
-        if self.embedding.has_current_length(vector):
-            self._store.archive.store_vector(fact, vector)
+        if self.embedding.has_current_length(meaning.vector):
+            self._store_one(fact, meaning)
         else:
             mark_unembedded(self._store)
+
+    def _store_one(self, fact: int, meaning: Meaning) -> None:
+        self._store.archive.store_vectors(fact, meaning.vector, meaning.tokens and quantized.pack(meaning.tokens))
 
     def next_batch(self, limit: int) -> Batch:
         """Return the oldest facts without a vector: the embedder failed, or was another one."""
         self.embedding.check_committed()
         if not self._store.settings.get(UNEMBEDDED):
             return self.embedding.batch([])
-        texts = self._store.archive.without_vector(limit)
+        texts = self._store.archive.without_vector(limit, tokens=self.embedding.has_tokens)
         if not texts:
             self._store.settings.put(UNEMBEDDED, None)
         return self.embedding.batch(texts)
 
-    def store_batch(self, batch: Batch, rows: Vectors) -> None:
+    def store_batch(self, batch: Batch, meanings: Sequence[Meaning]) -> None:
         """Store the vectors of a batch, unless it is out of date."""
         with self._store.transaction():
-            if self.embedding.is_current(batch, rows):
+            if self.embedding.is_current(batch, meanings):
                 self.embedding.check_embedder()
-                for (fact, _), vector in zip(batch.texts, rows, strict=True):
-                    self._store.archive.store_vector(fact, vector)
+                for (fact, _), meaning in zip(batch.texts, meanings, strict=True):
+                    self._store_one(fact, meaning)
 
     def embed_pending(self, limit: int) -> None:
         """Embed up to `limit` facts that have no vector. Raises EmbedderUnavailableError."""
@@ -77,7 +82,9 @@ class FactVectors:
 
     def count_pending(self) -> int:
         """Return the number of facts without a vector."""
-        return self._store.archive.count_without_vector() if self._store.settings.get(UNEMBEDDED) else 0
+        if not self._store.settings.get(UNEMBEDDED):
+            return 0
+        return self._store.archive.count_without_vector(tokens=self.embedding.has_tokens)
 
     def nearest(self, vector: Vectors, limit: int, opened: Opened | None) -> Cosines:
         """Return the facts nearest to a vector, best first, true or not.
@@ -134,7 +141,8 @@ class Tail:
 
     def nearest(self, vector: Vectors, limit: int) -> Cosines:
         """Return the nearest facts: at least `limit` if there are so many, and all that are as near as the last."""
-        if not self._store.in_transaction:  # what may be rolled back must not be kept
+        is_open = self._store.in_transaction
+        if not is_open:  # what may be rolled back must not be kept
             while (fresh := self._store.archive.vectors_after(self._last, READ_AT_ONCE))[1]:
                 self._last, facts, vectors = fresh
                 self._matrix = _extended(self._matrix, facts, vectors)
@@ -143,7 +151,7 @@ class Tail:
             found = self._matrix.nearest(vector, limit)
             if len(found) < len(self._matrix.ids):
                 least = min(cosine for _, cosine in found)  # of what is farther, not all is here
-        if self._store.in_transaction:
+        if is_open:
             _, facts, vectors = self._store.archive.vectors_after(self._last, -1)
             if facts:
                 fresh = _extended(None, facts, vectors).nearest(vector, len(facts))

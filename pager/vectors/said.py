@@ -6,14 +6,16 @@ A part gets its vector when it was recorded, or when its step has left the promp
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pager.blocks import text_of
 from pager.search.neighbours import PartTable
 from pager.store import Store
-from pager.vectors.embedder import Rows
+from pager.vectors import quantized
+from pager.vectors.embedder import Meaning, Rows
 from pager.vectors.embedding import Batch, Embedding
-from pager.vectors.int8_matrix import Int8Matrix, quantize
+from pager.vectors.quantized import Int8Matrix, quantize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,13 +46,17 @@ class SaidVectors:
         texts = [(part.part, (f"{part.name}: " if part.name else "") + text_of(part.block)) for part in parts]
         return self.embedding.batch(texts)
 
-    def store_batch(self, batch: Batch, rows: Rows) -> None:
+    def store_batch(self, batch: Batch, meanings: Sequence[Meaning]) -> None:
         """Store the vectors of a batch, unless it is out of date."""
+        import numpy as np
+
         with self._store.transaction(durable=False):  # after a power cut they would be made again
-            if self.embedding.is_current(batch, rows):
+            if self.embedding.is_current(batch, meanings):
                 self.embedding.check_embedder()
-                pairs = zip(batch.texts, pack(rows), strict=True)
-                self._store.said.store_vectors([(part, vector) for (part, _), vector in pairs])
+                vectors = pack(np.stack([each.vector for each in meanings]))
+                tokens = [each.tokens and quantized.pack(each.tokens) for each in meanings]
+                parts = [part for part, _ in batch.texts]
+                self._store.said.store_vectors(list(zip(parts, vectors, tokens, strict=True)))
 
     def count_pending(self) -> int:
         """Return the number of queued parts."""
@@ -62,12 +68,32 @@ class SaidVectors:
 
         if not self.embedding.prepare_search() or (vectors := self._load()) is None:
             return None
-        vector = self.embedding.embed(question)
-        if vector is None or not self.embedding.vectors_match():  # it may have another length than before
+        meaning = self.embedding.embed(question)
+        if meaning is None or not self.embedding.vectors_match():  # it may have another length than before
             return None
-        positions, cosines = table.positions(vectors.ids), vectors.cosines(vector)
+        positions, cosines = table.positions(vectors.ids), vectors.cosines(meaning.vector)
         in_table = positions >= 0  # another process may have stored some since the table was read
         return positions[in_table], cosines[in_table].astype(np.float64)
+
+    def best_cosines(
+        self, question: str, rarities: Mapping[str, float], table: PartTable, positions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Rows, Rows] | None:
+        """Return which of the positions have token vectors, ascending, and `Embedding.best_cosines` of those."""
+        import numpy as np
+
+        parts = table.part[positions].tolist()
+        found = self.embedding.best_cosines(question, rarities, self._store.said.token_vectors, parts)
+        return found and (table.positions(np.array(found[0])), *found[1:])
+
+    def cosines_of(self, steps: Sequence[int], vector: Rows) -> list[float]:
+        """Return the cosine of each part of these steps that has a vector."""
+        import numpy as np
+
+        found: list[float] = []
+        for raw in self._store.said.vectors_of(steps):
+            row = np.frombuffer(raw, dtype=np.int8, offset=SCALE_BYTES) * np.frombuffer(raw[:SCALE_BYTES], np.float32)
+            found.append(float(row @ vector))
+        return found
 
     def _load(self) -> Int8Matrix | None:
         import numpy as np

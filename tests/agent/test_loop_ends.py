@@ -8,7 +8,7 @@ import pytest
 
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
-from agents.loop import Patience
+from agents.loop import FAILED_AGAIN, Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
@@ -16,7 +16,7 @@ from agents.testing import disconnect, http_error, stall, stream_error, too_long
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
 from tests.support.hands import look
-from tests.support.stage import Said, Stage, last, said_to, stage_in, until
+from tests.support.stage import Said, Stage, last, results, said_to, stage_in, uncounted, until
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
@@ -128,7 +128,7 @@ def test_when_patience_ends_the_turn_stays_open(
     assert waited == waits
     assert agent.memory.turn_is_open
     assert agent.resume().text == "Here."
-    assert [message["role"] for message in stage.requests[-1]["messages"]] == ["user"]
+    assert [message["role"] for message in stage.requests[-1]["messages"][1:]] == ["user"]
 
 
 def test_stop_ends_the_waiting(stage: Stage) -> None:
@@ -154,7 +154,7 @@ def test_minutes_hold_while_waiting(stage: Stage) -> None:
 @pytest.mark.slow
 def test_a_window_smaller_than_thought_is_learned(tmp_path: Path) -> None:
     with stage_in(tmp_path, Standin(limit_tokens=12_000)) as stage:
-        agent = stage.agent(window=20_000, count_tokens=None)
+        agent = stage.agent(window=20_000, model=uncounted(stage.model()))
         for number in range(30):
             words = f"turn {number}: " + "and so we went on and on " * 30
             assert agent.turn(words).stopped.reason == "answered"
@@ -239,3 +239,20 @@ def test_a_client_without_its_region_says_so(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ModelRefusedError, match="cannot be created"):
         AnthropicModel("m", provider="bedrock").max_input_tokens()
+
+
+def test_after_the_third_identical_failing_call_the_model_answers_without_tools(stage: Stage) -> None:
+    """A second one is told so. A call that succeeds in between begins the count anew, and another is not the same."""
+    wrong, other = call("look", {"at": 7}), call("look", {"at": 8})
+    script = [wrong, call("look"), wrong, other, wrong, Reply(wrong, wrong)]
+    agent = stage.says(*script, call("look")).agent(look)
+    turn = agent.turn("look!")
+    assert (turn.text, turn.stopped.reason) == ("", "repeated")
+    last = stage.requests[-1]
+    assert last["tool_choice"] == {"type": "none"}
+    texts = [text for message in last["messages"] for text, _ in results(message["content"])]
+    assert [FAILED_AGAIN in text for text in texts] == [False, False, False, False, True, True, True]
+    assert not agent.memory.turn_is_open
+    assert agent.memory.history.rebuild(turn.steps[-1]).get("tool_choice") == last["tool_choice"]
+    stage.says("Yes.")
+    assert agent.turn("so?").text == "Yes."

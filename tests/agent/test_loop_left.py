@@ -152,11 +152,13 @@ def test_turns_of_threads_do_not_overlap(stage: Stage) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    roles = [message["role"] for message in stage.requests[-1]["messages"]]
+    roles = [message["role"] for message in stage.requests[-1]["messages"][1:]]
     assert roles == ["user", "assistant"] * 5 + ["user"]
 
 
 def test_limits_hold_for_each_turn(stage: Stage) -> None:
-    agent = stage.says(call("look"), call("look"), call("look"), "Fine.").agent(look, limits=RunLimits(max_steps=2))
-    assert agent.turn("go").stopped.reason == "steps"
-    assert agent.resume().text == "Fine."
+    agent = stage.says(call("look"), call("look"), "So far.", call("look"), "Fine.")
+    agent = agent.agent(look, limits=RunLimits(max_steps=2))
+    turn = agent.turn("go")
+    assert (turn.text, turn.stopped.reason, agent.memory.turn_is_open) == ("So far.", "steps", False)
+    assert agent.turn("go on").text == "Fine."

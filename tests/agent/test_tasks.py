@@ -9,7 +9,7 @@ import pytest
 
 from agents import tasks
 from agents.agent import Agent
-from agents.events import Replied, Stopped, Text
+from agents.events import Replied, Stopped, Text, ToolFinished
 from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.model import ModelUnavailableError
@@ -51,17 +51,17 @@ def task_of(agent: Agent) -> tasks.Task:
 
 
 def test_it_goes_on_until_the_agent_says_that_it_is_done(stage: Stage) -> None:
-    stage.says("I shall.", call("look"), "I have looked.", Reply("So,", DONE), "There are two.")
+    stage.says("I shall.", call("look"), "I have looked.", Reply("So,", DONE))
     agent = open_agent(stage)
     assert run(agent) == Stopped("done", "two hats")
     task = task_of(agent)
-    assert (task.text, task.state, task.summary, task.steps) == (TASK, "done", "two hats", 5)
+    assert (task.text, task.state, task.summary, task.steps) == (TASK, "done", "two hats", 4)
     assert task.usd == pytest.approx(agent.meter.usd)
     assert said_to(stage) == [TASK, NUDGE + TASK, NUDGE + TASK]
 
 
 def test_an_agent_that_only_talks_is_nudged_a_few_times(stage: Stage) -> None:
-    agent = open_agent(stage.says(*(NUDGES + 1) * ["I shall."], *2 * NUDGES * [call("look"), "I shall."], DONE, "Two."))
+    agent = open_agent(stage.says(*(NUDGES + 1) * ["I shall."], *2 * NUDGES * [call("look"), "I shall."], DONE))
     stopped = run(agent)
     assert (stopped.reason, "resume" in stopped.text, task_of(agent).state) == ("answered", True, "open")
     assert resume(agent).reason == "done"  # it works between its words: it is nudged as often as it takes
@@ -70,12 +70,12 @@ def test_an_agent_that_only_talks_is_nudged_a_few_times(stage: Stage) -> None:
 
 def test_a_long_task_is_repeated_by_its_beginning_and_its_page(stage: Stage) -> None:
     long = f"{TASK} " + "Look well. " * NUDGE_CHARACTERS
-    agent = open_agent(stage.says("I shall.", DONE, "Two."), window=200_000)
+    agent = open_agent(stage.says("I shall.", DONE), window=200_000)
     run(agent, long)
     nudge = said_to(stage)[-1]
     assert nudge.startswith(NUDGE + TASK)
     assert len(nudge) < 2 * NUDGE_CHARACTERS
-    assert f"page_in {task_of(agent).step}" in nudge
+    assert nudge.endswith(f"(the rest is in {task_of(agent).step})")
     assert agent.memory.page_text(task_of(agent).step) == long
 
 
@@ -89,13 +89,13 @@ def test_a_new_task_waits_for_the_one_that_is_open(stage: Stage) -> None:
     agent.tasks().drop()
     with pytest.raises(RejectedError, match="was dropped"):
         resume(agent)
-    stage.says(DONE, "None.")
+    stage.says(DONE)
     assert run(agent, "Count the shoes.").reason == "done"
     assert resume(agent) == Stopped("done", "two hats")  # without a request
 
 
 def test_a_task_in_an_open_conversation_answers_its_calls_first(stage: Stage) -> None:
-    agent = open_agent(stage.says(call("look"), DONE, "Two."))
+    agent = open_agent(stage.says(call("look"), DONE))
     leave_at(agent.stream("what is in the box?"), Replied)
     assert run(agent).reason == "done"
     assert said_to(stage)[:2] == ["what is in the box?", TASK]
@@ -104,24 +104,24 @@ def test_a_task_in_an_open_conversation_answers_its_calls_first(stage: Stage) ->
 def test_what_task_done_refuses(stage: Stage) -> None:
     own = call("task_done", {"summary": "two", "step": "s1"})
     nobody = call("task_done", {"summary": "two", "step": "s99"})
-    agent = open_agent(stage.says(own, nobody, DONE, "Two."))
-    assert run(agent).reason == "done"
-    results = [block for message in stage.requests[-1]["messages"][2::2] for block in message["content"]]
-    assert [block.get("is_error", False) for block in results] == [True, True, False]
-    assert "s1 is the task itself" in results[0]["content"][0]["text"]
+    agent = open_agent(stage.says(own, nobody, Reply(DONE, call("task_done", {"summary": "three"}))))
+    finished = [event for event in agent.tasks().start(TASK) if isinstance(event, ToolFinished)]
+    assert [event.is_error for event in finished] == [True, True, False, True]
+    assert "s1 is the task itself" in finished[0].text
+    assert task_of(agent).summary == "two hats"
 
 
-@pytest.mark.parametrize("lines", [3 * [call("look")], [call("look"), call("look"), "I shall."]])
+@pytest.mark.parametrize("lines", [[*3 * [call("look")], "So far."], [call("look"), call("look"), "I shall."]])
 def test_steps(stage: Stage, lines: list[Said]) -> None:
     agent = open_agent(stage.says(*lines), limits=RunLimits(max_steps=3))
     stopped = run(agent)
-    assert (stopped.reason, task_of(agent).stopped, task_of(agent).steps) == ("steps", "steps", 3)
+    assert (stopped.reason, task_of(agent).stopped, task_of(agent).steps) == ("steps", "steps", len(lines))
     assert "max_steps 3" in stopped.text
     assert resume(agent).reason == "steps"  # what was spent counts: no request
     agent.close()
-    again = open_agent(stage.says(DONE, "Two."), limits=RunLimits(max_steps=5))
+    again = open_agent(stage.says(DONE), limits=RunLimits(max_steps=5))
     assert resume(again).reason == "done"
-    assert task_of(again).steps == 5
+    assert task_of(again).steps == len(lines) + 1
 
 
 def test_dollars(stage: Stage) -> None:
@@ -143,13 +143,13 @@ def test_minutes(stage: Stage) -> None:
         assert run(agent).reason == "minutes"
         assert task_of(agent).seconds >= 2 * 6 * 60
     clock.set(clock.now() + timedelta(days=1))  # the time between two runs is not spent
-    for minutes, reason, lines in ((10, "minutes", []), (20, "done", [DONE, "Two."])):
+    for minutes, reason, lines in ((10, "minutes", []), (20, "done", [DONE])):
         with open_agent(stage.says(*lines), clock=clock, limits=RunLimits(max_minutes=minutes)) as agent:
             assert resume(agent).reason == reason
 
 
 def test_after_an_outage_that_was_too_long(stage: Stage) -> None:
-    agent = open_agent(stage.says(*3 * [http_error(529)], DONE, "Two."), patience=Patience(2, wait=lambda _: None))
+    agent = open_agent(stage.says(*3 * [http_error(529)], DONE), patience=Patience(2, wait=lambda _: None))
     with pytest.raises(ModelUnavailableError):
         run(agent)
     assert task_of(agent).state == "open"
@@ -158,14 +158,14 @@ def test_after_an_outage_that_was_too_long(stage: Stage) -> None:
 
 
 def test_after_a_refusal_the_task_is_repeated(stage: Stage) -> None:
-    agent = open_agent(stage.says(call("look"), Reply.refusal("I will n"), DONE, "Two."))
+    agent = open_agent(stage.says(call("look"), Reply.refusal("I will n"), DONE))
     assert run(agent).reason == "refused"
     assert resume(agent).reason == "done"
     assert said_to(stage) == [NUDGE + TASK]
 
 
 def test_after_a_stop(stage: Stage) -> None:
-    agent = open_agent(stage.says("I shall.", DONE, "Two."))
+    agent = open_agent(stage.says("I shall.", DONE))
     events = agent.tasks().start(TASK)
     until(events, Text)
     agent.stop()  # while it says its last word of this turn: it is not nudged to go on
@@ -179,10 +179,9 @@ def tell(agent: Agent, stage: Stage, text: str) -> None:
 
 
 def test_a_message_in_the_last_moment_is_still_answered(stage: Stage) -> None:
-    agent = open_agent(stage.says(DONE, "There are two. " * 20, "And three shoes."))
+    agent = open_agent(stage.says(DONE, "And three shoes."))
     events = agent.tasks().start(TASK)
-    until(events, Replied)
-    until(events, Text)
+    until(events, ToolFinished)
     tell(agent, stage, "and the shoes?")
     assert last(events).reason == "done"
     assert said_to(stage)[-1] == "and the shoes?"

@@ -66,25 +66,31 @@ def simply_fused(asked: QuestionSet, place: Path, opened: ExitStack) -> Find:
 def ours(asked: QuestionSet, place: Path, opened: ExitStack, *, tier: str, embedder: Any) -> Find:
     memory = opened.enter_context(Memory.open(place, embedder=embedder))
     if tier == "recall":
-        search = memory.search_recall
-        messages = [
-            {"role": "user", "text": text, "session": session}
-            for text, session in zip(asked.texts, asked.sessions, strict=True)
-        ]
-        for message, (name, at) in zip(messages, asked.said or (), strict=False):
-            message |= {"name": name, "at": at}
-        memory.record_many(messages)
+        search, places = memory.search_recall, record_texts(memory, asked)
     else:
-        search = memory.search_archive
-        archive_texts(memory, asked.texts)
+        search, places = memory.search_archive, archive_texts(memory, asked.texts)
     search("warm up", limit=1)
-    return lambda question: [int(hit.page_id[1:]) - 1 for hit in search(question, limit=DEEP)]
+    return lambda question: [places[hit.page_id] for hit in search(question, limit=DEEP)]
 
 
-def archive_texts(memory: Memory, texts: list[str]) -> None:
+def record_texts(memory: Memory, asked: QuestionSet) -> dict[str, int]:
+    """Record texts as messages. Return the place of each page."""
+    messages = [
+        {"role": "user", "text": text, "session": session}
+        for text, session in zip(asked.texts, asked.sessions, strict=True)
+    ]
+    for message, (name, at) in zip(messages, asked.said or (), strict=False):
+        message |= {"name": name, "at": at}
+    return {page: place for place, page in enumerate(memory.record_many(messages))}
+
+
+def archive_texts(memory: Memory, texts: list[str]) -> dict[str, int]:
+    """Archive texts as facts. Return the place of each page: of a text that is there twice, the first."""
+    places: dict[str, int] = {}
     with memory.transaction():
-        for text in texts:
-            memory.archive(text)
+        for place, text in enumerate(texts):
+            places.setdefault(memory.archive(text).id, place)
+    return places
 
 
 SIMPLE: dict[str, Maker] = {"words alone": words_alone, "meaning alone": meaning_alone, "simply fused": simply_fused}

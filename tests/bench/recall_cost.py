@@ -4,8 +4,9 @@ The bare side is a second connection to the same database that asks the same ind
 rank. Both get the same questions alternately: as people ask them, and of three words that hardly any message holds.
 With the default embedder most of a search is the embedding of its question, which is reported by itself and not in the
 ratios. The rest looks at every vector, however few messages hold the words: where those are rare there is no limit. The
-messages' own vectors are random, which costs the same. Messages are indexed one at a time in a transaction of many, so
-that the work is compared, and not the disk's own time for a commit.
+messages' own vectors are random, which costs the same. What the comparison of word pieces adds to a search is measured
+by two readers of one memory; the embedder of one has no token vectors. Messages are indexed one at a time in a
+transaction of many, so that the work is compared, and not the disk's own time for a commit.
 """
 
 import sqlite3
@@ -21,14 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from pager import Memory
+from pager import Memory, MemoryReader
 from pager.search.words import words
-from pager.tiers import default_embedder
-from pager.vectors.embedder import Embedder
+from pager.vectors.embedder import Embedder, TokenVectors
+from pager.vectors.minilm import MiniLM
+from pager.vectors.quantized import TOKEN_DIMENSION
 from tests.bench.figures import Figure, Timed, alternately, pair, timed, with_each
 from tests.bench.texts import Texts
 
-SIZES = {10_000: 5.0, 100_000: 15.0}  # messages: how many times a bare match
+SIZES = {10_000: 7.0, 100_000: 15.0}  # messages: how many times a bare match
+PIECES = {10_000: 1.25}  # messages: how many times a search that compares no word pieces
 SMALL, LARGE = 1_000, 100_000
 NAMES = ("Ana", "Ben")
 PER_DAY = 40
@@ -48,26 +51,46 @@ class _RandomVectors:
     """Vectors without a meaning, under the name of the default embedder."""
 
     def __init__(self) -> None:
-        default = default_embedder()
+        default = MiniLM()
         self.fingerprint, self.dimension = default.fingerprint, default.dimension
+        self.token_fingerprint = default.token_fingerprint
         self._random = np.random.default_rng(1)
 
     def embed(self, texts: Sequence[str]) -> Any:
         return self._random.standard_normal((len(texts), self.dimension), dtype=np.float32)
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Any, list[TokenVectors]]:
+        return self.embed(texts), [self._tokens(text.split()) for text in texts]
+
+    def _tokens(self, words: list[str]) -> TokenVectors:
+        rows = self._random.standard_normal((len(words), TOKEN_DIMENSION), dtype=np.float32)
+        return TokenVectors(words, rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 class _Timed:
     """The default embedder, and the seconds that it took."""
 
     def __init__(self) -> None:
-        self._embedder = default_embedder()
+        self._embedder = MiniLM()
         self.fingerprint, self.dimension = self._embedder.fingerprint, self._embedder.dimension
+        self.token_fingerprint = self._embedder.token_fingerprint
         self.calls: list[float] = []
 
     def embed(self, texts: Sequence[str]) -> Any:
-        rows: list[Any] = []
-        self.calls.append(timed(lambda: rows.append(self._embedder.embed(texts))))
-        return rows[0]
+        return self.embed_tokens(texts)[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Any, list[TokenVectors]]:
+        found: list[tuple[Any, list[TokenVectors]]] = []
+        self.calls.append(timed(lambda: found.append(self._embedder.embed_tokens(texts))))
+        return found[0]
+
+
+class _WithoutTokens:
+    """The default embedder without its token vectors."""
+
+    def __init__(self) -> None:
+        self._embedder = MiniLM()
+        self.fingerprint, self.dimension, self.embed = MiniLM.fingerprint, MiniLM.dimension, self._embedder.embed
 
 
 def _grow(directory: Path, size: int, texts: Texts, embedder: Embedder | None = None) -> list[str]:
@@ -104,6 +127,16 @@ def _searches(directory: Path, size: int, limit: float) -> Iterator[Figure]:
                 yield both.medians(what, None if is_embedded and kind != "a question" else limit)
         yield Figure(f"the first search of a process at {size:,} messages, {name}", "", first, None, " s")
     yield Figure("beside that, embedding the question", "MiniLM", 1000 * median(embedder.calls), None, " ms")
+    with (
+        MemoryReader.open(directory, embedder="default") as reader,
+        MemoryReader.open(directory, embedder=_WithoutTokens()) as plain,
+    ):
+        same = tee(texts.questions(messages))
+        with_pieces = with_each(same[0], partial(reader.search_recall, limit=LIMIT))
+        without = with_each(same[1], partial(plain.search_recall, limit=LIMIT))
+        both = pair(with_pieces, without, ("with word pieces", "without"), rounds=ROUNDS, warm_up=WARM_UP)
+        what = f"search_recall at {size:,} messages, embedding included, with word pieces against without"
+        yield both.medians(what, PIECES.get(size))
 
 
 def _rare(messages: Sequence[str]) -> Iterator[str]:

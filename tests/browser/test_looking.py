@@ -2,12 +2,14 @@
 
 import json
 import re
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from agents.view.opening import open_in_browser
 from pager import Memory, MemoryReader
 from tests.browser.looking import NARROW, WIDE, Viewer, viewing
 
@@ -174,3 +176,15 @@ def test_without_agents_or_requests_it_says_what_to_do(tmp_path: Path, browser: 
         for name, hint in HINTS.items():
             viewer.tab(name)
             viewer.sees(hint)
+
+
+def test_the_file_that_a_browser_is_given_leads_to_the_page(
+    guide_home: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with viewing(guide_home, browser) as viewer:
+        monkeypatch.setattr(webbrowser, "open", lambda url: viewer.page.goto(url) is not None)
+        open_in_browser(viewer.server, f"{viewer.server.address}#guide")
+        expect(viewer.page.locator("body[data-ready]")).to_be_attached()
+        assert viewer.page.url.startswith(f"{viewer.server.address}#guide")
+        assert [url.partition(":")[0] for url in viewer.asked_elsewhere] == ["file"]
+        viewer.asked_elsewhere.clear()

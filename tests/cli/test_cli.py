@@ -18,6 +18,7 @@ ARGUMENTS: dict[str, list[str]] = {  # what makes each command fail for want of 
     "run": ["nowhere.yaml", "a task"],
     "tell": ["nobody", "hello"],
     "trace": ["nobody", "hello"],
+    "search": ["nobody", "hello"],
     "export": ["nobody", "file"],
     "import": ["nowhere.db"],
     "purge": ["nobody", "f1", "--yes"],

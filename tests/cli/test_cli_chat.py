@@ -91,15 +91,15 @@ def test_no_key_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "last_word", "message"),
     [
-        ("limits: {max_steps: 1}", "stopped (steps): max_steps 1 is reached"),
-        ('tools: [{use: "shop:refund", approve: always}]', "refund waits for approval and was not run"),
+        ("limits: {max_steps: 1}", ["I could not."], "stopped (steps): max_steps 1 is reached"),
+        ('tools: [{use: "shop:refund", approve: always}]', [], "refund waits for approval and was not run"),
     ],
 )
-def test_what_stops_a_turn_is_exit_code_3(place: Shop, more: str, message: str) -> None:
+def test_what_stops_a_turn_is_exit_code_3(place: Shop, more: str, last_word: list[str], message: str) -> None:
     place.more += f"{more}\n"
-    place.model.script(call("refund", order=17))
+    place.model.script(call("refund", order=17), *last_word)
     done = place.chat("Give me my money back.")
     assert (done.code, message in done.err) == (3, True)
 
@@ -126,6 +126,18 @@ def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -
         terminal.type(typed)
         terminal.until("There you go.")
     assert result in str(place.model.requests[-1]["messages"][-1])
+
+
+def test_in_a_terminal_a_person_is_told_what_the_agent_had_read(place: Shop) -> None:
+    place.more += 'core: {blocks: {money: {untrusted_writes: ask}}}\ntools: [{use: "shop:refund", trust: untrusted}]\n'
+    write = Reply("I note it.", call("core_append", block="money", text="66"))
+    place.model.script(Reply("One moment.", call("refund", order=17)), write, "There you go.")
+    with chat_on_terminal(place) as terminal:
+        terminal.type("Give me my money back.\r")
+        terminal.until("after untrusted text was read (tool:refund)")
+        terminal.until('Allow core_append({"block": "money", "text": "66"})? [y/N]: ')
+        terminal.type("\r")
+        terminal.until("There you go.")
 
 
 @pytest.mark.parametrize("key", ["\x03", "/quit\r"])

@@ -20,9 +20,9 @@ def last_said(place: Shop) -> str:
 
 def test_a_task_is_worked_on_until_it_is_done(place: Shop) -> None:
     place.more += "prices: {input: 1000, output: 1000}\n"
-    place.model.script("Let me look.", LOOK, DONE, "Good bye.")
+    place.model.script("Let me look.", LOOK, DONE)
     done = place.run("Find the hats.")
-    assert (done.code, done.out) == (0, "Let me look.\nGood bye.\ndone after 4 steps: all is well\n")
+    assert (done.code, done.out) == (0, "Let me look.\ndone after 3 steps: all is well\n")
     assert all(part in done.err for part in ("step 2 · ", "tokens · $", " · window "))
     assert place.run("--resume").code == 0
 
@@ -46,14 +46,14 @@ def test_a_task_or_resume_and_not_both(place: Shop, arguments: list[str], code: 
 
 def test_one_task_at_a_time_and_new_drops_the_open_one(place: Shop) -> None:
     place.more += "limits: {max_steps: 1}\n"
-    place.model.script(LOOK)
+    place.model.script(LOOK, "I have begun.")
     assert place.run("Find the hats.").code == 3
     refused = place.run("Find the caps.")
     assert refused.code == 1
     assert all(part in refused.err for part in ("'Find the hats.'", "--resume", "--new"))
-    place.model.script(LOOK)
+    place.model.script(LOOK, "I have begun.")
     assert place.run("Find the caps.", "--new").code == 3
-    assert "Find the caps." in last_said(place)
+    assert "Find the caps." in json.dumps(place.model.requests[-1]["messages"])
 
 
 def test_an_agent_that_never_says_that_it_is_done_is_stopped(place: Shop) -> None:
@@ -74,7 +74,7 @@ def test_without_a_terminal_it_pauses_and_says_how_to_answer(place: Shop, answer
     assert "refund waits for approval and was not run" in paused.err
     assert "--resume --approve (or --deny)" in paused.err
     assert place.run("--resume").code == 3  # nobody has answered yet, and no request was made
-    place.model.script(DONE, "Good bye.")
+    place.model.script(DONE)
     assert place.run("--resume", answer).code == 0
     assert result in json.dumps(place.model.requests[1]["messages"][-1])
 
@@ -89,7 +89,7 @@ def test_one_answer_is_for_one_call(place: Shop) -> None:
 
 def test_what_it_is_told_reaches_it_at_the_next_step(place: Shop) -> None:
     gate = Gate(LOOK)
-    place.model.script(gate, DONE, "Good bye.")
+    place.model.script(gate, DONE)
     with Running("run", place.file, "Find the hats.", "--home", place.home) as running:
         assert gate.asked.wait(60)
         assert command_line("tell", "x", "Look in the attic.", "--from", "Dana", "--home", place.home).code == 0
@@ -111,8 +111,8 @@ def test_ctrl_c_once_stops_at_the_step_and_resume_goes_on(place: Shop) -> None:
         terminal.until("stopped (cancelled)")
         code, rest = terminal.end()
     assert (code, "resume" in rest, "Traceback" in rest) == (130, True, False)
-    place.model.script(DONE, "Good bye.")
-    assert place.run("--resume").out.endswith("done after 3 steps: all is well\n")
+    place.model.script(DONE)
+    assert place.run("--resume").out.endswith("done after 2 steps: all is well\n")
 
 
 def test_ctrl_c_twice_stops_now_also_in_the_middle_of_a_tool(place: Shop) -> None:
@@ -128,6 +128,6 @@ def test_ctrl_c_twice_stops_now_also_in_the_middle_of_a_tool(place: Shop) -> Non
         done = running.end()
     assert (done.code, done.out) == (130, "")
     assert ("saved" in done.err, "Traceback" in done.err) == (True, False)
-    place.model.script(DONE, "Good bye.")
+    place.model.script(DONE)
     assert place.run("--resume").code == 0
     assert "interrupted, may have run" in json.dumps(place.model.requests[1]["messages"][-1])

@@ -1,4 +1,4 @@
-"""`selfpager trace`, and `selfpager view` in a process of its own."""
+"""`selfpager trace` and `search`, and `selfpager view` in a process of its own."""
 
 import json
 import urllib.error
@@ -50,6 +50,17 @@ def test_for_a_program_it_is_a_line_of_json(home: Path) -> None:
     assert (data["agent"], data["pages"], data["verdict"]["present"]) == ("anna", ["f1"], False)
     assert [event["event"] for event in data["events"]] == ["archive", "supersede"]
     assert data["events"][0]["at"].startswith("2026-05-03T")
+
+
+def test_search_shows_facts_and_what_was_said_and_hostile_texts_as_texts(home: Path) -> None:
+    lines = command_line("search", "anna", "sit seats", "--home", home).out.splitlines()
+    assert any(line.startswith("f2 2026-05-03") and line.endswith("prefers aisle seats") for line in lines)
+    [said] = [line for line in lines if line.startswith("s1 ")]
+    assert "Dana: Where do I like to sit? [red]here[/red]" in said
+    assert "\x1b" not in said
+    found = command_line("search", "anna", "seats", "--limit", "1", "--json", "--home", home).json
+    assert (found["agent"], len(found["hits"])) == ("anna", 1)
+    assert command_line("search", "anna", "submarines", "--home", home).out == "anna would find nothing for this.\n"
 
 
 def fetched(address: str) -> Any:

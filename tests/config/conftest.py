@@ -16,7 +16,7 @@ EVERYTHING: dict[str, Any] = {
     "window": {"limit_tokens": 6000, "notify_at": 0.5, "evict_at": 0.8, "evict_to": 0.4, "max_part_tokens": 500},
     "core": {"limit_tokens": 500, "blocks": {"human": {"value": "v", "limit_tokens": 5, "read_only": True}}},
     "recall": {"digest": {"summarize": {"model": "m"}}},
-    "archival": {"embedder": "none", "prefetch": {"k": 0, "budget_tokens": 5}},
+    "archival": {"embedder": "none", "prefetch": {"k": 0, "budget_tokens": 5, "from": ["turns"]}},
     "memory": {"tools": "none"},
     "tools": [
         {"use": "a.b:c", "idempotent": True, "approve": "always", "timeout_seconds": 5},

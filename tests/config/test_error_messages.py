@@ -110,8 +110,8 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "3:1: unknown key 'instrctions'; did you mean 'instructions'?",
             "4:1: unknown key 'zzz'; known are version, name, extends, model, instructions, window, core, recall, "
             "archival, memory, tools, limits, prices.",
-            "6:13: model.provider has to be 'anthropic', 'bedrock', 'vertex', 'foundry' or 'scripted', not the text "
-            "'anthropc'; did you mean 'anthropic'?",
+            "6:13: model.provider has to be 'anthropic', 'bedrock', 'vertex', 'foundry', 'openai' or "
+            "'scripted', not the text 'anthropc'; did you mean 'anthropic'?",
             '7:7: model.id needs text, not the number 5. Put it in quotes: "5".',
             "8:12: model.api_key needs text, not a number. Put it in quotes.",
             "9:13: model.base_url 'ftp://x' is not allowed: an address begins with http:// or https://.",
@@ -137,13 +137,13 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "22:9: memory needs a mapping (lines of 'key: value' below it), not the text 'pager'.",
             "24:10: tools[0].use 'foo' is not allowed: name a function as 'package.module:function'.",
             "25:14: tools[0].approve has to be 'never' or 'always', not true.",
-            "26:20: tools[1].mcp.command needs a list (lines of '- ...' below it), not the text 'npx'.",
+            "26:20: tools[1].mcp.command needs a list (lines of '- ...' below it), not a text.",
             "27:5: tools[2].mcp needs either 'command: [program, argument, ...]' or 'url: http://...'.",
             "28:5: tools[3].mcp needs either 'command: [program, argument, ...]' or 'url: http://...'.",
             f"29:5: tools[4] needs one of '{use}' and 'mcp: {{...}}'.",
             f"30:5: tools[5] needs one of '{use}' and 'mcp: {{...}}'.",
             "31:5: tools[6] needs a mapping (lines of 'key: value' below it), not the text 'text'.",
-            '32:24: tools[7].mcp.command[1] needs text, not the number 5. Put it in quotes: "5".',
+            "32:24: tools[7].mcp.command[1] needs text, not a number. Put it in quotes.",
             "32:40: tools[7].mcp.env.PORT needs text, not a number. Put it in quotes.",
             "32:47: unknown key 'ur' in tools[7].mcp; did you mean 'url'?",
             "33:18: unknown key 'timeout_secs' in tools[8]; did you mean 'timeout_seconds'?",
@@ -168,6 +168,23 @@ def test_a_problem_in_a_base_is_placed_in_the_base() -> None:
         "sub/base.yaml:1:10: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?",
         f"sub/base.yaml:2:10: {NO_PRICES}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "rest", "problem"),
+    [
+        ("{provider: openai}", "", "2:1: model needs an id for 'provider: openai'"),
+        ("{provider: openai, id: m, thinking: adaptive}", "", "2:1: model has 'thinking: adaptive', which"),
+        (
+            "{provider: openai, id: m}",
+            "memory: {tools: anthropic}",
+            "3:10: memory.tools anthropic is a tool of the Mes",
+        ),
+    ],
+)
+def test_what_chat_completions_has_not_is_refused_at_load(model: str, rest: str, problem: str) -> None:
+    [found] = problems(write(f"name: x\nmodel: {model}\n{rest}\n"))
+    assert found.startswith(f"a.yaml:{problem}")
 
 
 def test_no_secret_is_shown() -> None:

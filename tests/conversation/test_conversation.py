@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from pager import Memory, NotFoundError, RejectedError
 from pager.types import Json
 from tests.standin import Reply, call, redacted_thinking, search_result, server_call, thinking
 from tests.support import Talk, undone
+from tests.support.messages import image
 
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 30, 20)).decode()
+PNG = image(30, 20)["source"]["data"]
 PDF = base64.b64encode(b"%PDF-1.4 /Type /Page ").decode()
 PLACE = {"document_index": 0, "document_title": None, "start_char_index": 0, "end_char_index": 1}
 CITED = {"type": "char_location", "cited_text": "a", **PLACE}

@@ -51,6 +51,16 @@ def test_blank_texts_and_thinking_alone_are_stored_and_not_sent(talk: Talk, bloc
     assert said_by(goes_on(talk), "assistant") == [{"type": "text", "text": text} for text in sent]
 
 
+def test_thinking_without_a_signature_is_stored_and_not_sent(talk: Talk) -> None:
+    thought = {"type": "thinking", "thinking": "so much to think"}
+    talk.memory.append_user("hello")
+    usage = talk.send(Reply("Well."))["usage"]
+    content = [thought, {"type": "text", "text": "Well."}]
+    step = talk.memory.append_assistant({"content": content, "stop_reason": "end_turn", "usage": usage})
+    assert talk.memory.history.blocks_of(step) == content
+    assert kinds(goes_on(talk)) == ["text"]
+
+
 def test_a_blank_text_beside_thinking_and_a_call_goes_with_the_thinking(talk: Talk) -> None:
     talk.ask("hello", THINKS, "\n\n", WEATHER)
     talk.answer()

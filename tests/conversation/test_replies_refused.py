@@ -9,7 +9,7 @@ from pager import BlockSpec, OpenCallsError, WindowTooSmallError
 from pager.types import Json
 from tests.standin import Rejected, Reply, Standin, call, search_result, thinking
 from tests.support import Talk
-from tests.support.messages import WEATHER, goes_on, kinds, texts
+from tests.support.messages import WEATHER, core_of, goes_on, kinds, texts
 
 
 def test_a_refusal_of_the_first_turn_leaves_nothing(talk: Talk) -> None:
@@ -85,7 +85,7 @@ def test_what_the_agent_changed_in_a_refused_turn_it_still_sees(tmp_path: Path) 
     talk.reply(Reply.refusal())
     talk.watch.forget_tail()
     talk.memory.append_user("and then?")
-    assert "lives in Porto" in str(talk.memory.request().params["system"]) + str(talk.memory.request().messages[-1])
+    assert "lives in Porto" in core_of(talk.memory.request().params) + str(talk.memory.request().messages[-1])
     talk.reply("go on")
 
 

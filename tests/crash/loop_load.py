@@ -42,7 +42,6 @@ TASK_REPLIES = (
     Reply(call("pay", {"item": "blue hat"}), call("archive", {"text": FACTS[1]})),
     Reply("One more."),
     Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought"})),
-    Reply("That is all."),
 )
 
 

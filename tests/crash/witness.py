@@ -119,10 +119,10 @@ class Witness:
 
 def assert_found(memory: Memory, fact: Fact) -> None:
     hits = memory.search_archive(fact.text, as_of=fact.valid_from, limit=3)
-    (parts,) = [hit.parts for hit in hits if hit.page_id == fact.id]
-    assert parts.get("words", 0) > 0, f"{fact.id} is not found by its words"
+    (found,) = [hit for hit in hits if hit.page_id == fact.id]
+    assert found.parts.get("words", 0) > 0, f"{fact.id} is not found by its words"
     if memory._tiers.archive.vectors is not None:
-        assert parts.get("meaning", 0) > 0, f"{fact.id} is not found by its meaning"
+        assert (found.cosine or 0) > 0, f"{fact.id} is not found by its meaning"
 
 
 def _all_facts(memory: Memory) -> list[Fact]:

@@ -53,7 +53,7 @@ def test_the_pieces_in_order_are_the_request_and_add_up_to_what_the_provider_cou
             assert abs(own - part.tokens) <= len(pieces), (step, part)
         seen |= {piece.title: piece for piece in pieces}
     assert {"instructions", "core", "digest of the steps that left", "user", "agent", "agent, thinking", "notice",
-            "agent calls weather", "result of weather", "error of weather", "recalled facts", "update",
+            "agent calls weather", "result of weather", "error of weather", "recalled pages", "update",
             "tool weather"} <= set(seen)  # fmt: skip
     pins = [piece for title, piece in seen.items() if title.startswith("pinned ")]
     assert [piece.title for piece in pins] == [f"pinned {piece.page_id}" for piece in pins] != []
@@ -107,6 +107,6 @@ def test_everything_that_moved_says_why_and_within_an_epoch_nothing_leaves_or_ch
             rows = life.memory.ledger(page=move.piece.step or "", at=change.after, events=["evict"])
             if rows and move.piece.part == "steps":
                 assert move.why == f"{move.piece.step} left: {rows[-1].reason}"
-    assert {"core is written anew when an epoch opens", "the facts that fit this message best",
+    assert {"core is written anew when an epoch opens", "the facts and earlier turns that fit this message best",
             "only for the moment: a new epoch drops it", "the agent is told that the window fills",
             "a change that the agent did not make itself"} <= whys  # fmt: skip

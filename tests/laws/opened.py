@@ -19,6 +19,7 @@ from tests.laws import texts
 from tests.laws.plain import Plain
 from tests.laws.witness import Prompt, Witness, armed, body_text
 from tests.standin import GrowthWatch, Standin
+from tests.standin.chat import StoredForm
 from tests.standin.tokenizer import Tokenizer
 from tests.support.clock import HandClock
 from tests.support.embedders import Words
@@ -52,6 +53,8 @@ class Opened(RuleBasedStateMachine):
     """`counts` says whether the provider can count tokens."""
 
     counts: bool
+    standin: type[Standin] | type[StoredForm] = Standin
+    tools_known: list[list[Json]] = TOOLS
 
     @initialize(seed=st.integers(0, 40), window=st.sampled_from(WINDOWS))
     def begin(self, seed: int, window: int) -> None:
@@ -59,7 +62,8 @@ class Opened(RuleBasedStateMachine):
         self.seed = seed
         self.clock = HandClock(zone=ZONE, tick=timedelta())
         self.plain = Plain(core={name: spec.value for name, spec in CORE.items()})
-        self.api = Standin(limit_tokens=window, seed=seed, duplicate_ids=True, cache_min_tokens=0)
+        own = {"duplicate_ids": True, "cache_min_tokens": 0} if self.standin is Standin else {}
+        self.api: Any = self.standin(limit_tokens=window, seed=seed, **own)
         self.watch = GrowthWatch()
         self.accepted: dict[str, str] = {}  # reply -> the request that it answered, as JSON
         self.stays: dict[str, list[tuple[str, str]]] = {}  # reply -> what was resident in its request
@@ -69,7 +73,12 @@ class Opened(RuleBasedStateMachine):
         self.told: dict[str, str] = {}  # core values that somebody else changed: they must be in view
         self.stuck = self.report_too_long = False
         self.renewed = False  # whether tools, instructions, model or limits are not what the pause began with
-        self.model, self.instructions, self.tools, self.cache_ttl = MODELS[0], INSTRUCTIONS[0], TOOLS[0], None
+        self.model, self.instructions, self.tools, self.cache_ttl = (
+            MODELS[0],
+            INSTRUCTIONS[0],
+            self.tools_known[0],
+            None,
+        )
         self.embedder = EMBEDDERS[0]
         self.open(window)
 
@@ -116,7 +125,7 @@ class Opened(RuleBasedStateMachine):
         self.memory.close()
         self.model = model if changes & 2 else self.model
         self.instructions = the_next(INSTRUCTIONS, self.instructions) if changes & 4 else self.instructions
-        self.tools = the_next(TOOLS, self.tools) if changes & 8 else self.tools
+        self.tools = the_next(self.tools_known, self.tools) if changes & 8 else self.tools
         if changes & 16:
             self.cache_ttl = None if self.cache_ttl else "1h"
         self.embedder = the_next(EMBEDDERS, self.embedder) if changes & 32 else self.embedder
@@ -191,12 +200,9 @@ class Opened(RuleBasedStateMachine):
 
     def least_tokens(self) -> int:
         """Count the smallest prompt: fixed parts, and of everything else the ids."""
-        nothing = [{"role": "user", "content": [texts.text_block("x")]}]
         core = "\n".join(f"<block>{value}</block>" for value in self.plain.core.values())
-        system = [
-            texts.text_block(self.instructions + markup.HOW_MEMORY_WORKS),
-            texts.text_block(f"<core>{core}</core>"),
-        ]
+        nothing = [{"role": "user", "content": [texts.text_block(f"<core>{core}</core>"), texts.text_block("x")]}]
+        system = [texts.text_block(self.instructions + markup.HOW_MEMORY_WORKS)]
         params = {"model": self.model, "system": system, "tools": self.tools, "messages": nothing}
         count, bare = self.api.tokenizer.text, '<spilled page_id="x999" characters="99999"/>'
         last = self.plain.steps[self.plain.last_live()]

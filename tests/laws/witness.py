@@ -21,8 +21,8 @@ _ATTRIBUTES = r'((?: [a-z_]+="[^"<]*")*)'
 WHOLE = re.compile(rf"<(core_update|recalled|notice|digest|pinned|request){_ATTRIBUTES}>(.*)</\1>", re.DOTALL)
 BLOCK = re.compile(rf"<block{_ATTRIBUTES}>\n(.*?)\n</block>\n?", re.DOTALL)
 SPILLED = re.compile(
-    r'(.*)\n<spilled page_id="(x\d+)" characters="(\d+)"(?: holds="[a-z ]+")?>The middle is not shown: '
-    r"read on with the page id and offset (\d+)\.</spilled>\n(.*)",
+    r'(.*)\n<spilled page_id="(x\d+)" characters="(\d+)"(?: holds="[a-z ]+")?>The middle is not shown; '
+    r"it begins at offset (\d+)\.</spilled>\n(.*)",
     re.DOTALL,
 )
 BARE = re.compile(
@@ -85,12 +85,12 @@ class Witness:
 
     def read(self, params: Json, steps: Sequence[tuple[str, PlainStep]]) -> Prompt:
         prompt = Prompt()
-        self._read_system(params["system"], prompt)
+        assert len(params["system"]) == 1
+        assert "</core>" not in params["system"][0]["text"]
         messages = [
             (message["role"], [_unmarked(block) for block in message["content"]]) for message in params["messages"]
         ]
-        if messages and element(messages[0][1][0])[0] in ("digest", "pinned", "request"):
-            self._read_preamble(messages.pop(0)[1], prompt)
+        self._read_preamble(messages.pop(0)[1], prompt)
         for page, step in steps:
             assert messages, f"{page} is said to be resident, and the request has ended"
             role, blocks = messages.pop(0)
@@ -107,15 +107,10 @@ class Witness:
         assert prompt.notices <= 1, "the agent was told twice in an epoch that the window fills"
         return prompt
 
-    # system and preamble
-
-    def _read_system(self, system: list[Json], prompt: Prompt) -> None:
-        assert len(system) == 2
-        core = system[1]["text"]
+    def _read_core(self, core: str, prompt: Prompt) -> None:
         assert core.startswith("<core>")
         assert core.endswith("</core>")
         assert core.count("<core>") == core.count("</core>") == 1
-        assert "</core>" not in system[0]["text"]
         inner = core.removeprefix("<core>").removesuffix("</core>").strip("\n")
         rest = BLOCK.sub("", inner)
         assert not rest.strip(), f"between the blocks of core stands {rest!r}"
@@ -125,6 +120,7 @@ class Witness:
 
     def _read_preamble(self, blocks: list[Json], prompt: Prompt) -> None:
         request = ""
+        self._read_core(blocks.pop(0)["text"], prompt)
         for block in blocks:
             own, given, _ = element(block)
             if own == "request":
@@ -153,11 +149,12 @@ class Witness:
     # steps
 
     def _read_said(self, page: str, said: list[Json], blocks: list[Json], prompt: Prompt) -> None:
+        while blocks and element(blocks[0])[0]:  # all that is ours stands before what a person said
+            self._read_aside(blocks.pop(0), prompt)
         assert len(blocks) >= len(said), f"of {page} only {blocks} is there"
         for original, block in zip(said, blocks, strict=False):
             self.carries(original, block)
-        for block in blocks[len(said) :]:
-            self._read_aside(block, prompt)
+        assert len(blocks) == len(said), f"behind what was said in {page} stands {blocks[len(said) :]}"
 
     def _read_reply(self, page: str, step: PlainStep, blocks: list[Json], prompt: Prompt) -> None:
         said = [block for block in step.said if block["type"] not in THINKING and not blank(block)]

@@ -1,6 +1,7 @@
-"""What must hold with any model behind any server of the Messages API, however little it can. Never what it says.
+"""What must hold with any model behind any server of the Messages API or of Chat Completions, however little it can.
+Never what it says.
 
-Opt in with `make test-local URL=http://127.0.0.1:8080`.
+Opt in with `make test-local URL=http://127.0.0.1:8080`, or with `URL=http://127.0.0.1:8080/v1 PROVIDER=openai`.
 """
 
 import os
@@ -19,7 +20,8 @@ STORY = (
 ASKED = ("My name is Dana and I am a baker. Please remember that.", "What is my name?")
 YAML = """\
 name: local
-model: {{id: "{model}", base_url: "{url}", max_output_tokens: 300, thinking: off}}
+model: {{provider: {provider}, id: "{model}", base_url: "{url}", api_key: "{key}",
+  max_output_tokens: 300, thinking: off}}
 instructions: Answer in one short sentence. Archive what you are asked to remember.
 window: {{limit_tokens: {window}}}
 core: {{blocks: {{human: {{description: Who the person is., limit_tokens: 200}}}}}}
@@ -53,10 +55,13 @@ class Life:
         return "\n".join((first, *(f"NOT TRIED with this model: {law}" for law in self.untried)))
 
 
-def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, turns: int = 14) -> Life:
+def live(
+    folder: Path, url: str, *, provider: str = "anthropic", model: str = "local", key: str = "", window: int = 8192,
+    turns: int = 14,
+) -> Life:  # fmt: skip
     """Talk until steps have left the window, then look over everything; a law that does not hold is an error."""
     file = folder / "local.yaml"
-    file.write_text(YAML.format(model=model, url=url, window=window), encoding="utf-8")
+    file.write_text(YAML.format(provider=provider, model=model, url=url, key=key, window=window), encoding="utf-8")
     texts = [ASKED[0], *(STORY.format(day=day) for day in range(turns)), ASKED[1]]
     with Agent.load(file, home=folder, environ={}, patience=Patience(total_seconds=60)) as agent:
         memory = agent.memory
@@ -79,7 +84,10 @@ def live(folder: Path, url: str, *, model: str = "local", window: int = 8192, tu
 
 
 def test_the_laws_hold_with_a_model_of_your_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    window = int(os.environ.get("LOCAL_WINDOW") or 8192)
-    life = live(tmp_path, os.environ["LOCAL_BASE_URL"], model=os.environ.get("LOCAL_MODEL") or "local", window=window)
+    provider, model, key, window = (os.environ.get(f"LOCAL_{name}") for name in ("PROVIDER", "MODEL", "KEY", "WINDOW"))
+    life = live(
+        tmp_path, os.environ["LOCAL_BASE_URL"], provider=provider or "anthropic", model=model or "local", key=key or "",
+        window=int(window or 8192),
+    )  # fmt: skip
     with capsys.disabled():
         print(f"\n{life}")  # noqa: T201 - what this model can do is what its owner wants to know

@@ -7,12 +7,15 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from agents.config.errors import ConfigError
@@ -27,6 +30,8 @@ from tests.standin import Reply, call
 from tests.support.cli import Running, command_line, environment, selfpager
 from tests.support.stage import Stage, results
 
+TOKEN = "a-token-of-its-client"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TIME = str(Path(sys.executable).with_name("mcp-server-time"))
 
 
@@ -44,14 +49,24 @@ def home(tmp_path: Path) -> Path:
 @contextmanager
 def served(home: Path, *options: str) -> Generator[str]:
     """Run `selfpager mcp alice --http`; yield its address."""
-    with Running("mcp", "alice", "--home", home, "--http", "0", *options) as running:
+    with Running("mcp", "alice", "--home", home, "--http", "0", *options, SELFPAGER_MCP_TOKEN=TOKEN) as running:
         line = running.tells("alice is served at")
         address = re.search(r"http://127\.0\.0\.1:\d+/mcp(?= until)", line)
         assert address, line
         yield address[0]
 
 
-def ask(server: StdioServerParameters | str, *calls: tuple[str, dict[str, object]]) -> tuple[list[str], list[str]]:
+@asynccontextmanager
+async def over_http(address: str) -> AsyncGenerator[Any]:
+    """A transport to a server that asks for the token."""
+    async with (
+        httpx2.AsyncClient(headers=BEARER) as http,
+        streamable_http_client(address, http_client=http) as streams,
+    ):
+        yield streams
+
+
+def ask(server: Any, *calls: tuple[str, dict[str, object]]) -> tuple[list[str], list[str]]:
     """Over the official client: the names of the tools, and the answers to these calls."""
 
     async def run() -> tuple[list[str], list[str]]:
@@ -98,7 +113,7 @@ def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
 def test_with_write_a_client_can_do_all_that_the_agent_can(home: Path) -> None:
     with served(home, "--write") as address:
         tools, (stored, block, too_long, wrong) = ask(
-            address,
+            over_http(address),
             ("archive", {"text": "prefers window seats", "key": "seat"}),
             ("core_append", {"block": "human", "text": "has two cats"}),
             ("core_append", {"block": "human", "text": "word " * 80}),
@@ -106,11 +121,13 @@ def test_with_write_a_client_can_do_all_that_the_agent_can(home: Path) -> None:
         )
     assert {"core", "archive", "core_append", "core_replace", "page_out", "forget"} < set(tools)
     assert stored == "Stored as f2.\nIt supersedes f1: prefers aisle seats"
-    assert block.endswith("Alice, a baker\nhas two cats")
+    assert block == "Added. human holds 8 of 50 tokens."
     assert too_long.startswith("ERROR the block 'human' would hold")
     assert "there is no such argument" in wrong
     with Memory.open(home / "alice", embedder=None) as memory:
-        assert memory.fact("f2").actor == "mcp"
+        fact = memory.fact("f2")
+        assert (fact.actor, fact.via, fact.sources[0].kind) == ("mcp", (fact.sources[0].origin,), "mcp-client")
+        assert memory.core()[0].via == fact.via
         memory.append_user("hello")
         assert "has two cats" in json.dumps(memory.request().params)
 
@@ -175,7 +192,7 @@ def test_an_agent_uses_the_tools_of_a_server(stage: Stage) -> None:
 
 
 def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
-    with served(home) as address, connected(ServerConfig(url=address)) as server:
+    with served(home) as address, connected(ServerConfig(url=address, headers=BEARER)) as server:
         (tool,) = server.tools(("search_archive",))
         assert "prefers aisle seats" in str(tool.run({"query": "aisle"}))
         with pytest.raises(ToolCallError, match="limit is 0"):
@@ -189,7 +206,7 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
     [
         ("{mcp: {command: [no-such-program]}}", "the MCP server no-such-program cannot be used: "),
         (f"{{mcp: {{command: [{sys.executable}, -c, 'raise SystemExit']}}}}", "cannot be used: "),
-        ("{mcp: {url: 'http://127.0.0.1:9/mcp'}}", "the MCP server http://127.0.0.1:9/mcp cannot be used: "),
+        ("{mcp: {url: 'http://127.0.0.1:9/mcp'}}", "the MCP server 127.0.0.1:9 cannot be used: "),
         (f"{{mcp: {{command: [{TIME}]}}, only: [fly]}}", "has no tool 'fly'; there are: get_current_time, convert_"),
         (f"{{mcp: &a {{command: [{TIME}]}}}}, {{mcp: *a}}", "there is a tool 'get_current_time' already"),
     ],

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,13 @@ def test_schemas_and_results_that_the_api_refuses_are_converted(stage: Stage) ->
     assert results(stage.last) == [('{"asked": {"$top": 5, "_top": "x", "@odata.id": 1}}', False)]
 
 
+def test_a_result_is_not_searched_with_the_regular_expressions_of_its_server() -> None:
+    with connected(STRUCTURED) as connection:
+        either = next(tool for tool in connection.tools() if tool.name == "either")
+        for name in ("a" * 20 + "!", "a" * 60 + "!"):  # checked, the first would be refused, and the second take ages
+            assert either.run({"arguments": {"name": name}}) == f'{{"asked": {{"name": "{name}"}}}}'
+
+
 def test_headers_are_sent_from_the_environment(stage: Stage) -> None:
     seen: list[str | None] = []
 
@@ -119,3 +127,17 @@ def test_headers_are_sent_from_the_environment(stage: Stage) -> None:
             stage.load(f"tools: [{entry}]\n", environ={"KEY": "very-secret"})
     assert set(seen) == {"Bearer very-secret"}
     assert "very-secret" not in repr(ServerConfig(url=url, headers={"Authorization": "Bearer very-secret"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"command": ("npx", "-y", "@modelcontextprotocol/server-github", "--token=secret")}, "mcp:server-github"),
+        ({"command": ("/usr/bin/python3.12", "-m", "mcp_server_time")}, "mcp:mcp_server_time"),
+        ({"command": ("/opt/tools/mail", "secret")}, "mcp:mail"),
+        ({"command": ("uvx", "mail"), "name": "post"}, "mcp:post"),
+        ({"url": "https://user:secret@mcp.example.org/x?key=secret"}, "mcp:mcp.example.org"),
+    ],
+)
+def test_a_server_is_named_in_sources_without_its_secrets(given: dict[str, Any], source: str) -> None:
+    assert ServerConfig(**given).source == source

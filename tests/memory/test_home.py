@@ -105,7 +105,7 @@ def test_an_edit_opens_no_epoch_and_the_agent_is_told(directory: Path) -> None:
     assert Home(directory.parent, clock=CLOCK).apply_pending(directory.name)
     with opened(directory, limits=LIMITS) as memory:
         memory.append_user("where do I live?")
-        last = memory.request().messages[-1]["content"][-1]["text"]
+        last = memory.request().messages[-1]["content"][0]["text"]
         assert last.startswith("<core_update")
         assert "lives in Porto" in last
         assert len(memory.ledger(events=["epoch"])) == epochs

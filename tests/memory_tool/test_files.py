@@ -77,7 +77,7 @@ def test_the_tiers_are_directories(files: MemoryFiles, memory: Memory) -> None:
 def test_a_path_is_one_however_its_letters_are_typed(files: MemoryFiles, memory: Memory) -> None:
     create(files, "/memories/archive/caf\u00e9/menu", "cake")
     assert view(files, "/memories/archive/cafe\u0301/menu").endswith("\tcake")
-    assert [name for _, name, _ in memory.inspect.facts_by_key()] == ["caf\u00e9/menu"]
+    assert [row.key for row in memory.inspect.facts_by_key()] == ["caf\u00e9/menu"]
 
 
 def test_a_file_is_a_fact_with_versions(files: MemoryFiles, memory: Memory) -> None:
@@ -202,7 +202,7 @@ def test_renaming_keeps_tags_and_the_past(files: MemoryFiles, memory: Memory) ->
     rename(files, "/memories/archive/hats", "/memories/archive/dress/hats")
     rename(files, "/memories/archive/f2", "/memories/archive/dress/other")
     rename(files, "/memories/archive/dress", "/memories/archive/clothes")
-    now = {key: memory.fact(page_id) for page_id, key, _ in memory.inspect.facts_by_key()}
+    now = {row.key: memory.fact(row.id) for row in memory.inspect.facts_by_key()}
     assert {key: (fact.text, fact.tags) for key, fact in now.items()} == {
         "clothes/hats": ("likes hats", ("taste",)), "clothes/other": ("no name yet", ("taste",)),
     }  # fmt: skip
@@ -221,7 +221,7 @@ CREATE = {"command": "create", "file_text": "x"}
         ({**CREATE, "path": "/memories/core/human.md"}, "File /memories/core/human.md already exists"),
         ({**CREATE, "path": "/memories/core/notes.md", "file_text": "word " * 80}, "would hold 8"),
         ({**CREATE, "path": "/memories/recall/a"}, "read-only: what was said stays"),
-        ({**CREATE, "path": "/memories/archive/f12"}, "f12 is the name of a fact that has none"),
+        ({**CREATE, "path": "/memories/archive/f12"}, "a fact that has none is named by its id"),
         ({**CREATE, "path": "/memories/archive/a\nb"}, "no control characters"),
         ({**CREATE, "path": f"/memories/archive/{'é' * 128}"}, "names have at most 255 bytes between slashes"),
         ({**CREATE, "path": "/memories/archive/a "}, "no blanks at their ends"),

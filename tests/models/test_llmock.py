@@ -1,4 +1,4 @@
-"""Faults from a server that others wrote, and its verdict on how the client behaves (llmock).
+"""Faults from a server that others wrote (llmock), on the wire of the Messages API and on that of Chat Completions.
 
 It checks no request. It has no count_tokens either, so here sizes are known from estimates and responses alone.
 """
@@ -14,6 +14,7 @@ from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
 from agents.loop import Patience
 from agents.models.anthropic import AnthropicModel
+from agents.models.openai import OpenAIModel
 from tests.support.hands import Hands
 from tests.support.stage import build
 
@@ -44,11 +45,12 @@ def mock(server: LLMockServer) -> LLMock:
     return LLMock(server).reset().tool_mode("off")
 
 
-@pytest.fixture
-def agent(mock: LLMock, tmp_path: Path, hands: Hands) -> Iterator[Agent]:
-    model = AnthropicModel("m", base_url=mock.base_url("anthropic"), read_seconds=2)
+@pytest.fixture(params=["anthropic", "openai"])
+def agent(request: pytest.FixtureRequest, mock: LLMock, tmp_path: Path, hands: Hands) -> Iterator[Agent]:
+    kind = AnthropicModel if request.param == "anthropic" else OpenAIModel
+    model = kind("m", base_url=mock.base_url(request.param), read_seconds=2)
     patience = Patience(2.0, first_pause_seconds=0.05)
-    with build(tmp_path, model, hands.fetch, patience=patience, window=8_000, count_tokens=None) as agent:
+    with build(tmp_path, model, hands.fetch, patience=patience, window=8_000) as agent:
         yield agent
     model.close()
 

@@ -7,6 +7,8 @@ import pytest
 
 from agents.testing import ScriptedServer
 from tests.local.live_model import live
+from tests.standin.chat import ChatStandin
+from tests.standin.chat_server import ChatServer
 from tests.support.answers import keeps_and_finds
 from tests.support.stage import Stage
 
@@ -28,6 +30,13 @@ def test_it_passes_with_a_model_that_calls_nothing(tmp_path: Path, stage: Stage)
         "a call is sent back with its result", "a fact that the model stores is there, as its own",
     ]  # fmt: skip
     assert str(life).count("NOT TRIED with this model: ") == 2
+
+
+def test_it_passes_on_the_wire_of_chat_completions(tmp_path: Path) -> None:
+    with ChatServer(ChatStandin(limit_tokens=8_192)) as server:
+        life = live(tmp_path, server.url, provider="openai")
+    refused = "chat_template_kwargs: Extra inputs are not permitted"  # asked once, for `thinking: off`
+    assert (life.turns, life.evictions > 0, server.rejected) == (16, True, [refused])
 
 
 def test_it_fails_where_nothing_is_paged_out(tmp_path: Path, stage: Stage) -> None:

@@ -106,6 +106,7 @@ def test_whoever_types_it_all_gets_what_it_says(newcomer: Newcomer) -> None:
     for text in (
         "clerk.yaml is valid: the agent 'clerk'", "prefers aisle seats since the knee operation", "Dana",
         "It says: order 17: two hats, on its way", "1 passed", "s1 was purged",
+        "I found order 17: two hats, on its way.", "Mara, who collects hats.",
     ):  # fmt: skip
         assert text in everything
 

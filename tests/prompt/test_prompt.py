@@ -69,7 +69,9 @@ def test_a_notice_waits_for_the_next_message_and_stands_in_no_earlier_one(tmp_pa
     talk.ask("go on")
     assert talk.last
     assert talk.last.epoch == before.epoch
-    assert "<notice>" in str(talk.last.messages[-1])
+    notice, said = talk.last.messages[-1]["content"]  # a person's question comes last
+    assert notice["text"].startswith("<notice>")
+    assert said["text"] == "go on"
     assert "<notice>" not in str(talk.last.messages[:-1])
 
 
@@ -102,8 +104,8 @@ def test_after_an_eviction_what_matters_is_there_and_what_left_is_found(tmp_path
         talk.answer("it rains and it pours " * 20)
         talk.memory.request()
     renewed = talk.memory.request()
-    core, (digest, pinned, _, asked) = renewed.params["system"][1]["text"], renewed.messages[0]["content"]
-    assert "likes walnuts" in core
+    core, digest, pinned, _, asked = renewed.messages[0]["content"]
+    assert "likes walnuts" in core["text"]
     assert digest["text"].startswith("<digest>")
     assert "the harbour was grey" in digest["text"]
     assert '<pinned page_id="f1">' in pinned["text"]

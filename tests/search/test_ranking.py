@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pager.search.neighbours import BACKWARD, DECAY, FULL_WORDS, PAUSE, REACH, PartTable
-from pager.search.ranking import LENGTH, SATURATION, Ranking, rarity
+from pager.search.ranking import LENGTH, NAME, SATURATION, WHEN, Ranking, rarity
 from pager.store.rows import SaidMeta
 
 HOUR = 3600 * 1_000_000
@@ -161,7 +161,7 @@ def test_who_speaks_alone_gains_nothing_by_it() -> None:
     for table in (alone, crowd):
         rank = Ranking(table)
         rank.add_speakers("Where does Ana live?")
-        assert rank.explain(0)["who"] < 0.02
+        assert rank.explain(0)["who"] < 0.01 * NAME
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_time_of_which_a_question_speaks_counts_like_a_word() -> None:
     rank = Ranking(sessions(*(told(n + 1, at=n, session=str(n)) for n in range(5))))
     rank.add_spans([(1, 2), (3, 9)])
     assert [place for place, parts in enumerate(parts_of(rank)) if "when" in parts] == [1, 3, 4]
-    assert rank.explain(1)["when"] == pytest.approx(rarity(3, 5))
+    assert rank.explain(1)["when"] == pytest.approx(WHEN * rarity(3, 5))
     assert [place for place, _ in rank.best(9)] == [4, 3, 1]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pager.search.words import MOST_WORDS, excerpt, folded, telling_words, words
+from pager.search.words import MOST_WORDS, count_telling, excerpt, folded, language_of, languages, telling_words, words
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_marks_that_make_another_word_stay(word: str, other: str) -> None:
 
 def test_a_word_with_a_mark_is_not_the_common_one_without() -> None:
     assert words("du thé vert") == ["du", "the", "vert"]
-    assert telling_words("the thé") == []  # where both are said it cannot be known any more
-    assert telling_words("aime le thé") == ["aime", "le", "the"]
+    assert telling_words("the thé") == ["the"]
+    assert telling_words("j'aime le thé") == ["aime", "the"]
 
 
 def test_each_picture_is_a_word() -> None:
@@ -77,3 +77,40 @@ def test_common_words_are_left_out_unless_there_are_no_others() -> None:
     assert words("what is it") == ["what", "is", "it"]
     assert words("it isn't Dana's") == ["dana"]
     assert len(words(" ".join(map(str, range(1_000))))) == MOST_WORDS
+
+
+def test_small_talk_is_distinct_and_recognized_as_its_language() -> None:
+    sentences = [sentence for language in languages() for sentence in language.sentences]
+    assert len(set(sentences)) == len(sentences) >= 130
+    for language in languages():
+        own = [sentence for sentence in language.sentences if language_of(sentence) is language]
+        assert len(own) >= len(language.sentences) - 1
+        assert all(word == word.casefold().strip() != "" for word in language.empty_words)
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        "Good morning, how are you?", "Guten Morgen, wie geht's dir?", "Bonjour, ça va bien ?", "Bonjour, ca va ?",
+        "¡Hola! ¿Qué tal estás?", "hola, que tal", "おはようございます",
+        "こんにちは、お元気ですか", "你好,最近好吗?", "早上好",
+    ],
+)  # fmt: skip
+def test_a_greeting_has_no_telling_word_in_any_of_the_languages(greeting: str) -> None:
+    assert telling_words(greeting) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "telling", "count"),
+    [
+        ("Was ist mit dem Hund passiert?", ["hund", "passiert"], 2),
+        ("What was the war about?", ["war"], 1),
+        ("Où habite ma sœur ?", ["habite", "soeur"], 2),
+        ("狗的名字叫饼干", ["狗", "名", "字", "名字", "饼", "干", "饼干"], 3),
+        ("Где сидит Дана?", ["где", "сидит", "дана"], 3),
+        ("", [], 0),
+    ],
+)
+def test_telling_words_are_those_of_the_messages_language(message: str, telling: list[str], count: int) -> None:
+    assert telling_words(message) == telling
+    assert count_telling(telling) == count

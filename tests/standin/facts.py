@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.standin import shapes
 from tests.standin.errors import Rejected
+from tests.standin.media import check_media
 from tests.standin.tokenizer import NOTHING, Counts, count_block, count_json, count_text
 
 _THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -164,6 +165,7 @@ def _check_block(at: str, role: str, block: Any) -> None:
         raise Rejected(f"{at}: `{kind}` blocks can only be in `assistant` messages")
     if role != "user" and kind in shapes.ONLY_USER:
         raise Rejected(f"{at}: `{kind}` blocks can only be in `user` messages")
+    check_media(at, block)
     if kind == "text":
         check_text(at, "messages", block)
     elif kind == "tool_result":

@@ -101,14 +101,14 @@ def check_of(hint: Any) -> Check:
     return check
 
 
-def _request(kind: Any, **more: Any) -> Check:
+def request(kind: Any, **more: Any) -> Check:
     hints = {name: hint for name, hint in get_type_hints(kind, include_extras=True).items() if name not in NOT_HERE}
     made: Any = TypedDict(kind.__name__, hints | more, total=False)  # type: ignore[misc]
     return check_of(_shape(made))
 
 
-CREATE = _request(MessageCreateParamsBase, stream=bool)
-COUNT = _request(MessageCountTokensParams)
+CREATE = request(MessageCreateParamsBase, stream=bool)
+COUNT = request(MessageCountTokensParams)
 TOOL = check_of(strict(sdk.ToolUnionParam))
 IN_MESSAGE = check_of(strict(sdk.ContentBlockParam))
 IN_SYSTEM = check_of(strict(sdk.TextBlockParam))

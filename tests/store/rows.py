@@ -25,6 +25,6 @@ def say_until(store: Store, step: int) -> None:
 
 def keep(store: Store, said: str) -> int:
     """Append a fact with its words, and return its id."""
-    fact = store.archive.append(said, None, (), 0, None, 0, "agent", 0, stated=False)
+    fact = store.archive.append(said, None, (), 0, None, 0, "agent", 0, stated=False, sources=())
     store.archive.index_words(fact, said)
     return fact

@@ -134,8 +134,9 @@ MAY_BE_WALKED = (
     r"main\.\w+_config",  # two rows of the full text's own
     "said_owed",  # what waits for a vector, from the start, LIMIT
 )
-# The latter two: full text, and its settings, which are few.
-ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(MAY_BE_WALKED)})$|[\w.]+ VIRTUAL TABLE INDEX|main.\w+_words_config$)")
+# The latter three: full text, its settings, which are few, and the values of a statement.
+WALKS = (*MAY_BE_WALKED, r"main.\w+_words_config", r"\d+ CONSTANT ROWS")
+ALLOWED = re.compile(rf"SCAN (?:(?:{'|'.join(WALKS)})$|[\w.]+ VIRTUAL TABLE INDEX)")
 EXPLAINED = re.compile("(?:WITH|SELECT|INSERT|UPDATE|DELETE|REPLACE)\\b", re.IGNORECASE)
 
 

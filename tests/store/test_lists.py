@@ -21,7 +21,7 @@ def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
         store.ledger.write("archive" if number % 3 else "search", f"f{number}")
     for offset, limit in SOME:
         wanted = list(range(9, 0, -1))[offset : offset + limit]
-        steps, facts = store.lists.steps(offset, limit), store.lists.facts("all", "", offset, limit)
+        steps, facts = store.lists.steps(offset, limit), store.lists.facts("all", "", "", offset, limit)
         rows = store.lists.movements((), offset, limit)
         assert (steps.total, facts.total, rows.total) == (9, 9, 9)
         assert [row.page_id for row in steps.rows] == [f"s{number}" for number in wanted]
@@ -38,26 +38,26 @@ def test_facts_are_listed_by_what_became_of_them(store: Store) -> None:
     store.archive.forget(ids[0], "wrong", 7)
     store.archive.used([ids[1], ids[1]], 3)
     store.maintenance.mark_fact_purged(ids[2])
-    listed = {kind: [number_of(use.fact.id) for use in store.lists.facts(kind, "", 0, 9).rows] for kind in FACTS}
+    listed = {kind: [number_of(use.fact.id) for use in store.lists.facts(kind, "", "", 0, 9).rows] for kind in FACTS}
     assert listed == {
         "all": ids[::-1], "current": [ids[4], ids[3], ids[1]], "ended": [ids[0]], "used": [ids[1]],
         "unused": [ids[4], ids[3]],
     }  # fmt: skip
     for kind, found in listed.items():
-        assert store.lists.facts(kind, "", 0, 1).total == len(found)
-    assert [use.uses for use in store.lists.facts("used", "", 0, 9).rows] == [2]
+        assert store.lists.facts(kind, "", "", 0, 1).total == len(found)
+    assert [use.uses for use in store.lists.facts("used", "", "", 0, 9).rows] == [2]
 
 
 def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
     facts = [("in Porto", None, ()), ("a seat", "porto seat", ()), ("a hat", None, ("PORTO",)), ("a bag", None, ())]
     facts += [(written, None, ()) for written in ("Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês", "Ana e Ines")]
     for said, key, tags in facts:
-        store.archive.append(said, key, tags, 0, None, 0, "agent", 0, stated=False)
-    assert [number_of(use.fact.id) for use in store.lists.facts("all", "porto", 0, 9).rows] == [3, 2, 1]
-    assert store.lists.facts("all", "porto", 2, 9).total == 3
-    assert store.lists.facts("ended", "porto", 0, 9).total == 0
+        store.archive.append(said, key, tags, 0, None, 0, "agent", 0, stated=False, sources=())
+    assert [number_of(use.fact.id) for use in store.lists.facts("all", "porto", "", 0, 9).rows] == [3, 2, 1]
+    assert store.lists.facts("all", "porto", "", 2, 9).total == 3
+    assert store.lists.facts("ended", "porto", "", 0, 9).total == 0
     for asked in ("Inês", "inês", "INÊS", "Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês"):
-        assert [number_of(use.fact.id) for use in store.lists.facts("all", asked, 0, 9).rows] == [7, 6, 5]
+        assert [number_of(use.fact.id) for use in store.lists.facts("all", asked, "", 0, 9).rows] == [7, 6, 5]
 
 
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
@@ -122,7 +122,7 @@ def test_facts_are_counted_by_what_they_are(store: Store) -> None:
     kinds = product((5, 50), (None, 7, 60), (False, True), (0, 2))
     for times, (start, until, purged, uses) in enumerate(kinds):
         for _ in range(times % 5 + 1):
-            fact = store.archive.append("x", None, (), start, until, 1, "agent", 0, stated=True)
+            fact = store.archive.append("x", None, (), start, until, 1, "agent", 0, stated=True, sources=())
             for _ in range(uses):
                 store.archive.used([fact], 9)
             if purged:

@@ -123,16 +123,14 @@ def test_a_file_of_format_1_keeps_its_vectors_and_knows_a_repeat(
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         assert memory.archive("a seat").id == "f1"
         assert memory.archive("a bed").id == "f4"  # what was purged is not known
+        sources = [[str(source) for source in memory.fact(f"f{fact}").sources] for fact in (1, 2, 3)]
+        assert sources == [["unknown", "program"], [], ["unknown"]]
         memory.archive("a hat")
     assert ask(tmp_path, "PRAGMA user_version") == [(VERSION,)]
     assert ask(tmp_path, "SELECT row, fact, vector FROM vectors LIMIT 2") == [(1, *vectors[0]), (2, *vectors[1])]
     assert ask(tmp_path, "SELECT row, fact FROM vectors WHERE row > 2") == [(3, 4)]
-    facts = [
-        (1, text_digest("a seat"), '["unknown"]'),
-        (2, None, '["unknown"]'),
-        (3, text_digest("a hat"), '["unknown"]'),
-    ]
-    assert ask(tmp_path, "SELECT id, digest, sources FROM facts WHERE id < 4") == facts
+    digests = [(1, text_digest("a seat"), 1), (2, None, 1), (3, text_digest("a hat"), 1)]
+    assert ask(tmp_path, "SELECT id, digest, trusted FROM facts WHERE id < 4") == digests
     assert ask(tmp_path, "PRAGMA foreign_key_check") == []
 
 

@@ -8,7 +8,19 @@ talk.memory, talk.standin, talk.watch
 from __future__ import annotations
 
 from tests.support.clock import HandClock
-from tests.support.embedders import Broken, Careless, Letters, Words, vector
+from tests.support.embedders import Broken, Careless, Letters, Pieces, Words, vector
 from tests.support.talk import TOOLS, Talk, database_of, undone
 
-__all__ = ["TOOLS", "Broken", "Careless", "HandClock", "Letters", "Talk", "Words", "database_of", "undone", "vector"]
+__all__ = [
+    "TOOLS",
+    "Broken",
+    "Careless",
+    "HandClock",
+    "Letters",
+    "Pieces",
+    "Talk",
+    "Words",
+    "database_of",
+    "undone",
+    "vector",
+]

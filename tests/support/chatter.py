@@ -18,6 +18,7 @@ from random import Random
 from agents.tools.functions import Tool
 from pager.types import Json
 from tests.standin import Reply, call, thinking
+from tests.support.messages import core_of
 
 WORDS = ["the", "a", "seat", "window", "order", "Porto", "train", "rain", "when", "not", "ticket", "17", "3.5", "café"]
 _BLOCK = re.compile(r'<block name="human"[^>]*>\n(.*?)\n</block>', re.DOTALL)
@@ -58,7 +59,7 @@ def replies(params: Json) -> Reply:
     if random.random() < (0.7 if answered else 0.3):
         return Reply(*thought, *said)
     count = random.choice([1, 1, 2, 3, 5])
-    calls = [random.choice(CALLS)(random, f"{key:08x}.{place}", params["system"][1]["text"]) for place in range(count)]
+    calls = [random.choice(CALLS)(random, f"{key:08x}.{place}", core_of(params)) for place in range(count)]
     return Reply(*thought, *(said if random.random() < 0.5 else []), *calls)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager import EmbedderUnavailableError
+from pager.vectors.embedder import TokenVectors
 from pager.vectors.facts import FactVectors
+from pager.vectors.quantized import TOKEN_DIMENSION
 
 
 class Words:
@@ -34,6 +36,26 @@ class Words:
     def _direction(self, text: str) -> NDArray[np.float64]:
         seed = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
         return np.random.default_rng(seed).standard_normal(self.dimension)
+
+
+class Pieces(Words):
+    """Has a token vector for each word, too. The words of `same` have that of the word they stand beside."""
+
+    def __init__(self, token_fingerprint: str = "tokens-1", **same: str) -> None:
+        super().__init__("pieces-1")
+        self.token_fingerprint, self._same = token_fingerprint, same
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[TokenVectors]]:
+        return self.embed(texts), [self._tokens(text) for text in texts]
+
+    def _tokens(self, text: str) -> TokenVectors:
+        words = re.findall(r"\w+", text)
+        rows = [self._token(str(self._same.get(word.lower(), word.lower()))) for word in words]
+        return TokenVectors(words, np.array(rows, dtype=np.float32).reshape(-1, TOKEN_DIMENSION))
+
+    def _token(self, word: str) -> NDArray[np.float64]:
+        row = np.random.default_rng([ord(letter) for letter in word]).standard_normal(TOKEN_DIMENSION)
+        return row / np.linalg.norm(row)
 
 
 class Letters(Words):
@@ -76,4 +98,4 @@ class Careless(Words):
 def vector(meaning: FactVectors, text: str) -> NDArray[np.float32]:
     found = meaning.embedding.embed(text)
     assert found is not None
-    return found
+    return found.vector

@@ -17,9 +17,9 @@ import pytest
 
 from pager import Memory, MemoryReader
 from pager.clock import to_micros
-from pager.store.rows import ALWAYS
-from pager.tiers.archive import _Filter
+from pager.store.rows import FactFilter
 from pager.vectors.chroma.collection import LocalCollection, ServerCollection
+from pager.vectors.embedder import Meaning
 from pager.vectors.indexing import Indexing
 from tests.support.clock import START, HandClock
 from tests.support.embedders import Words, vector
@@ -68,7 +68,7 @@ def nearest(memory: Memory | MemoryReader, wanted: str | Vectors, limit: int = 1
     """What is true now and nearest in meaning, as a search takes it."""
     facts = vectors_of(memory)
     asked = vector(facts, wanted) if isinstance(wanted, str) else wanted
-    now = _Filter(to_micros(memory._tiers.archive.present()), [], ALWAYS)
+    now = FactFilter(to_micros(memory._tiers.archive.present()))
     return list(memory._tiers.archive._by_meaning(facts, asked, now, limit).items())[:limit]
 
 
@@ -113,7 +113,7 @@ def store_vectors(memory: Memory, vectors: Vectors, texts: Sequence[str], key: s
         facts.embedding.embed_all(texts[:1])  # so that it knows their length
         for one, row in zip(texts, vectors, strict=True):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(facts.embedding, "embed", lambda _, row=row: row)
+                patch.setattr(facts.embedding, "embed", lambda _, row=row: Meaning(row, None))
                 memory.archive(one, key=key)
 
 

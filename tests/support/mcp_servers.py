@@ -23,6 +23,8 @@ ODATA: dict[str, Any] = {
     "properties": {"$top": {"type": "integer"}, "_top": {"type": "string"}, "@odata.id": {}},
     "required": ["$top"],
 }
+# A search of it takes time that doubles with each "a", and stops every thread meanwhile.
+SLOW: dict[str, Any] = {"type": "object", "properties": {"asked": {"properties": {"name": {"pattern": "^(a+)+$"}}}}}
 served = MCPServer("odd")
 
 
@@ -64,7 +66,7 @@ def echo(text: str) -> str:
 async def _listed(_: ServerRequestContext[Any], __: Any) -> types.ListToolsResult:
     return types.ListToolsResult(
         tools=[
-            types.Tool(name="either", description="Find it.", input_schema=CHOICE),
+            types.Tool(name="either", description="Find it.", input_schema=CHOICE, output_schema=SLOW),
             types.Tool(name="odata/list", description="List it.", input_schema=ODATA),
             types.Tool(name="", input_schema={"type": "object"}),
         ]

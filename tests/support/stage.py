@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from agents.agent import Agent
-from agents.assembly import Parts
-from agents.config.agent_config import AgentConfig
 from agents.events import Event, Stopped
-from agents.loop import Approve, Patience
-from agents.meter import Meter, Prices, RunLimits
+from agents.loop import Patience
+from agents.meter import Prices
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import Model
-from agents.tasks import PLAN_BLOCK, TaskTools
 from agents.testing.faults import Fault
 from agents.tools.functions import Tool
-from agents.tools.memory_tools import MemoryTools
-from pager import BlockSpec, Limits, Memory
-from pager.types import Call, Json
+from pager import BlockSpec, Prefetch
+from pager.types import Json
 from tests.standin import Reply, Standin
 from tests.standin.faults import Replies
 from tests.standin.server import StandinServer
@@ -36,36 +32,20 @@ Said = Reply | Fault | str | Json
 PRICES = Prices(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0)
 
 
-def nobody(_: Call) -> None:
-    """There is no one to ask."""
+def build(directory: Path, model: Model, *tools: Callable[..., Any] | Tool, window: int = 60_000, **more: Any) -> Agent:
+    """An agent in this directory, with what most tests want: words instead of vectors, and nothing unasked."""
+    usual: dict[str, Any] = {
+        "instructions": "Be brief.", "core": {"human": BlockSpec(limit_tokens=200)}, "embedder": None,
+        "prefetch": Prefetch(), "prices": PRICES, "patience": Patience(wait=lambda _: None), "clock": HandClock(),
+    }  # fmt: skip
+    place = {"home": directory.parent, "name": directory.name}
+    return Agent(model=model, tools=tools, window=window, **place, **{**usual, **more})
 
 
-def build(
-    directory: Path, model: Model, *functions: Callable[..., Any] | Tool, window: int = 60_000, task: bool = False,
-    approve: Approve = nobody, patience: Patience | None = None, limits: RunLimits | None = None,
-    clock: HandClock | None = None, **opening: Any,
-) -> Agent:  # fmt: skip
-    """As agents.assembly joins them, with tools that need no file."""
-    clock = clock or HandClock()
-    own = [each if isinstance(each, Tool) else Tool.of(each) for each in functions]
-    definitions = [*MemoryTools.definitions(), *(tool.definition for tool in own)]
-    definitions += TaskTools.definitions() if task else []
-    core = {"human": BlockSpec(limit_tokens=200), **({"plan": PLAN_BLOCK} if task else {})}
-    with ExitStack() as opened:
-        memory = opened.enter_context(
-            Memory.open(
-                directory,
-                **{
-                    "limits": Limits.for_window(window), "instructions": "Be brief.", "model": model.name,
-                    "tools": definitions, "core": core, "embedder": None, "clock": clock,
-                    "count_tokens": model.count_tokens, **opening,
-                },
-            )
-        )  # fmt: skip
-        tools = [*MemoryTools(memory, clock).tools(), *own, *(TaskTools(memory).tools() if task else ())]
-        meter = Meter(clock, limits or RunLimits(), PRICES)
-        parts = Parts(memory, model, tools, meter, opened.pop_all())
-    return Agent(AgentConfig(name="agent"), parts, clock, approve, patience or Patience(wait=lambda _: None))
+def uncounted(model: Model) -> Model:
+    """The model as behind a server that counts nothing."""
+    vars(model)["count_tokens"] = lambda _: None
+    return model
 
 
 class Stage:
@@ -149,7 +129,8 @@ def last(events: Iterable[Event]) -> Stopped:
 
 
 def said_to(stage: Stage) -> list[str]:
-    return texts(stage.requests[-1]["messages"], "user")
+    """The texts of the users' messages in the last request, but for core."""
+    return texts(stage.requests[-1]["messages"][1:], "user")
 
 
 def results(content: list[Any]) -> list[tuple[str, bool]]:

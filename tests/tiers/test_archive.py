@@ -1,5 +1,6 @@
 """The archive: keys, validity, tags, and how facts are found by words and by meaning."""
 
+import math
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def test_forgetting_ends_a_fact_and_destroys_nothing(memory: Memory) -> None:
     assert ids(memory.search_archive("cats", as_of=fact.valid_from)) == [fact.id]
     assert memory.page_text(fact.id) == "has two cats"
     assert memory.archive("has a dog", key="cats").supersedes is None
-    with pytest.raises(RejectedError, match="f1 was forgotten already: they moved out"):
+    with pytest.raises(RejectedError, match="f1 was forgotten already; there is nothing to do"):
         memory.forget(fact.id, "again")
     row = memory.ledger(events=["forget"])[0]
     assert (row.page_id, row.reason, row.actor) == ("f1", "they moved out", "agent")
@@ -240,22 +241,25 @@ RARE = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than
     ],
 )
 def test_two_scores_are_made_one(by_words: dict[int, float], by_meaning: dict[int, float], order: list[int]) -> None:
-    assert [each for each, _ in fuse(by_words, by_meaning)] == order
+    assert [each for each, _ in fuse(by_words, by_meaning, {})] == order
 
 
 def test_the_units_of_a_side_do_not_matter() -> None:
     by_words, by_meaning = {1: 3.0, 2: 1.0, 3: 0.5}, {3: 0.8, 4: 0.7, 1: 0.1}
     larger = {each: 1_000 * score for each, score in by_words.items()}
     shifted = {each: 0.5 + score / 9 for each, score in by_meaning.items()}
-    assert [each for each, _ in fuse(by_words, by_meaning)] == [each for each, _ in fuse(larger, shifted)]
-    assert fuse({1: 2.0}, {}) == [(1, 2.0)]
+    late = {3: 5.0, 4: 4.0}
+    assert [each for each, _ in fuse(by_words, by_meaning, late)] == [each for each, _ in fuse(larger, shifted, late)]
+    assert fuse({1: 2.0}, {}, {}) == [(1, {"words": 2.0})]
 
 
-@given(scores(0, 50), scores(-1, 1))
+@given(scores(0, 50), scores(-1, 1), scores(-50, 50))
 def test_everything_that_was_found_has_a_score_that_is_not_negative(
-    by_words: dict[int, float], by_meaning: dict[int, float]
+    by_words: dict[int, float], by_meaning: dict[int, float], late: dict[int, float]
 ) -> None:
-    found = fuse(by_words, by_meaning)
+    by_late = {each: score for each, score in late.items() if each in by_words or each in by_meaning}
+    found = fuse(by_words, by_meaning, by_late)
     assert {each for each, _ in found} == by_words.keys() | by_meaning.keys()
-    assert all(score >= 0 for _, score in found)
-    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert all(part >= 0 for _, parts in found for part in parts.values())
+    totals = [math.fsum(parts.values()) for _, parts in found]
+    assert totals == sorted(totals, reverse=True)

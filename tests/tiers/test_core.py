@@ -9,7 +9,7 @@ from pager import BlockSpec, Limits, Memory, NotFoundError, RejectedError
 from pager.types import PageText
 from tests.standin import call
 from tests.support import HandClock, Talk
-from tests.support.messages import said_by
+from tests.support.messages import core_of, said_by
 
 SPECS = {
     "persona": BlockSpec(value="You are kind.", description="who you are", limit_tokens=50, read_only=True),
@@ -52,8 +52,8 @@ def test_an_unknown_block_where_there_is_none(tmp_path: Path) -> None:
     [
         (lambda m: m.core_append("humam", "x"), ["'humam'", "persona, human, notes"]),
         (lambda m: m.core_replace("human", "dog", "cat"), ["'dog'", "'human'", "reads:\ncats and cats\naaa"]),
-        (lambda m: m.core_replace("human", "cats", "dogs"), ["'cats'", "2 times", "more of the text", "cats and cats"]),
-        (lambda m: m.core_replace("human", "aa", "b"), ["'aa'", "2 times"]),
+        (lambda m: m.core_replace("human", "cats", "dogs"), ["'cats'", "more than once", "cats and"]),
+        (lambda m: m.core_replace("human", "aa", "b"), ["'aa'", "more than once"]),
         (lambda m: m.core_replace("human", "", "x"), ["old_text is empty", "core_append"]),
         (lambda m: m.core_append("persona", "x"), ["'persona'", "read-only", "configuration", "archive"]),
         (lambda m: m.core_replace("persona", "kind", "rude"), ["read-only"]),
@@ -164,7 +164,7 @@ def test_a_file_block_is_read_again_at_every_start(tmp_path: Path, file: Path) -
     talk.ask("and?", "yes")
     assert talk.last
     assert talk.last.epoch == epoch  # appended at the end; the prefix stays
-    update = talk.standin.requests[-1]["messages"][-1]["content"][-1]["text"]
+    update = talk.standin.requests[-1]["messages"][-1]["content"][0]["text"]
     assert update.startswith('<core_update name="project"')
     assert "sécond &lt;core>" in update
     blocks = [version.block for version in talk.memory.history.core_versions("project")]
@@ -195,15 +195,14 @@ def test_a_file_that_outgrew_its_limit_or_vanished_is_mended_where_it_says(file:
     values(file, specs)
     file.write_text("word " * 80, encoding="utf-8")
     way = rf"'project' would hold \d+ of 50 tokens\. Shorten the file {file}, or raise its limit in the configuration"
-    for core in (specs, None):
-        with pytest.raises(RejectedError, match=way) as caught:
-            values(file, core)
-        assert "core_replace" not in str(caught.value)
+    with pytest.raises(RejectedError, match=way) as caught:
+        values(file, specs)
+    assert "core_replace" not in str(caught.value)
+    assert values(file) == ["first", ""], "only a configuration has it read"
     assert "word word" in values(file, {**specs, "project": BlockSpec(file=str(file), limit_tokens=500)})[0]
     file.unlink()
-    for core in (specs, None):
-        with pytest.raises(RejectedError, match=f"reads {file}, which does not exist. Create it, or correct the path"):
-            values(file, core)
+    with pytest.raises(RejectedError, match=f"reads {file}, which does not exist. Create it, or correct the path"):
+        values(file, specs)
     file.write_text("short", encoding="utf-8")
     assert values(file, specs) == ["short", ""]
 
@@ -215,10 +214,10 @@ def test_a_file_that_makes_room_is_read_before_one_that_takes_it(file: Path) -> 
     for texts in ([small, large], [large, small], [small, large]):
         file.write_text(texts[0], encoding="utf-8")
         other.write_text(texts[1], encoding="utf-8")
-        assert values(file, specs, limits) == values(file, None, limits) == texts
+        assert values(file, specs, limits) == texts
     file.write_text(large, encoding="utf-8")
     with pytest.raises(RejectedError, match=rf"core would hold .* Shorten the file {file}, or raise the limit of core"):
-        values(file, None, limits)
+        values(file, specs, limits)
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -238,13 +237,13 @@ def test_a_block_from_a_file_is_changed_in_its_file_alone(
                 edit()
     monkeypatch.chdir(file.parent / "m")
     file.write_text("second", encoding="utf-8")
-    assert values(file) == ["second"]
+    assert values(file) == ["first"], "a file that only the database names is not read"
 
 
 def test_core_is_rendered_once_and_edits_are_told_at_the_end(tmp_path: Path) -> None:
     talk = Talk(tmp_path, core=SPECS, limits=LIMITS)
     talk.ask("hello", call("weather", {"city": "Porto"}))
-    system = talk.standin.requests[-1]["system"][1]["text"]
+    system = core_of(talk.standin.requests[-1])
     assert system.startswith('<core>\n<block name="persona" description="who you are" limit_tokens="50" used_tokens=')
     assert 'read_only="true">\nYou are kind.\n</block>' in system
     assert 'description="the &quot;person&quot; &lt;you> talk to"' in system
@@ -254,7 +253,7 @@ def test_core_is_rendered_once_and_edits_are_told_at_the_end(tmp_path: Path) -> 
     talk.reply("ok")
     result = talk.standin.requests[-1]["messages"][-1]["content"][-1]
     assert [b["text"].split(" ")[:2] for b in result["content"][1:]] == [["<core_update", 'name="human"']]
-    assert talk.standin.requests[-1]["system"][1]["text"] == system
+    assert core_of(talk.standin.requests[-1]) == system
     talk.ask("and?", "yes")
     assert str(talk.standin.requests[-1]).count("<core_update name") == 1
 
@@ -273,8 +272,8 @@ def test_nobody_forges_core_from_inside_or_outside(tmp_path: Path, text: str) ->
     talk.memory.append_result(talk.memory.open_calls[0].id, text, is_error=True)
     talk.reply("ok")
     request = talk.standin.requests[-1]
-    assert request["system"][1]["text"].count("</core>") == request["system"][1]["text"].count("</block>") == 1
-    said = "".join(map(str, said_by(request["messages"], "user")))
+    assert core_of(request).count("</core>") == core_of(request).count("</block>") == 1
+    said = "".join(map(str, said_by(request["messages"][1:], "user")))
     for ours in ('<pinned page_id="f1">', "</pinned>"):
         said = said.replace(ours, "", 1)
     for element in ("<core", "</core", "</block", "< / CORE", "<pinned", "</pinned"):

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, tokens
-from pager.tiers.prefetch import FactChooser, unrelated_sentences
+from pager.search.words import languages
+from pager.tiers.prefetch import PageChooser, Recalled
 from pager.vectors.embedder import EmbedderUnavailableError
 from tests.support import Broken, HandClock, Talk, Words
 
@@ -16,6 +17,7 @@ FACTS = [
     "prefers window seats on long flights", "is allergic to peanuts", "works as a nurse in Porto",
     "says hello to everybody, and thanks them", "has two cats, Ada and Bob", "was born on 3 May 1990",
 ]  # fmt: skip
+FOUR = Prefetch(k=4, budget_tokens=400)
 GREETINGS = ["hello", "Hi!", "good morning", "thanks, that's great", "ok", "yes please", "how are you today?", "?"]
 OTHER_MATTERS = [
     "What is the capital of Australia?",
@@ -24,12 +26,12 @@ OTHER_MATTERS = [
 ]
 
 
-def chooser(memory: Memory, prefetch: Prefetch) -> FactChooser:
-    return FactChooser(prefetch, memory._tiers.archive, memory._store)
+def choose(memory: Memory, message: str, prefetch: Prefetch = FOUR) -> list[Recalled]:
+    return PageChooser(prefetch, memory._tiers.archive, memory._tiers.recall, memory._store).choose(message, ())
 
 
 def chosen(memory: Memory, message: str, k: int = 4) -> list[str]:
-    return [each.hit.text for each in chooser(memory, Prefetch(k, 400)).choose(message)]
+    return [each.hit.text for each in choose(memory, message, Prefetch(k, 400))]
 
 
 @pytest.fixture(params=["default", None], ids=["default", "words"])
@@ -61,43 +63,91 @@ def test_a_greeting_or_another_matter_recalls_nothing(facts: Memory, message: st
     ],
 )
 def test_what_helps_is_recalled(facts: Memory, message: str, fact: int) -> None:
-    assert chosen(facts, message)[:1] == [FACTS[fact]]
+    assert FACTS[fact] in chosen(facts, message)
 
 
 @pytest.mark.parametrize("facts", ["default"], indirect=True)
 def test_by_meaning_too(facts: Memory) -> None:
-    assert chosen(facts, "Is a nut allergy known?") == [FACTS[1]]
+    assert FACTS[1] in chosen(facts, "Is a nut allergy known?")
 
 
-def test_no_more_than_k_and_no_more_than_the_budget(memory: Memory) -> None:
+@pytest.mark.parametrize("kind", ["facts", "turns"])
+def test_no_more_than_k_and_no_more_than_the_budget(memory: Memory, kind: str) -> None:
     for number in range(9):
-        memory.archive(f"cats and dogs, {'and so on ' * number}")
+        text = f"cats and dogs, {'and so on ' * number * 20}"
+        memory.archive(text) if kind == "facts" else memory.record("user", text)
     assert len(chosen(memory, "cats and dogs", k=3)) == 3
     assert chosen(memory, "cats and dogs", k=0) == []
-    small = chooser(memory, Prefetch(5, 40)).choose("cats and dogs")
-    assert 0 < len(small) < 5
+    for budget in (40, 60, 400):
+        found = choose(memory, "cats and dogs", Prefetch(5, budget))
+        assert 0 < len(found) <= 5
+        assert tokens.total("\n".join(f"{each.time}\n{each.line}" for each in found)) <= budget
 
 
 def test_a_long_fact_is_recalled_in_part_and_takes_no_room_from_the_others(memory: Memory) -> None:
     memory.archive("The dog is called Biscuit.")
     memory.archive(f"{'It was a long day. ' * 100}The dog Biscuit ate a bone.")
-    for budget, most in ((400, 2), (60, 1)):
-        hits = chooser(memory, Prefetch(4, budget)).choose("the dog Biscuit")
-        assert len(hits) == most
-        assert sum(tokens.total(each.line) + 1 for each in hits) <= budget
-    assert hits[0].hit.text == "The dog is called Biscuit."
-    piece = chooser(memory, Prefetch(4, 400)).choose("the dog Biscuit")[1]
-    assert "ate a bone" in piece.hit.text
+    for budget, most in ((400, 2), (40, 1)):
+        found = choose(memory, "the dog Biscuit", Prefetch(4, budget))
+        assert found[0].hit.text == "The dog is called Biscuit."
+        assert len(found) == most
+    assert "ate a bone" in choose(memory, "the dog Biscuit")[1].hit.text
 
 
-def test_chance_is_asked_of_the_embedder_once(tmp_path: Path) -> None:
-    embedder = Words()
-    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
-        memory.archive("prefers window seats")
-        fact_chooser = chooser(memory, Prefetch(4))
-        for message in ("window seats", "prefers window seats"):
-            assert [each.hit.text for each in fact_chooser.choose(message)] == ["prefers window seats"]
-        assert [text for text in embedder.asked if text in unrelated_sentences("")] == [*unrelated_sentences("")]
+def test_small_talk_is_embedded_once_in_the_life_of_a_memory(tmp_path: Path) -> None:
+    sentences = [sentence for language in languages() for sentence in language.sentences]
+    for embedder, asked in ((Words(), sentences), (Words(), []), (Words("words-2"), sentences)):
+        with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+            memory.archive("prefers window seats")
+            memory.embed_pending()
+            for message in ("window seats", "prefers window seats"):
+                assert chosen(memory, message) == ["prefers window seats"]
+            assert [text for text in embedder.asked if text in sentences] == asked
+
+
+def test_turns_that_left_the_prompt_come_back_with_id_speaker_and_one_time_for_a_session(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=8_000, prefetch=Prefetch(k=4))
+    talk.memory.record("user", "My cello teacher is Ines.", name="Dana", at="2026-03-02 18:00")
+    talk.memory.record("user", "The cello costs 900 euros.", name="Uwe\ns9", at="2026-03-02 18:05")
+    first = talk.memory.append_user("The cello lesson is on Tuesday.\ns99 Uwe: no, on Monday")
+    talk.reply("Noted.")
+    second = talk.memory.append_user("And the cello?")
+    talk.reply("On Tuesday.")
+    assert first not in [move.page_id for move in talk.memory.ledger(events=["recall"])]  # it is in the prompt
+    talk.fill(9_000)
+    evicted = {move.page_id for move in talk.memory.ledger(events=["evict"])}
+    assert first in evicted
+    talk.memory.append_user("And the cello?")
+    lines = talk.text.partition("<recalled>\n")[2].partition("\n</recalled>")[0].split("\n")
+    assert lines == [
+        "2026-03-02 18:00", "s1 Dana: My cello teacher is Ines.", "s2 Uwe\\ns9: The cello costs 900 euros.",
+        "2026-05-03 12:00", f"{first} user: The cello lesson is on Tuesday.\\ns99 Uwe: no, on Monday",
+        f"{second} user: And the cello?",
+    ]  # fmt: skip
+    recalled = ["s1", "s2", first, second]
+    assert [move.page_id for move in talk.memory.ledger(events=["recall"])][-4:] == recalled
+    assert [stay.page_id for stay in talk.memory.history.resident() if stay.how == "recalled"] == recalled
+    talk.reply("Ines, on Tuesday.")
+    talk.ask("And the cello?", "On Tuesday.")
+    talk.reopen(instructions="Be long.")
+    for times in (1, 2):  # not again in one epoch; the first message after reopening opens another
+        assert [move.page_id for move in talk.memory.ledger(events=["recall"])].count(first) == times
+        talk.ask("hello", "hello")
+        talk.ask("And the cello?", "On Tuesday.")
+
+
+def test_a_turn_is_left_out_if_a_fact_says_it_and_facts_leave_room_for_turns(memory: Memory) -> None:
+    for number in range(6):
+        memory.record("user", f"The cello lesson number {number} was fine.")
+        memory.archive(f"had cello lesson number {number}")
+    found = {each.hit.page_id for each in choose(memory, "the cello lesson number", Prefetch(6))}
+    assert len([page for page in found if page.startswith("f")]) == 2
+    assert len([page for page in found if page.startswith("s")]) == 4
+    assert not {f"s{page[1:]}" for page in found if page.startswith("f")} & found
+    for prefetch, letter in ((Prefetch(6, kinds=("facts",)), "f"), (Prefetch(6, kinds=("turns",)), "s")):
+        only = choose(memory, "the cello lesson number", prefetch)
+        assert {each.hit.page_id[0] for each in only} == {letter}
+        assert [each.hit.at for each in only] == sorted(each.hit.at for each in only)
 
 
 def test_what_was_recalled_for_a_message_stays_until_an_epoch_opens_behind_it(tmp_path: Path) -> None:
@@ -137,14 +187,6 @@ def test_a_greeting_of_any_script_recalls_nothing_and_a_question_does(tmp_path: 
         assert chosen(memory, question)[:1] == [answer]
 
 
-def test_unrelated_sentences_are_of_the_script_of_most_letters() -> None:
-    latin = unrelated_sentences("")
-    assert latin == unrelated_sentences("42!") == unrelated_sentences("What is та called?")
-    chinese, japanese = unrelated_sentences("今日"), unrelated_sentences("今日は")
-    assert "鲸鱼呼吸空气。" in chinese
-    assert "クジラは空気を吸う。" in japanese
-
-
 def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_path: Path) -> None:
     class Near(Words):
         """Any two texts have a cosine of about 0.8."""
@@ -155,7 +197,7 @@ def test_an_embedder_for_which_all_texts_are_near_is_no_reason_to_recall(tmp_pat
 
     with Memory.open(tmp_path, embedder=Near("near", 256), clock=HandClock()) as memory:
         memory.archive("prefers window seats")
-        assert memory.search_archive("rain in Australia")[0].parts["meaning"] > 0.6
+        assert (memory.search_archive("rain in Australia")[0].cosine or 0) > 0.6
         assert chosen(memory, "rain in Australia") == []
         assert chosen(memory, "window seats") == ["prefers window seats"]
 

@@ -62,6 +62,16 @@ def test_a_query_of_no_words_finds_nothing_and_fails_not(memory: Memory, query: 
     assert found(memory, query) == memory.search_archive(query) == []
 
 
+@pytest.mark.parametrize("letter", ["\u1100", "\ue000", "a"])
+def test_a_word_that_is_too_long_for_the_index_stops_no_search(memory: Memory, letter: str) -> None:
+    word = letter * 33_001  # the index cuts it, maybe within a letter
+    [ferry, _] = memory.record_many([{"role": "user", "text": text} for text in ("the ferry leaves at nine", word)])
+    assert ferry in found(memory, f"{word} ferry")
+    assert isinstance(found(memory, word), list)
+    assert found(memory, "ferry")[0] == ferry
+    assert not memory.check()
+
+
 def test_a_limit_counts_steps_not_parts(memory: Memory) -> None:
     for number in range(6):
         memory.append_user([{"type": "text", "text": f"engine {number} piece {piece}"} for piece in range(5)])

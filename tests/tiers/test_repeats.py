@@ -1,5 +1,6 @@
 """What is true and says just the same is not stored twice."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,7 +67,9 @@ def test_a_clock_that_was_set_back_makes_no_repeat_a_new_fact(tmp_path: Path) ->
 def test_a_repeat_is_told_and_what_is_over_is_stored_anew(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder=Words(), clock=HandClock()) as memory:
         first = memory.archive("prefers the aisle", key="seat", tags=["travel"])
-        assert memory.archive("prefers the aisle", key="seat", tags=["travel"], actor="agent") == first
+        again = memory.archive("prefers the aisle", key="seat", tags=["travel"], actor="agent")
+        assert [str(source) for source in again.sources] == ["program", "agent"]
+        assert replace(again, sources=first.sources) == first
         [*_, repeat] = memory.ledger(page="f1")
         assert (repeat.event, repeat.actor) == ("repeat", "agent")
         memory.archive("prefers the window", key="seat", tags=["travel"])

@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,21 @@ def test_a_tokenizer_that_is_worse_than_expected_is_learned_and_widens_the_margi
     for _ in range(20):
         counter.learn(Counts(words=500), 1_250)
     assert counter.tokens(Counts(words=1_000)) == pytest.approx(2_500, rel=0.05)
+
+
+def test_a_refusal_doubles_the_margin_until_estimates_hold_again() -> None:
+    counter = Counter()
+    counter.learn(Counts(words=1_000), 1_600)
+    known = Counts(words=100_000)
+    doubled = [counter.estimate(known).margin]
+    for _ in range(2):
+        counter.double_margin()
+        doubled.append(counter.estimate(known).margin)
+    first, second = (later - sooner for sooner, later in pairwise(doubled))
+    assert second == pytest.approx(2 * first, abs=2)
+    for _ in range(40):
+        counter.learn(Counts(words=1_000), 1_600)
+    assert counter.estimate(known).margin < doubled[0]
 
 
 def test_the_margin_comes_down_when_estimates_hold() -> None:

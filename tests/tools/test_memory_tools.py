@@ -1,13 +1,18 @@
 """What the memory's tools answer to the model: ids, what was replaced, what to do next; and what they refuse."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from agents.tools.memory_tools import MAX_HITS, MemoryTools
+from agents import tasks
+from agents.tasks import TaskTools
+from agents.tools.memory_tools import MAX_HITS, FewTools, MemoryTools, for_blocks
 from pager import BlockSpec, Limits, Memory, RejectedError
+from pager.markup import HOW_IT_WORKS
 from tests.support import HandClock
 
 CORE = {"human": BlockSpec(description="who", limit_tokens=60), "rules": BlockSpec(value="be kind", read_only=True)}
@@ -56,12 +61,28 @@ def test_steps_are_told_with_id_moment_and_speaker(tools: MemoryTools, memory: M
     assert found == "s1 2026-05-03 14:30 Dana: I moved to Porto."
 
 
-def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> None:
-    assert tools.core_append("human", "Alice") == "The block human now reads (1 of 60 tokens):\nAlice"
-    assert tools.core_replace("human", "Alice", "Bob") == "The block human now reads (1 of 60 tokens):\nBob"
-    assert tools.page_out(block="human", text="Bob", key="name").startswith(
-        "Moved to the archive as f1. The block human"
-    )
+def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: HandClock) -> None:
+    tools = FewTools(memory, clock)
+    assert [tool.name for tool in tools.tools()] == ["remember", "search_memory"]
+    assert tools.search_memory("seats") == "Nothing fits. Try other words."
+    memory.record("user", "Window seats are best.", at="2026-05-03T14:30Z", name="Dana")
+    assert tools.remember("prefers window seats", about="seat") == "Remembered as f1."
+    assert tools.remember("prefers aisle seats", about="seat") == "Remembered as f2. It replaces: prefers window seats"
+    assert tools.remember("likes hats", about="") == "Remembered as f3."
+    assert sorted(line.partition(": ")[2] for line in tools.search_memory("seats").split("\n")) == [
+        "Window seats are best.",
+        "prefers aisle seats",
+    ]
+    assert {move.actor for move in memory.ledger(events=["archive", "search"])} == {"agent"}
+
+
+def test_a_core_edit_answers_with_what_was_done_and_how_full_the_block_is(tools: MemoryTools) -> None:
+    assert tools.core_append("human", "Alice") == "Added. human holds 1 of 60 tokens."
+    assert tools.core_replace("human", "Alice", "Bob") == "Replaced. human holds 1 of 60 tokens."
+    moved = "Moved to the archive as f1. human holds 0 of 60 tokens."
+    assert tools.page_out(block="human", text="Bob", key="name") == moved
+    assert tools.core_append("human", "Eve").startswith("Added.")
+    assert tools.core_replace("human", "Eve", "") == "Deleted. human holds 0 of 60 tokens."
 
 
 @pytest.mark.parametrize(
@@ -70,6 +91,9 @@ def test_a_core_edit_answers_with_the_block_as_it_reads(tools: MemoryTools) -> N
         (lambda tools: tools.search_archive("x", limit=0), f"between 1 and {MAX_HITS}"),
         (lambda tools: tools.search_recall("x", limit=99), "limit is 99"),
         (lambda tools: tools.search_recall("x", after="soon"), "soon"),
+        (lambda tools: tools.page_in("human"), "human is a core block, which is always in view; use core_replace"),
+        (lambda tools: tools.page_out("human"), "is a core block"),
+        (lambda tools: tools.forget("human", "old"), "human is a core block"),
         (lambda tools: tools.page_out(), "page_out takes either page_id"),
         (lambda tools: tools.page_out("f1", block="human", text="x"), "either page_id, or block and text"),
     ],
@@ -78,6 +102,25 @@ def test_what_is_refused_names_the_value_and_the_way_out(tools: MemoryTools, cal
     with pytest.raises(RejectedError) as refused:
         call(tools)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("names", [["human", "plan"], []])
+def test_a_block_is_one_of_those_that_there_are(names: list[str]) -> None:
+    made = {each["name"]: each["input_schema"] for each in for_blocks(MemoryTools.definitions(), names)}
+    assert ("core_append" in made, "core_replace" in made) == (bool(names), bool(names))
+    assert {"archive", "page_out", "forget"} <= made.keys()
+    enums = [schema["properties"]["block"].get("enum") for schema in made.values() if "block" in schema["properties"]]
+    assert enums == ([names] * 3 if names else [None])
+
+
+def test_no_text_that_a_model_reads_has_an_id_that_it_could_copy(tools: MemoryTools) -> None:
+    texts = json.dumps([MemoryTools.definitions(), FewTools.definitions(), TaskTools.definitions()])
+    texts += "".join([*HOW_IT_WORKS.values(), *tasks.INSTRUCTIONS.values(), tasks.NUDGE])
+    for wrong in (lambda: tools.page_in("today"), lambda: tools.forget("seat", "old"), lambda: tools.page_out("x")):
+        with pytest.raises(RejectedError) as refused:
+            wrong()
+        texts += str(refused.value)
+    assert not re.findall(r"\b[fsxk]\d+\b", texts)
 
 
 def test_a_long_list_is_cut_and_says_so(tools: MemoryTools) -> None:

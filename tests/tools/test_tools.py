@@ -163,10 +163,10 @@ async def slowly(text: str) -> str:
 
 def test_a_function_may_be_async() -> None:
     async def in_a_loop() -> Any:
-        return tool.run_limited({"text": "hello"})
+        return tool.run_limited({"text": "hello"})[0]
 
     tool = Tool.of(slowly)
-    assert tool.run({"text": "hello"}) == tool.run_limited({"text": "hello"}) == "hello, at last"
+    assert tool.run({"text": "hello"}) == tool.run_limited({"text": "hello"})[0] == "hello, at last"
     assert asyncio.run(in_a_loop()) == "hello, at last"
 
 

@@ -28,8 +28,8 @@ def test_a_damaged_database_is_not_blamed_on_the_target(talk: Talk, tmp_path: Pa
     talk.memory.close()
     file = talk.directory / "pager.db"
     raw = file.read_bytes()
-    half = len(raw) // 2
-    file.write_bytes(raw[:half] + b"\xff" * (len(raw) - half))
+    most = len(raw) * 3 // 4  # behind the schema
+    file.write_bytes(raw[:most] + b"\xff" * (len(raw) - most))
     with (
         MemoryReader.open(talk.directory) as reader,
         pytest.raises(StorageError, match=r"pager\.db is damaged") as caught,

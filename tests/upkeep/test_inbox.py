@@ -50,7 +50,7 @@ def test_each_kind_has_its_effect_once_in_the_order_in_which_they_were_sent(talk
     assert talk.memory.core()[0].value == "Dana, 40"
     talk.reply("I stop.")
     said = [message["content"] for message in talk.standin.requests[-1]["messages"]][-2:]
-    assert [content[0]["text"] for content in said] == ["stop after this step", "and say why"]
+    assert [content[-1]["text"] for content in said] == ["stop after this step", "and say why"]
     assert not talk.memory.check()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pager import BlockSpec, NotFoundError, Prefetch, RejectedError, tokens
 from pager.upkeep.eraser import Eraser
 from tests.standin import Reply, call, search_result, thinking
 from tests.support import Talk
-from tests.support.messages import image
+from tests.support.messages import core_of, image
 from tests.support.secret import MARKS, SECRET, assert_gone, forms, long_secret, marks_in
 
 CORE = {"human": BlockSpec(description="who", limit_tokens=400), "notes": BlockSpec(limit_tokens=400)}
@@ -72,13 +73,25 @@ def test_a_short_fact_is_gone_from_pins_and_recalled_facts(tmp_path: Path) -> No
     talk.ask("still there?", "yes")
 
 
+def test_a_turn_is_gone_from_the_messages_behind_which_it_was_recalled(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, prefetch=Prefetch(k=3))
+    step = talk.memory.record("user", f"The cello teacher: {SECRET}")
+    talk.ask("And the cello?", "hm")
+    assert [stay.page_id for stay in talk.memory.history.resident() if stay.how == "recalled"] == [step]
+    talk.memory.purge(step)
+    assert not marks_in(tmp_path)
+    talk.ask("still there?", "yes")
+
+
 def test_a_short_text_is_gone_from_the_core_block_it_was_moved_out_of(tmp_path: Path) -> None:
     talk = Talk(tmp_path, core=CORE)
     talk.ask("hello", "hello")
     talk.memory.core_append("human", "PIN: Q7Z9")
     talk.memory.core_append("notes", "Q7Z9x is another")
     talk.ask("and?", "yes")
-    talk.reopen(limits=talk.memory.limits)
+    talk.reopen(limits=replace(talk.memory.limits, max_output_tokens=1_000))  # a new epoch, whose preamble shows core
+    talk.ask("so?", "yes")
+    assert "Q7Z9" in core_of(talk.standin.requests[-1])
     fact = talk.memory.move_to_archive("human", "Q7Z9")
     talk.ask("and?", "yes")
     talk.memory.purge(fact.id)

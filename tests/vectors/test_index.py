@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 from agents.agent import BackgroundWork
 from pager import Memory, RejectedError
 from pager.clock import to_micros
-from pager.store.rows import ALWAYS
-from pager.tiers.archive import _Filter
+from pager.store.rows import FactFilter
 from pager.vectors.chroma.places import Directory
 from pager.vectors.embedding import PAUSE
 from pager.vectors.index import Generation, Stop
-from pager.vectors.int8_matrix import Int8Matrix, quantize
+from pager.vectors.quantized import Int8Matrix, quantize
 from tests.support import Broken, HandClock, Words, undone, vector
 from tests.support.indexed import (
     FACTS,
@@ -214,9 +213,9 @@ def live(memory: Memory, embedder: Broken, clock: HandClock, act: str, chosen: i
 
 def check(memory: Memory, limit: int, at: datetime) -> None:
     facts, tier, table = vectors_of(memory), memory._tiers.archive, memory._store.archive
-    wanted, asked = _Filter(to_micros(at), [], ALWAYS), vector(facts, "word3 word5")
+    wanted, asked = FactFilter(to_micros(at)), vector(facts, "word3 word5")
     _, numbers, rows = table.vectors_after(0, -1)
-    fitting = table.true_at(numbers, *wanted)
+    fitting = table.true_at(numbers, wanted)
     cosines = {number: float(row @ asked) for number, row in zip(numbers, rows, strict=True) if number in fitting}
     found = dict(tier._by_meaning(facts, asked, wanted, limit))
     assert found.keys() <= cosines.keys(), "it is not true"
@@ -255,11 +254,11 @@ def test_chromadb_alone_finds_the_facts_in_a_generation(tmp_path: Path) -> None:
     assert found.get(where_document={"$contains": "window"})["ids"] == [seat.id]
     [metadata] = found.get(where={"key": "seat"})["metadatas"]
     assert metadata == {
-        "key": "seat", "tags": ["travel", "Home"], "source": ["unknown"],
+        "key": "seat", "tags": ["travel", "Home"], "source": ["program"],
         "valid_from": seat.valid_from.timestamp(), "at": seat.at.timestamp(),
     }  # fmt: skip
     assert set(found.get(where={"tags": {"$contains": "travel"}})["ids"]) == {seat.id, later.id}
-    assert len(found.get(where={"source": {"$contains": "unknown"}})["ids"]) == FACTS + 1
+    assert len(found.get(where={"source": {"$contains": "program"}})["ids"]) == FACTS + 1
     assert found.get(where={"valid_from": {"$gt": later.at.timestamp()}})["ids"] == [later.id]
     client.close()
 
@@ -373,7 +372,7 @@ def recall(memory: Memory, questions: Any) -> float:
     """Return how many of the ten nearest are found. One that is just as near is as good."""
     table = memory._store.archive
     _, numbers, rows = table.vectors_after(0, -1)
-    true = table.true_at(numbers, to_micros(memory._tiers.archive.present()), ())
+    true = table.true_at(numbers, FactFilter(to_micros(memory._tiers.archive.present())))
     rows = rows[[number in true for number in numbers]]
     found = wanted = 0
     for asked in questions:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pager.vectors import minilm
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.minilm import DIMENSION, MiniLM
+from pager.vectors.quantized import TOKEN_DIMENSION
 
 TOKENIZER = minilm._tokenizer()
 
@@ -126,3 +127,16 @@ def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(minilm, "VOCABULARY", other)
     with pytest.raises(EmbedderUnavailableError, match="install selfpager again"):
         MiniLM().embed(["text"])
+
+
+def test_each_word_piece_has_a_vector_and_knows_its_word(model: MiniLM):
+    texts = ["Anna's seat is unaffable.", "", "a seat by the aisle", "東京 😀", "seat " * 300]
+    rows, tokens = model.embed_tokens(texts)
+    assert np.array_equal(rows, model.embed(texts))
+    assert tokens[0].words == ["Anna", "'", "s", "seat", "is", "unaffable", "unaffable", "unaffable", "."]
+    for text, found in zip(texts, tokens, strict=True):
+        assert found.rows.shape == (len(found.words), TOKEN_DIMENSION) == (len(pieces(text)) - 2, TOKEN_DIMENSION)
+        assert np.allclose(np.linalg.norm(found.rows, axis=1), 1.0, atol=1e-5)
+    chair = model.embed_tokens(["a chair in the corridor"])[1][0]
+    cosines = tokens[2].rows @ chair.rows[chair.words.index("chair")]
+    assert tokens[2].words[int(np.argmax(cosines))] == "seat"

@@ -1,5 +1,7 @@
 // Elements and texts. Whatever an agent remembers only goes into text nodes: nothing here parses markup.
 
+const TOLD = new Set(["title", "aria-label", "placeholder"]);
+
 export function el(tag, props = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -7,7 +9,7 @@ export function el(tag, props = {}, ...children) {
     if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
     else if (name === "style") for (const [rule, how] of Object.entries(value)) made.style.setProperty(rule, how);
     else if (name === "value" || name === "disabled" || name === "hidden") made[name] = value;
-    else made.setAttribute(name, value === true ? "" : value);
+    else made.setAttribute(name, value === true ? "" : TOLD.has(name) ? inOrder(String(value)) : value);
   }
   return put(made, children);
 }
@@ -27,9 +29,21 @@ function put(parent, children) {
   return parent;
 }
 
-// Characters that turn the direction of writing are made visible: they would also turn the page around them.
+// Characters that turn the direction of writing, or that are not seen, are made visible. Joiners and tags stay where
+// emoji and some scripts need them, and a selector behind what it selects.
+const UNSEEN = new RegExp(
+  "(?<![\\p{So}\\p{Sk}\\ufe0f\\u0600-\\u08ff\\u0900-\\u0dff\\u1000-\\u109f\\u1780-\\u18af\\ufb50-\\ufefc])[\\u200c\\u200d]|" +
+    "(?<!\\u{1f3f4}[\\u{e0020}-\\u{e007e}]{0,6})[\\u{e0000}-\\u{e007f}]|(?<=[\\ufe00-\\ufe0f\\s])[\\ufe00-\\ufe0f]|" +
+    "(?<!\\p{Script=Han})[\\u{e0100}-\\u{e01ef}]|(?![\\u200c\\u200d\\u{e0000}-\\u{e01ef}\\n\\t])[\\p{Cc}\\p{Cf}\\p{Co}]|" +
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2028\\u2029\\u2800\\u3164\\uffa0]",
+  "gu",
+);
+
 export function inOrder(text) {
-  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
+  return text.replace(UNSEEN, (sign) => {
+    const code = sign.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
+  });
 }
 
 export function fill(parent, ...children) {
@@ -61,6 +75,8 @@ const TIERS = {
   repeat: "archival",
   supersede: "archival",
   forget: "archival",
+  restore: "archival",
+  source: "archival",
   recall: "archival",
   page_out: "archival",
   embedder: "archival",

@@ -68,6 +68,7 @@ function span(fact) {
 function factAbout(fact, again) {
   const told = [`by ${fact.actor}`, `true from ${span(fact)}`];
   if (fact.key) told.unshift(`key ${fact.key}`);
+  if (fact.sources.length) told.push(`from ${fact.sources.map(sourceText).join(" and ")}`);
   if (fact.forgotten !== null) told.push(`ended: ${fact.forgotten}`);
   return [
     el(
@@ -87,7 +88,12 @@ function factAbout(fact, again) {
   ];
 }
 
+function sourceText(source) {
+  const name = source.name ? `${source.kind}:${source.name}` : source.kind;
+  return source.via.length ? `${name} via ${source.via.join(", ")}` : name;
+}
+
 function stepAbout(step) {
   const where = step.resident ? "in the prompt" : "not in the prompt";
-  return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}`)];
+  return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}${step.via.length ? ` · via ${step.via.join(", ")}` : ""}`)];
 }

@@ -42,6 +42,7 @@ function blockCard(block, ctx, open) {
   const edit = editable && el("button", { type: "button", on: { click: () => editBlock(card, block, ctx) } }, "Edit");
   const told = [`version ${block.version}`, `by ${block.actor}`, moment(block.at)];
   if (block.read_only) told.push("read-only");
+  if (block.via.length) told.push(`via ${block.via.join(", ")}`);
   if (block.file) told.push(`from ${block.file}`);
   return fill(
     card,
@@ -159,14 +160,14 @@ const FACT_HEADS = [
 const KINDS = { all: "All", current: "Current", ended: "Ended", used: "Used", unused: "Never used" };
 
 export function archive(root, ctx) {
-  const filter = { kind: "all", text: "" };
+  const filter = { kind: "all", text: "", source: "" };
   const list = new LongList({
     load: (offset, limit) => ctx.get("facts", { ...filter, offset, limit }),
     row: (fact) => factRow(fact, ctx),
     height: twoLines(44, 66),
     label: "Facts, newest first",
     nothing: () =>
-      filter.text || filter.kind !== "all"
+      filter.text || filter.source || filter.kind !== "all"
         ? empty("No fact matches.", "Try another filter.")
         : empty(
             "The archive is empty.",
@@ -211,6 +212,21 @@ export function archive(root, ctx) {
       },
     },
   });
+  const sources = el("select", {
+    class: "filter",
+    "aria-label": "Only facts from",
+    on: {
+      change: () => {
+        filter.source = sources.value;
+        list.reset();
+      },
+    },
+  });
+  sources.append(el("option", { value: "" }, "any source"));
+  ctx.get("sources", {}).then((told) => {
+    for (const [name, count] of Object.entries(told.sources))
+      sources.append(el("option", { value: name }, `${name} (${number(count)})`));
+  });
   fill(
     root,
     el(
@@ -221,6 +237,7 @@ export function archive(root, ctx) {
         { class: "head" },
         el("h2", {}, "Archive"),
         el("div", { class: "choices", role: "group", "aria-label": "Which facts" }, kinds),
+        sources,
         text,
         !ctx.readOnly && addFact(ctx),
       ),
@@ -259,6 +276,7 @@ function factRow(fact, ctx) {
       "span",
       { class: "tags" },
       state && el("span", { class: "state" }, state),
+      fact.via.map((name) => el("span", { class: "tag via", title: "an untrusted source" }, `via ${name}`)),
       fact.tags.slice(0, 3).map((tag) => el("span", { class: "tag" }, tag)),
     ),
   );

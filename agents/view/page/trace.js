@@ -52,7 +52,7 @@ function answer(told, ctx) {
 // Page ids in a sentence become buttons that open the page. Quoted text is somebody else's and stays text.
 function linked(text, ctx) {
   return text
-    .split(/(“[^”]*”)/)
+    .split(/(“[^”]*(?:”|$))/)
     .flatMap((piece) =>
       piece.startsWith("“")
         ? [piece]

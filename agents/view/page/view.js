@@ -35,7 +35,7 @@ function read() {
   clearTimeout(writing);
   const [agent, tab, at, ...text] = location.hash.slice(1).split("/").map(plainly);
   here.agent = known.agents.includes(agent) ? agent : known.agents[0] || null;
-  here.tab = PANELS[tab] ? tab : "request";
+  here.tab = Object.hasOwn(PANELS, tab) ? tab : "request";
   here.at = at && at !== "now" ? at : null;
   here.text = text.join("/");
 }

@@ -129,7 +129,9 @@ def _pieces(store: Store, plan: Generation, limit: int) -> Iterator[Piece]:
 
 def _metadata(row: Any) -> dict[str, Any]:
     """Return what a person can filter by. Chroma takes neither None nor an empty list."""
-    known = {"key": row["key"], "tags": json.loads(row["tags"]), "source": json.loads(row["sources"])}
+    origins = [(origin["source"], *origin.get("via", ())) for origin in json.loads(row["sources"])]
+    sources = list(dict.fromkeys(name for names in origins for name in names))
+    known = {"key": row["key"], "tags": json.loads(row["tags"]), "source": sources}
     times = {"valid_from": row["valid_from"] / 1e6, "at": row["at"] / 1e6}  # seconds since 1970
     return {name: value for name, value in known.items() if value} | times
 
@@ -193,6 +195,7 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Carry out the order on standard input. The last line says what came of it."""
+    os.umask(0o077)  # Chroma creates its files for everybody
     if hasattr(os, "nice"):
         os.nice(19)
     order = json.loads(sys.stdin.buffer.readline() or "null")

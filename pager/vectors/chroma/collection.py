@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pager.safety import address_space
 from pager.vectors.index import ChromaServer, IndexDamagedError, IndexUnavailableError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class LocalCollection:
     """A generation in a directory, opened to read it."""
 
     def __init__(self, directory: Path) -> None:
+        if lack := address_space.lacking("the vector index", address_space.INDEX_MB):
+            raise IndexUnavailableError(lack)
         with _translated("open"):
             import chromadb_rust_bindings  # pyright: ignore[reportMissingTypeStubs]
 

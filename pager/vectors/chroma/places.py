@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 from pager.errors import StorageError
+from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.settings import INDEX_OWNER, INDEX_STATE
 from pager.vectors.chroma.build import build_in_child
@@ -49,7 +50,7 @@ class Directory:
         try:
             status = self._state.stat()
             if (status.st_ino, status.st_mtime_ns) != self._read:
-                found = Generation.from_json(self._state.read_bytes())
+                found = Generation.from_json(foreign_files.read_bytes(self._state))
                 self._newest = found if found and re.fullmatch(r"g[0-9]{1,15}|", found.name) else None
                 self._read = status.st_ino, status.st_mtime_ns
         except OSError:
@@ -96,6 +97,7 @@ class Directory:
             if self._state.is_dir():
                 shutil.rmtree(self._state)
             aside = self._state.with_suffix(".new")
+            aside.touch(0o600)
             aside.write_text(built.to_json())
             aside.replace(self._state)
 

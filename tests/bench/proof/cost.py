@@ -110,7 +110,8 @@ def ours(work: Path, standin: StandinServer, turns: int, window: int) -> tuple[B
             standin.api.minutes += cost_talk.pause(number)
         bill.evictions = sum(move.event == "epoch" for move in agent.memory.ledger(limit=100_000)) - 1
     first = standin.api.requests[0]
-    instructions, core = ({name: block[name] for name in ("type", "text")} for block in first["system"])
+    marked = [first["system"][0], first["messages"][0]["content"][0]]
+    instructions, core = ({name: block[name] for name in ("type", "text")} for block in marked)
     assert cost_talk.state(0) in core["text"]
     return bill, Frame(first["tools"], instructions, core, first["max_tokens"], usable_tokens)
 

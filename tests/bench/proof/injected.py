@@ -6,7 +6,7 @@ one of 1,000 messages is all of it, with sessions of the talks (tests/bench/talk
 themselves, each a past with its own questions, where what answers one is a message. Ways to bring it along:
 
 - everything: every message, word for word.
-- prefetch: up to 4 facts in 400 tokens, as configs/assistant.yaml has it, without anybody asking. No model is at work
+- prefetch: up to 4 facts in 400 tokens, no messages, without anybody asking. No model is at work
   here, so each sentence that was told is a fact.
 - search_recall: what the tool answers to the question as it stands: ten excerpts.
 - search_recall, 5 pages: the five best messages, word for word.
@@ -21,15 +21,15 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from pager import Memory, tokens
-from pager.tiers.prefetch import FactChooser
+from pager import Memory, Prefetch, tokens
+from pager.tiers.prefetch import PageChooser
 from pager.types import Json
 from tests.bench import question_sets
 from tests.bench.finders import archive_texts
-from tests.bench.prefetched import PREFETCH
 from tests.bench.question_sets import QuestionSet
 
 EXCERPTS, PAGES = 10, 5
+PREFETCH = Prefetch(k=4, budget_tokens=400, kinds=("facts",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ def _asked(past: Past, place: Path) -> Iterator[dict[str, tuple[int, bool]]]:
         messages = zip(past.messages, past.sessions, strict=True)
         memory.record_many({"role": "user", "text": text, "session": session} for text, session in messages)
         archive_texts(memory, past.facts)
-        chooser = FactChooser(PREFETCH, memory._tiers.archive, memory._store)
+        chooser = PageChooser(PREFETCH, memory._tiers.archive, memory._tiers.recall, memory._store)
         for question in past.questions:
             hits = memory.search_recall(question.text, limit=EXCERPTS)
             excerpts = [f"{hit.page_id} {hit.who}: {hit.text}" for hit in hits]
             pages = [past.messages[int(hit.page_id[1:]) - 1] for hit in hits[:PAGES]]
-            facts = [each.line for each in chooser.choose(question.text)]
+            facts = [each.line for each in chooser.choose(question.text, ())]
             whole = _measured(pages, question)
             yield {
                 "everything": (sum(sizes), _holds(past.messages, question)),

@@ -1,0 +1,68 @@
+"""`forget`: take back what came from a source, with all that was written after it had been read."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from agents.cli.common import FAILED, Shared, agent_name, command, json_option
+from agents.cli.terminal import as_json
+from agents.cli.visible import say
+from pager.types import SourceForgotten
+
+DESCRIPTIONS = {  # field of SourceForgotten -> the sentence before its ids
+    "facts": "ended, for no other source says it",
+    "left": "stays, for another source says it",
+    "restored": "is true again, as a new fact",
+    "blocks": "core block that goes back to an earlier version",
+    "lines": "line that goes with it",
+    "pins": "unpinned",
+    "steps": "step in the prompt that holds something of it; it leaves once it is answered (purge removes its text)",
+}
+
+
+@command("forget")
+@agent_name
+@click.option("--source", required=True, metavar="SOURCE", help="Such as web:example.org, or web for all of the web.")
+@click.option("--since", metavar="TIME", help="Only what was stored from this day or time on.")
+@click.option("--dry-run", is_flag=True, help="Change nothing, print what would be done.")
+@json_option("Print the result as JSON.")
+def forget_command(
+    shared: Shared, name: str, source: str, since: str | None, dry_run: bool, as_line: bool
+) -> int | None:
+    """Take back what the agent NAME has from SOURCE, and what it wrote after it had read something of it.
+
+    Facts with another source stay. What an ended fact had superseded is true again, and core blocks go back to their
+    last version without the source. Everything ended stays findable by date. The agent may be running.
+    """
+    name, _ = shared.existing(name)
+    with shared.home.read(name) as reader:
+        found = reader.inspect.of_source(source, since=since)
+    state, text = "dry run", ""
+    if not dry_run:
+        given = {"source": found.source, **({"since": since} if since else {})}
+        outcome = shared.home.send(name, "forget_source", given)
+        state, text = outcome.state, outcome.text
+    if as_line:
+        say(as_json({"agent": name, "state": state, **asdict(found), **({"error": text} if text else {})}))
+    else:
+        for line in _lines(found):
+            say(line)
+        say(_ending(name, found, state, text), err=state == "refused")
+    return FAILED if state == "refused" else None
+
+
+def _lines(found: SourceForgotten) -> Iterator[str]:
+    for field, words in DESCRIPTIONS.items():
+        yield from (f"{each}: {words}" for each in getattr(found, field))
+
+
+def _ending(name: str, found: SourceForgotten, state: str, text: str) -> str:
+    if state == "refused":
+        return f"{name} refused it: {text}"
+    if state == "pending":
+        return f"sent to {name}, which is running and does it at its next step."
+    if not any((found.facts, found.left, found.restored, found.blocks, found.pins)):
+        where = " but these steps" if found.steps else ""
+        return f"{name} holds nothing of {found.source}{where}."
+    return "nothing was changed (--dry-run)." if state == "dry run" else f"{found.source} is forgotten."

@@ -1,0 +1,80 @@
+"""What every provider behind HTTP has in common: the client for a server on this machine, and what a status means."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agents.models.model import (
+    MediaRefusedError,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    PromptTooLongError,
+)
+
+if TYPE_CHECKING:
+    from httpx2 import Client, Timeout
+
+RECORD_SECONDS = 10.0  # the longest wait for the provider's record of the model
+RETRIES = 0  # the loop waits, where a person sees it and a limit holds
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+MESSAGE_CHARS = 500
+WORTH_WAITING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+KINDS_WORTH_WAITING = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+NO_CREDIT = "insufficient_quota"  # sent with 429, which usually says to wait
+# Its meaning is a guess from many servers' words. Without media in the prompt the loop raises the refusal as it is.
+MEDIA = re.compile(r"(?<![a-z])(?:image|pdf|document|media|file)", re.IGNORECASE)
+MEDIA_STATUSES = frozenset({400, 404, 415, 422})
+NO_MEDIA = re.compile("image input is not supported|cannot identify image", re.IGNORECASE)  # servers say it with 500
+KIND_CHARS = 100
+NOT_ABOUT_SIZE = frozenset({401, 403, 404})
+TOO_LONG = re.compile(
+    "|".join((
+        r"prompt is too long|input is too long|too large for model with|request too large|string_above_max_length",
+        r"context.(window|length|size)|exceeds? context limit|maximum (prompt|model) length|reduce the length of the",
+        r"too many (input )?tokens|exceeds? the (maximum|configured) [\w ]{0,60}(tokens|limit)",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+def local_client(base_url: str | None, timeout: Timeout) -> Client | None:
+    """Return the HTTP client for a server on this machine; None for any other, with which an SDK's own one serves.
+
+    No proxy leads back here, which an SDK would take from the environment. Without TLS the world's certificates need
+    not be read, which takes as long as a turn: https is trusted to nobody then.
+    """
+    parts = urlsplit(base_url or "")
+    if parts.hostname not in LOOPBACK:
+        return None
+    import ssl
+
+    import httpx2
+
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True
+    return httpx2.Client(trust_env=False, timeout=timeout, follow_redirects=True, verify=trusted)
+
+
+def status_error(status: int, text: str, *, kind: str = "", retry_after: str = "", hint: str = "") -> ModelError:
+    """Return what a refusal means, with the provider's own words: make it shorter, try again, or stop.
+
+    The status decides, whatever the body calls itself. Only in the middle of a stream, whose status was 200, there is
+    nothing but the `kind`. `hint` says what to do about it.
+    """
+    text, kind = " ".join(text.split())[:MESSAGE_CHARS], kind[:KIND_CHARS]
+    if status not in NOT_ABOUT_SIZE and TOO_LONG.search(f"{kind} {text}"):
+        return PromptTooLongError(text)
+    worth_waiting = status in WORTH_WAITING or (status == HTTPStatus.OK and kind in KINDS_WORTH_WAITING)
+    if worth_waiting and kind != NO_CREDIT and not NO_MEDIA.search(text):
+        try:
+            pause = max(0.0, float(retry_after))
+        except ValueError:
+            pause = None
+        return ModelUnavailableError(f"the provider answered {status}: {text}", pause)
+    # A body over the provider's limit of bytes: no text of a window is that long.
+    is_media = status == 413 or (status in MEDIA_STATUSES and MEDIA.search(text)) or NO_MEDIA.search(text)
+    error, text = MediaRefusedError if is_media else ModelRefusedError, f"{text.rstrip('.')}.{hint}" if hint else text
+    return error(f"the provider refused the request ({status}): {text}")
