@@ -59,7 +59,8 @@ class TaintedTalk:
         memory = self.talk.memory
         epoch = memory.inspect.epoch(number)
         assert epoch is not None
-        summaries = [line for line in epoch.digest if line["words"].startswith(SUMMARY)]
+        # A digest that has little room cuts a summary, down to its first word.
+        summaries = [line for line in epoch.digest if line["words"].startswith(SUMMARY.split()[0])]
         covered = [f"s{each}" for line in summaries for each in range(line["first"], line["last"] + 1)]
         pinned = [pin.page_id for pin in memory.inspect.pins()]
         requests = [stay.page_id for stay in memory.history.resident() if stay.how == "request"]
