@@ -16,7 +16,7 @@ from agents import tasks
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
-from agents.config.sections import FunctionTool, ServerTools
+from agents.config.tool_sections import FunctionTool, ServerTools, ToolSection
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
@@ -136,25 +136,12 @@ def own_tools(
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     problems: list[ConfigProblem] = []
     for number, item in enumerate([*config.tools, *more]):
-        place = config.place("tools", number, "mcp" if isinstance(item, ServerTools) else "use")
+        place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))
         try:
-            options: dict[str, Any] = {}
-            if isinstance(item, FunctionTool | ServerTools):
-                options = {"approve": item.approve, "timeout_seconds": item.timeout_seconds}
-            if isinstance(item, FunctionTool):
-                folder = place.file.parent.absolute()
-                function = functions.find(item.use, folder, "tool")
-                tools = [Tool.of(function, idempotent=item.idempotent, trust=item.trust, **options)]
-            elif not isinstance(item, ServerTools):
-                tools = [item if isinstance(item, Tool) else Tool.of(item)]
-            elif opened is None:
-                continue
+            if isinstance(item, ToolSection):
+                tools = _tools_of(item, place, opened)
             else:
-                from agents.mcp import client as mcp_client
-
-                source = item.mcp.source if item.trust == "untrusted" else None
-                server = opened.enter_context(mcp_client.connected(item.mcp))
-                tools = server.tools(item.only, source=source, **options)
+                tools = [item if isinstance(item, Tool) else Tool.of(item)]
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue
@@ -166,6 +153,24 @@ def own_tools(
     if problems:
         raise ConfigError(problems)
     return list(found.values())
+
+
+def _tools_of(item: ToolSection, place: ConfigPlace, opened: ExitStack | None) -> list[Tool]:
+    """Return the tools of an entry under `tools`; of an MCP server none without `opened`."""
+    options: dict[str, Any] = item.model_dump(include={"approve", "timeout_seconds"})
+    folder = place.file.parent.absolute()
+    if isinstance(item, FunctionTool):
+        function = functions.find(item.use, folder, "tool")
+        return [Tool.of(function, idempotent=item.idempotent, trust=item.trust, **options)]
+    if isinstance(item, ServerTools):
+        if opened is None:
+            return []
+        from agents.mcp import client as mcp_client
+
+        source = item.mcp.source if item.trust == "untrusted" else None
+        server = opened.enter_context(mcp_client.connected(item.mcp))
+        return server.tools(item.only, source=source, **options)
+    raise ToolConfigError(f"{item.kind}: this tool is not built yet.")
 
 
 def make_model(config: AgentConfig, *, model_id: str | None = None, read_seconds: float | None = None) -> Model:

@@ -5,7 +5,7 @@ Nothing is guessed: unknown keys, duplicate keys and numbers written as text are
 
 - `agent_config`: `AgentConfig` and `load`. Callers start here.
 - `arguments`: the same from the arguments of `Agent(...)`; a problem's place is the argument.
-- `sections`, `field_types`: every key with its default, its meaning and what it accepts.
+- `sections`, `tool_sections`, `field_types`: every key with its default, its meaning and what it accepts.
 - `yaml_file`, `variables`: files, `extends` and `${VAR}` become plain data and the place of each value.
 - `error_messages`, `errors`: what pydantic rejects, in plain words; `ConfigError`.
 - `script`: the script of `provider: scripted`, as `agents.models.scripted` runs it.
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         BlockConfig,
         CoreConfig,
         EmbedderConfig,
-        FunctionTool,
         IndexServerConfig,
         LimitsConfig,
         MemoryConfig,
@@ -36,18 +35,26 @@ if TYPE_CHECKING:
         PricesConfig,
         RecallConfig,
         Section,
-        ServerConfig,
-        ServerTools,
         SummarizeConfig,
         SummaryConfig,
-        ToolConfig,
         WindowConfig,
+    )
+    from agents.config.tool_sections import (
+        FilesTool,
+        FunctionTool,
+        HelperTool,
+        ProviderTool,
+        ServerConfig,
+        ServerTools,
+        ShellTool,
+        ToolConfig,
+        WebTool,
     )
 
 __all__ = [
     "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
-    "EmbedderConfig", "FunctionTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig", "ModelConfig",
-    "PrefetchConfig", "PricesConfig", "RecallConfig", "Section", "ServerConfig", "ServerTools", "SummarizeConfig",
-    "SummaryConfig", "ToolConfig", "WindowConfig", "load",
+    "EmbedderConfig", "FilesTool", "FunctionTool", "HelperTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig",
+    "ModelConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "Section", "ServerConfig",
+    "ServerTools", "ShellTool", "SummarizeConfig", "SummaryConfig", "ToolConfig", "WebTool", "WindowConfig", "load",
 ]  # fmt: skip
-__getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections"))
+__getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections", "tool_sections"))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
-from agents.config import sections
+from agents.config import sections, tool_sections
 from agents.config.error_messages import explain, rule_error
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.field_types import Name, Version
@@ -48,7 +48,7 @@ class AgentConfig(Section):
     recall: sections.RecallConfig = sections.RecallConfig()
     archival: sections.ArchivalConfig = sections.ArchivalConfig()
     memory: sections.MemoryConfig = sections.MemoryConfig()
-    tools: Annotated[tuple[sections.Tool, ...], Field(strict=False)] = ()
+    tools: Annotated[tuple[tool_sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
     limits: sections.LimitsConfig = sections.LimitsConfig()
     prices: PricesConfig | None = Field(default=None, validate_default=True)

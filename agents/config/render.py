@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from agents.config import embedders
 from agents.config.agent_config import AgentConfig
-from agents.config.sections import ServerTools
+from agents.config.tool_sections import ServerTools
 from agents.config.variables import escape
 from agents.config.yaml_file import dump
 from pager.safety.redaction import HIDDEN, public_address

@@ -1,14 +1,10 @@
-"""The sections of an agent's YAML file: every key, its default and its meaning. `AgentConfig` joins them.
+"""The sections of an agent's YAML file but for its tools: every key, its default and its meaning. `AgentConfig` joins
+them.
 
 A key without a value (`tools:`) means its default, and so does an empty text where the default is to have none.
 """
 
-import os
-import re
-from itertools import pairwise
-from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self, cast
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -18,7 +14,6 @@ from agents.config.field_types import (
     BlockName,
     Count,
     Flag,
-    Function,
     Host,
     Port,
     PositiveInt,
@@ -29,7 +24,6 @@ from agents.config.field_types import (
     Url,
 )
 from pager.limits import EVICT_AT, EVICT_TO, NOTIFY_AT
-from pager.safety.redaction import HIDDEN, SHORTEST_PIECE, public_address, redacted
 
 
 class Section(BaseModel):
@@ -275,145 +269,6 @@ class MemoryConfig(Section):
     """pager: core_append, archive, search_recall and so on; few: remember and search_memory, for small models;
     anthropic: the provider's own memory tool over the same tiers (memory_20250818: files under /memories); none: the
     agent cannot change its memory, and what fits a message is recalled all the same (archival.prefetch)."""
-
-
-Trust = Literal["trusted", "untrusted"]
-
-
-class ToolConfig(Section):
-    """Options of every tool."""
-
-    approve: Literal["never", "always"] = "never"
-    """always: a person is asked before each call."""
-    timeout_seconds: PositiveNumber = 120.0
-    """A call that takes longer is answered with an error."""
-
-
-class FunctionTool(ToolConfig):
-    """A Python function. Its type hints and docstring tell the agent how to call it."""
-
-    use: Function
-    """The function, as 'package.module:function'."""
-    idempotent: Flag = False
-    """Running it twice does no harm, so a call that a crash cut off is run again."""
-    trust: Trust = "trusted"
-    """untrusted: its results may be wrong on purpose, so what the agent writes after it has read one is labelled."""
-
-
-_STARTERS = re.compile(r"npx|uvx|uv|pipx|run|node|bunx?|deno|python[\d.]*(\.exe)?")  # they start what is named next
-_OPTION = re.compile(r"(?s)--?[\w.-]+(=.*)?")
-_SHORT_OPTION = re.compile(r"(?s)^(-[a-zA-Z])(.+)")
-_PLAIN = frozenset({"-m", "-q", "-y", "--yes"})  # options behind which a program is named
-
-
-class ServerConfig(Section):
-    """An MCP server: a command to start, or an address."""
-
-    command: Annotated[tuple[Text, ...], Field(strict=False, repr=False)] = ()
-    """The program and its arguments."""
-    env: dict[str, str] = Field(default={}, repr=False)
-    """Environment variables for the command."""
-    url: Url | None = Field(default=None, repr=False)
-    """The address of a server that runs already."""
-    headers: dict[str, str] = Field(default={}, repr=False)
-    """Sent with every request to the url; secrets best as ${VAR}."""
-    name: Text | None = None
-    """The server's name in sources, as in mcp:github. Default: the host of the url, or the name of the program."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if bool(self.command) == bool(self.url):
-            raise ValueError("needs either 'command: [program, argument, ...]' or 'url: http://...'.")
-        if self.env and self.url:
-            raise ValueError("has an env for a server at a url; env belongs to a command.")
-        if self.headers and self.command:
-            raise ValueError("has headers for a command; headers belong to a url.")
-        return self
-
-    @property
-    def source(self) -> str:
-        """Return the source of what this server says: without arguments and passwords."""
-        if self.name or self.url:
-            return f"mcp:{self.name or urlsplit(self.url or '').hostname}"
-        # What follows another option may be secret.
-        words = [word for option, word in pairwise(("", *self.command)) if option in _PLAIN or option[:1] != "-"]
-        programs = [PurePath(word).name for word in words if word[:1] != "-"]
-        return f"mcp:{next((each for each in programs if not _STARTERS.fullmatch(each)), self.program)}"
-
-    def __str__(self) -> str:
-        """Return what errors and logs call it: the host, or the name of the program."""
-        return re.split("[/?#]", public_address(self.url).partition("://")[2])[0] if self.url else self.program
-
-    @property
-    def program(self) -> str:
-        """Return the name of the program, without its directory."""
-        return PurePath(self.command[0]).name
-
-    @property
-    def secrets(self) -> list[str]:
-        """Return whatever may be secret: headers, variables, arguments that are no options or files, and the url, of
-        which the host is none."""
-        words = [word for option, word in pairwise(self.command) if option != "-m" and not _exists(word)]
-        found = [value for word in words for value in _values(word)]
-        tokens = [value.split()[-1] for value in self.headers.values() if value.strip()]  # behind Bearer, or the like
-        return [*found, *self.env.values(), *self.headers.values(), *tokens, self.url or ""]
-
-    def redacted(self, text: str) -> str:
-        """Return a text from this server, or about it, without secrets."""
-        paths = [path for value in self.env.values() for path in value.split(os.pathsep) if _exists(path)]
-        return redacted(text, self.secrets, keep=(*self.command[:1], self.source, *paths))
-
-    @property
-    def public_command(self) -> list[str]:
-        """Return the command with its secrets hidden."""
-        hidden = set(self.secrets)
-        shown = [HIDDEN if word in hidden else _SHORT_OPTION.sub(rf"\1{HIDDEN}", word) for word in self.command[1:]]
-        return [*self.command[:1], *(re.sub("(?s)(?<==).+", HIDDEN, word) for word in shown)]
-
-
-def _values(word: str) -> list[str]:
-    """Return what may be secret in an argument: VALUE of --option=VALUE and -oVALUE, else all of it."""
-    if short := _SHORT_OPTION.fullmatch(word):
-        return [
-            value for value in (short[2], word.partition("=")[2]) if len(value) >= SHORTEST_PIECE or not value.isalpha()
-        ]
-    name, _, value = word.partition("=")
-    return [value] if _OPTION.fullmatch(word) else [word] if "://" in name else [word, value]
-
-
-def _exists(path: str) -> bool:
-    return os.path.exists(path)  # noqa: PTH110 - a Path raises for a long text
-
-
-class ServerTools(ToolConfig):
-    """The tools of an MCP server."""
-
-    mcp: ServerConfig
-    """The MCP server: {command: [...], env: {...}} or {url: ...}. Needs selfpager[mcp]."""
-    only: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """The names of those of its tools that the agent gets. Default: all."""
-    trust: Trust = "untrusted"
-    """untrusted: what the agent writes after it has read one of its results is labelled with the server's name."""
-
-
-_USE, _MCP = Tag(alternative("use")), Tag(alternative("mcp"))
-
-
-def _tool_kind(value: Any) -> str | None:
-    if not isinstance(value, dict):
-        return (_MCP if isinstance(value, ServerTools) else _USE).tag
-    kinds = [alternative(kind) for kind in ("use", "mcp") if kind in value]
-    return kinds[0] if len(kinds) == 1 else None
-
-
-Tool = Annotated[
-    Annotated[FunctionTool, _USE] | Annotated[ServerTools, _MCP],
-    Discriminator(
-        _tool_kind,
-        custom_error_type="one_of",
-        custom_error_message="needs one of 'use: package.module:function' and 'mcp: {...}'.",
-    ),
-]
 
 
 class LimitsConfig(Section):

@@ -19,7 +19,7 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.mcp.link import Link, LinkLostError, first_cause
 from agents.tools import functions
 from agents.tools.functions import Json, Output, Tool, ToolCallError, ToolConfigError, describe_error

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.logs import adopt, log
 from agents.tools.functions import Json, describe_error
 from pager.errors import PagerError

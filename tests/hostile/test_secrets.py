@@ -14,7 +14,7 @@ from agents import Agent
 from agents.config.agent_config import AgentConfig
 from agents.config.errors import ConfigError
 from agents.config.render import render, render_json
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.mcp.client import connected
 from agents.models.anthropic import AnthropicModel

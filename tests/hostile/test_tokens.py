@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.mcp.client import connected
 from agents.tools.functions import ToolConfigError
 from agents.view.opening import open_in_browser

@@ -35,6 +35,7 @@ class TaintedTalk:
         self.steps: dict[str, Sources] = {}
         self.facts: dict[str, list[Sources]] = {}  # the untrusted sources of each origin
         self.core = NONE
+        self.summary = NONE  # of the summary in the digest
         self.preamble = NONE
         self.epoch = 0
         self.given = NONE  # of the request that the newest reply answered
@@ -59,12 +60,19 @@ class TaintedTalk:
         memory = self.talk.memory
         epoch = memory.inspect.epoch(number)
         assert epoch is not None
-        # A digest that has little room cuts a summary, down to its first word.
-        summaries = [line for line in epoch.digest if line["words"].startswith(SUMMARY.split()[0])]
-        covered = [f"s{each}" for line in summaries for each in range(line["first"], line["last"] + 1)]
+        # A summary has the words of the one before it and of the steps that leave. Where a model gives none, the earlier
+        # one stands. Little room cuts it, down to its first word, or leaves it out.
+        rows = memory.ledger(events=["digest", "evict", "epoch"])
+        ends = [index for index, row in enumerate(rows) if row.event == "epoch"]
+        since = rows[ends[-2] + 1 : ends[-1]] if len(ends) > 1 else []
+        if any(row.event == "digest" and "epoch" in row.detail for row in since):
+            leaving = [row.page_id or "" for row in since if row.event == "evict"]
+            self.summary = self.summary.union(*map(self.of_page, leaving))
+        if not any(line["words"].startswith(SUMMARY.split(maxsplit=1)[0]) for line in epoch.digest):
+            self.summary = NONE
         pinned = [pin.page_id for pin in memory.inspect.pins()]
         requests = [stay.page_id for stay in memory.history.resident() if stay.how == "request"]
-        self.preamble = self.core.union(*map(self.of_page, [*covered, *pinned, *requests]))
+        self.preamble = self.core.union(self.summary, *map(self.of_page, [*pinned, *requests]))
         self.evictions += self.epoch > 0
         self.epoch = number
 

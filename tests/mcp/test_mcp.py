@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from agents.config.errors import ConfigError
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.mcp import client as mcp_client
 from agents.mcp import server
 from agents.mcp.client import connected
@@ -229,7 +229,7 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path) -> N
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.mcp.client import connected
 try:
     connected(ServerConfig(command=("x",))).__enter__()

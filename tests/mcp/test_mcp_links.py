@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.config.errors import ConfigError
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.mcp.client import connected
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
