@@ -101,6 +101,7 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
         prices: {input: 1}
         """
     use = "use: package.module:function"
+    others = "'mcp: {...}', 'builtin: files' (or web, or shell), 'server: web_search_20250305' and 'agent: other.yaml'."
     assert problems(write(text), OUT="abc") == [
         f"a.yaml:{line}"
         for line in [
@@ -140,8 +141,8 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "26:20: tools[1].mcp.command needs a list (lines of '- ...' below it), not a text.",
             "27:5: tools[2].mcp needs either 'command: [program, argument, ...]' or 'url: http://...'.",
             "28:5: tools[3].mcp needs either 'command: [program, argument, ...]' or 'url: http://...'.",
-            f"29:5: tools[4] needs one of '{use}' and 'mcp: {{...}}'.",
-            f"30:5: tools[5] needs one of '{use}' and 'mcp: {{...}}'.",
+            f"29:5: tools[4] needs one of '{use}', {others}",
+            f"30:5: tools[5] needs one of '{use}', {others}",
             "31:5: tools[6] needs a mapping (lines of 'key: value' below it), not the text 'text'.",
             "32:24: tools[7].mcp.command[1] needs text, not a number. Put it in quotes.",
             "32:40: tools[7].mcp.env.PORT needs text, not a number. Put it in quotes.",

@@ -60,7 +60,7 @@ class TaintedTalk:
         memory = self.talk.memory
         epoch = memory.inspect.epoch(number)
         assert epoch is not None
-        # A summary has the words of the one before it and of the steps that leave. Where a model gives none, the earlier
+        # A summary has the words of the one before it and of the steps that leave. If a model gives none, the earlier
         # one stands. Little room cuts it, down to its first word, or leaves it out.
         rows = memory.ledger(events=["digest", "evict", "epoch"])
         ends = [index for index, row in enumerate(rows) if row.event == "epoch"]
