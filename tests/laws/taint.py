@@ -99,8 +99,8 @@ class TaintedTalk:
         asides = self.count_asides()
         pinned = [pin.page_id for pin in memory.inspect.pins() if pin.unseen]
         self.talk.last = memory.request()
-        if self.count_asides() > asides:  # what a person changed and pinned stands behind the newest step
-            self.steps[last] = self.steps[last].union(self.core, *map(self.of_page, pinned))
+        if self.count_asides() > asides:  # what a person pinned stands behind the newest step; they empty core at most
+            self.steps[last] = self.steps[last].union(*map(self.of_page, pinned))
         if self.talk.last.epoch != self.epoch:
             self.enter_epoch(self.talk.last.epoch)
         self.given = self.in_request()
