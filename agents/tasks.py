@@ -16,6 +16,7 @@ from agents.meter import Meter
 from agents.tools.functions import Json, Tool, definitions_of
 from pager.errors import RejectedError
 from pager.memory import Memory
+from pager.reader import MemoryReader
 from pager.types import BlockSpec
 
 STORED_AS = "task"
@@ -58,7 +59,7 @@ class Task:
         return NUDGE + self.text[:NUDGE_CHARACTERS] + rest
 
 
-def current(memory: Memory) -> Task | None:
+def current(memory: Memory | MemoryReader) -> Task | None:
     """Return the newest task of this memory, done or not."""
     text = memory.load_value(STORED_AS)
     return Task(**json.loads(text)) if text else None

@@ -20,21 +20,25 @@ from pager.safety.redaction import redacted
 
 COMMANDS = {  # command -> (module, what it does)
     "demo": ("agents.cli.demo", "Watch everything at work, offline and without a key."),
+    "init": ("agents.cli.init", "Write the YAML file of a first agent."),
     "chat": ("agents.cli.chat", "Talk to an agent that remembers, across restarts."),
     "run": ("agents.cli.run", "Work on a long task; --resume continues after any stop."),
     "tell": ("agents.cli.upkeep", "Send a message to a running agent."),
+    "list": ("agents.cli.listing", "List your agents: what they are doing, know and cost."),
     "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
     "view": ("agents.cli.show", "Show all agents in a browser, live."),
     "trace": ("agents.cli.show", "Follow a text: written, moved, evicted, searched for."),
     "search": ("agents.cli.show", "Search what was stored and said, as the agent would."),
+    "facts": ("agents.cli.listing", "List the facts that an agent has stored."),
     "check": ("agents.cli.upkeep", "Check an agent's files; --fix repairs them."),
     "validate": ("agents.cli.configs", "Check the YAML file of an agent."),
+    "tools": ("agents.cli.init", "List an agent's own tools, or run one without a model."),
     "render": ("agents.cli.configs", "Show the YAML of an agent with everything resolved."),
     "schema": ("agents.cli.configs", "Print the JSON schema of the YAML, for editors."),
     "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
     "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
     "mcp": ("agents.cli.show", "Serve an agent's memory to any MCP client."),
-    "forget": ("agents.cli.forget", "Take back what came from a source, and all that follows from it."),
+    "forget": ("agents.cli.forget", "End a fact, or take back what came from a source."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }
 COMPLETION = """\b
@@ -79,11 +83,12 @@ def cli() -> None:
 
     \b
     Start here:
-      selfpager demo                          watch everything at work, offline
-      selfpager chat configs/assistant.yaml   talk to an agent that remembers
-      selfpager show assistant                see what it remembers
-      selfpager view                          see it in a browser, live
-      selfpager trace assistant "my seat"     learn why it does or does not know something
+      selfpager demo                    watch everything at work, offline
+      selfpager init                    write the file of a first agent, agent.yaml
+      selfpager chat agent.yaml         talk to it; it remembers
+      selfpager list                    see your agents
+      selfpager view                    see what they remember, in a browser, live
+      selfpager trace agent "my seat"   learn why it does or does not know something
     """  # noqa: D401 - the help of the program
 
 

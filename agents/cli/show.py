@@ -10,6 +10,7 @@ from threading import Event
 import click
 
 from agents.cli.common import PORT, AgentName, Shared, agent_name, command, config_option, json_option
+from agents.cli.listing import print_agents
 from agents.cli.terminal import as_json
 from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
@@ -25,19 +26,24 @@ AT_HELP = "Show the request that this step answered, such as s45, or the next on
 
 
 @command("show")
-@agent_name
+@click.argument("name", type=AgentName(), required=False)
 @click.option("--at", "step", metavar="STEP", help=AT_HELP)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
 @json_option("Print a line of JSON; with --watch a line for each change.")
-def show_command(shared: Shared, name: str, step: str | None, watch: bool, as_line: bool) -> None:
-    """Show what the agent NAME has in its prompt, and what it remembers. It may be running.
+def show_command(shared: Shared, name: str | None, step: str | None, watch: bool, as_line: bool) -> None:
+    """Show what the agent NAME has in its prompt, and what it remembers. Without NAME list all agents.
 
     The bar is its window: the tokens of each part, and the thresholds where the agent gets a notice, where its oldest
     steps leave, and down to where.
     """
     if step and watch:
         raise click.UsageError("--at shows a moment that no longer changes; leave out --watch.")
-    name, directory = shared.existing(name)
+    if not (name or shared.as_name):
+        if step or watch:
+            raise click.UsageError("--at and --watch show one agent; name it.")
+        print_agents(shared.home, as_line=as_line)
+        return
+    name, directory = shared.existing(name or "")
     with MemoryReader.open(directory) as reader:
         step = reader.inspect.reply_for(step) if step else None
         if as_line:

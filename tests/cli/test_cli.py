@@ -13,8 +13,8 @@ from tests.cli.conftest import Command
 from tests.support.cli import COMMAND, environment, selfpager, write_agent
 
 ARGUMENTS: dict[str, list[str]] = {  # what makes each command fail for want of an agent or a file
-    **{name: ["nowhere.yaml"] for name in ("chat", "validate", "render")},
-    **{name: ["nobody"] for name in ("show", "check", "view")},
+    **{name: ["nowhere.yaml"] for name in ("chat", "validate", "render", "tools")},
+    **{name: ["nobody"] for name in ("show", "check", "view", "facts")},
     "run": ["nowhere.yaml", "a task"],
     "tell": ["nobody", "hello"],
     "trace": ["nobody", "hello"],
@@ -27,7 +27,8 @@ ARGUMENTS: dict[str, list[str]] = {  # what makes each command fail for want of 
 
 def test_help_shows_a_newcomer_where_to_start(command: Command) -> None:
     shown = command("--help").out
-    assert "selfpager chat configs/assistant.yaml" in shown
+    assert "selfpager init" in shown
+    assert "selfpager chat agent.yaml" in shown
     for name, (_, about) in COMMANDS.items():
         assert f"{name} " in shown
         assert about in " ".join(shown.split())
@@ -39,7 +40,8 @@ HOME, INSTANCE = "Default: $SELFPAGER_HOME, or your data directory.", "Another i
 TAKES = {  # what is said of --home and of --as; None where the command does not take the option
     **dict.fromkeys(COMMANDS, (HOME, "in place of NAME")),
     **dict.fromkeys(("chat", "run"), (HOME, INSTANCE)),
-    **dict.fromkeys(("validate", "render", "schema"), (None, None)),
+    **dict.fromkeys(("init", "tools", "validate", "render", "schema"), (None, None)),
+    "list": (HOME, None),
     "demo": ("Default: a temporary one.", None),
     "import": (HOME, "that of FILE up to the first dot."),
 }
@@ -61,7 +63,7 @@ def test_every_command_has_help_and_the_common_options_that_it_takes(command: Co
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        *((line.split(), "Usage:") for line in ("show", "show --nothing x", "run x.yaml", "tell x")),
+        *((line.split(), "Usage:") for line in ("facts", "show --nothing x", "run x.yaml", "tell x")),
         (["shwo"], "Did you mean 'show'?"),
     ],
 )

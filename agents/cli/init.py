@@ -1,0 +1,154 @@
+"""`init` and `tools`: write a first agent's YAML file, and try its own tools without a model or a key."""
+
+import json
+import os
+import re
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from agents.cli.common import FAILED, Shared, agent_file, command
+from agents.cli.visible import say
+from pager.errors import PagerError, RejectedError
+from pager.home import Home
+
+HERE = Path(__file__).parents[1]
+READY = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # of the wheel, or of the source
+KEYS = {"ANTHROPIC_API_KEY": "assistant", "OPENAI_API_KEY": "openai"}  # the first that is set decides
+TOOLS_FILE = "tools.py"
+TOOLS = '''\
+"""The agent's own tools. Each is a function: its docstring and its type hints are what the agent is told of it.
+
+    selfpager tools {file}                                       list them
+    selfpager tools {file} count_words '{{"text": "one two"}}'     run one, without a model
+"""
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text.
+
+    Args:
+        text: The text, as it is.
+    """
+    return len(text.split())
+'''
+TOOLS_SECTION = """
+# Functions of tools.py, beside this file. `approve: always` would ask you before each call.
+tools:
+  - use: tools:count_words
+"""
+
+
+def ready() -> dict[str, Path]:
+    """Return the YAML files that come with selfpager, by name."""
+    return {path.stem: path for path in sorted(READY.glob("*.yaml"))}
+
+
+@command("init", home=None, as_name=None)
+@click.argument("name", required=False, default="agent")
+@click.option("--like", metavar="KIND", help=f"Begin with one of {', '.join(ready())}.")
+@click.option("--tools", is_flag=True, help="Write a tools.py, too, with a first function as a tool.")
+def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
+    """Write NAME.yaml, the commented file of a first agent, into this directory. Default: agent.yaml.
+
+    On a terminal it asks which of the ready agents to begin with, unless --like says it. It overwrites nothing.
+    """
+    Home(".").agent_files(name)  # raises for a name that no agent can have
+    kinds = ready()
+    if like is not None and like not in kinds:
+        raise click.UsageError(f"there is no ready agent {like!r}; there are {', '.join(kinds)}.")
+    file, functions = Path(f"{name}.yaml"), Path(TOOLS_FILE)
+    for path in (file, *([functions] if tools else [])):
+        if path.exists():
+            raise RejectedError(f"{path} exists already; nothing was written. Give another name, or remove it.")
+    kind = like or _choose(kinds)
+    text = _adapted(kinds[kind].read_text(encoding="utf-8"), kind, name, file)
+    if tools:
+        if re.search(r"(?m)^tools:", text):
+            raise RejectedError(f"{kind} has tools already, so --tools is for the others; nothing was written.")
+        text += TOOLS_SECTION
+        functions.write_text(TOOLS.format(file=file), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    say(f"wrote {file}{f' and {functions}' if tools else ''}, an agent like {kind!r}. Next:")
+    for line in _next_commands(file, text, tools=tools):
+        say(f"  {line}")
+
+
+def _choose(kinds: dict[str, Path]) -> str:
+    known = next((kind for key, kind in KEYS.items() if os.environ.get(key)), "assistant")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return known
+    for kind, path in kinds.items():
+        say(f"  {kind:<12} {_purpose(path)}")
+    return click.prompt("begin with", type=click.Choice(list(kinds)), default=known, show_choices=False)
+
+
+def _purpose(path: Path) -> str:
+    """Return the first line of the comment at a file's beginning that says something."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    said = (line.removeprefix("#").strip() for line in lines if not line.startswith("# yaml-language-server"))
+    return next((line.rstrip(":") for line in said if line), "")
+
+
+def _adapted(text: str, kind: str, name: str, file: Path) -> str:
+    """Return a ready agent's text under another name."""
+    text = re.sub(r"\A# yaml-language-server.*\n#\n", "", text)
+    text = text.replace(f"configs/{kind}.yaml", str(file))
+    text = re.sub(rf"(?m)^name: {kind}\b", f"name: {name}", text)
+    return re.sub(rf"(?m)^(#.*selfpager (?:tell|show|view|trace) ){kind}\b", rf"\g<1>{name}", text)
+
+
+def _next_commands(file: Path, text: str, *, tools: bool) -> list[str]:
+    wanted = [key for key in KEYS if re.search(rf"\b{key}\b", text) and not os.environ.get(key)]
+    lines = [f"export {key}=...   # your key" for key in wanted]
+    if tools:
+        lines.append(f"selfpager tools {file}   # try your functions, without a model")
+    chats = re.search(rf"selfpager (chat|run) {re.escape(str(file))}.*", text)
+    lines.append(chats[0] if chats else f"selfpager chat {file}")
+    return lines
+
+
+@command("tools", home=None, as_name=None)
+@agent_file
+@click.argument("tool", required=False)
+@click.argument("arguments", metavar="[JSON]", required=False, default="{}")
+def tools_command(_: Shared, file: Path, tool: str | None, arguments: str) -> int | None:
+    """List the tools that AGENT.yaml names, or run TOOL with arguments given as JSON. No model is needed, and no key.
+
+    The tool really runs: what it writes or sends is written or sent.
+    """
+    from agents.assembly import own_tools
+    from agents.config.agent_config import load
+
+    with ExitStack() as opened:
+        tools = {each.name: each for each in own_tools(load(file, os.environ), opened)}
+        if tool is None:
+            for each in tools.values():
+                say(f"{each.name}({', '.join(each.schema.get('properties', {}))}): {each.description.splitlines()[0]}")
+            if not tools:
+                say(f"{file} names no tools; `selfpager init --tools` shows how it is done.")
+            return None
+        if tool not in tools:
+            raise click.UsageError(f"there is no tool {tool!r}; there are {', '.join(tools) or 'none'}.")
+        try:
+            given = json.loads(arguments)
+        except ValueError as error:
+            raise click.UsageError(
+                f'the arguments are no JSON ({error}); write them like \'{{"text": "a b"}}\'.'
+            ) from None
+        if not isinstance(given, dict):
+            raise click.UsageError(f"the arguments are {arguments:.60}; give a JSON object by their names.")
+        try:
+            output, sources = tools[tool].run_limited(given)
+        except PagerError as error:
+            say(str(error), err=True)
+            return FAILED
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is what its author wants to see
+            say(f"{tool} raised {type(error).__name__}: {error}", err=True)
+            return FAILED
+    say(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2))
+    if sources:
+        say(f"untrusted: {', '.join(sorted(sources))}", err=True)
+    return None

@@ -1,0 +1,94 @@
+"""`list` and `facts`: the agents of a home, and the facts of one, for people and for programs."""
+
+import click
+
+from agents.cli.common import Shared, agent_name, command, json_option
+from agents.cli.terminal import as_json
+from agents.cli.visible import say, visible
+from agents.explain.json_form import to_json
+from agents.fleet import AgentOverview, overview
+from pager import Fact
+from pager.clock import format_minute
+from pager.home import Home
+
+NO_AGENT = "no agent is in {} yet; `selfpager init` writes a first one, and `selfpager chat` on it begins its memory."
+TASK_CHARS = 40
+KINDS = ("current", "ended", "used", "unused", "all")
+
+
+@command("list", as_name=None)
+@json_option("Print it as a line of JSON.")
+def list_command(shared: Shared, as_line: bool) -> None:
+    """List the agents of the home: what each is doing, how full its window is, what it knows and has cost."""
+    print_agents(shared.home, as_line=as_line)
+
+
+def print_agents(home: Home, *, as_line: bool) -> None:
+    """Print the agents of a home as a table."""
+    agents = list(overview(home))
+    if as_line:
+        say(as_json({"home": str(home.path), "agents": to_json(agents)}))
+        return
+    if not agents:
+        say(NO_AGENT.format(home.path))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading, justify in (
+        ("agent", "left"), ("state", "left"), ("window", "right"), ("steps", "right"), ("facts", "right"),
+        ("tokens", "right"), ("cost", "right"), ("last seen", "left"),
+    ):  # fmt: skip
+        table.add_column(heading, justify="left" if justify == "left" else "right", no_wrap=heading == "agent")
+    for agent in agents:
+        table.add_row(*(Text(visible(cell)) for cell in _cells(agent)))
+    console = Console()
+    console.print(table)
+    for agent in agents:
+        if agent.error:
+            say(visible(f"{agent.name}: {agent.error}"), err=True)
+
+
+def _cells(agent: AgentOverview) -> tuple[str, ...]:
+    task = f": {agent.task[:TASK_CHARS]}" if agent.task else ""
+    if agent.state == "unreadable":
+        return (agent.name, agent.state, "", "", "", "", "", "")
+    share = "" if agent.window_share is None else f"{agent.window_share:.0%}"
+    cost = "" if agent.usd is None else f"${agent.usd:.2f}"
+    seen = format_minute(agent.last_at) if agent.last_at else "never"
+    return (
+        agent.name, agent.state + task, share, f"{agent.steps:,}", f"{agent.facts:,}", f"{agent.tokens:,}", cost, seen
+    )  # fmt: skip
+
+
+@command("facts")
+@agent_name
+@click.argument("text", required=False, default="")
+@click.option("--kind", type=click.Choice(KINDS), default="current", help="Default: those that are true now.")
+@click.option("--source", metavar="SOURCE", default="", help="Only what came from it, such as web:example.org.")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 1000), default=50, help="Show at most N. Default: 50.")
+@json_option("Print it as a line of JSON.")
+def facts_command(shared: Shared, name: str, text: str, kind: str, source: str, limit: int, as_line: bool) -> None:
+    """List the facts of the agent NAME, newest first, or those that contain TEXT. The agent may be running."""
+    name, _ = shared.existing(name)
+    with shared.home.read(name) as reader:
+        found = reader.inspect.facts(kind, text=text, source=source, limit=limit)
+    facts = [use.fact for use in found.rows]
+    if as_line:
+        say(as_json({"agent": name, "total": found.total, "facts": to_json(facts)}))
+        return
+    for fact in facts:
+        say(visible(_line(fact)))
+    if found.total > len(facts):
+        say(f"{found.total - len(facts)} more; --limit shows them.", err=True)
+    elif not facts:
+        say(f"{name} has no such fact.")
+
+
+def _line(fact: Fact) -> str:
+    marks = "".join(f" #{tag}" for tag in fact.tags)
+    key = f" {fact.key}:" if fact.key else ""
+    via = f" (via {', '.join(fact.via)})" if fact.via else ""
+    return f"{fact.id} {format_minute(fact.at)}{key} {' '.join(fact.text.split())}{marks}{via}"

@@ -1,0 +1,77 @@
+"""The agents of a home at a glance: what state each is in, how full its window is, what it knows and has cost.
+
+>>> [agent.name for agent in overview(home)]
+['assistant', 'notes']
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from agents import tasks
+from agents.explain.costs import load_prices
+from pager.errors import PagerError
+from pager.home import Home
+from pager.reader import MemoryReader
+
+State = Literal["running", "waits for approval", "open task", "open turn", "idle", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOverview:
+    """One agent. `error` is why it cannot be read, or the newest error in its ledger."""
+
+    name: str
+    state: State
+    window_share: float | None = None  # of the usable tokens; None before the first request
+    steps: int = 0
+    facts: int = 0
+    last_at: datetime | None = None
+    tokens: int = 0
+    usd: float | None = None  # None without prices
+    model: str = ""
+    task: str = ""
+    error: str = ""
+
+
+def overview(home: Home) -> Iterator[AgentOverview]:
+    """Yield the agents of a home by their names. One that cannot be read is there with its error."""
+    for name in home.names():
+        try:
+            with home.read(name, embedder=None) as reader, reader.read_snapshot():
+                yield _of(home, name, reader)
+        except (PagerError, OSError) as error:
+            yield AgentOverview(name, "unreadable", error=str(error))
+
+
+def _of(home: Home, name: str, reader: MemoryReader) -> AgentOverview:
+    inspect = reader.inspect
+    window, usage, prices = inspect.window(), inspect.usage(), load_prices(reader)
+    newest = inspect.steps(0, 1)
+    task = tasks.current(reader)
+    errors = inspect.movements(["error"], limit=1).rows
+    return AgentOverview(
+        name,
+        _state(home, name, reader, task),
+        window_share=window.used_tokens / window.usable_tokens if window.usable_tokens else None,
+        steps=newest.total,
+        facts=inspect.fact_counts().current,
+        last_at=newest.rows[0].at if newest.rows else None,
+        tokens=usage.whole_input + usage.output_tokens,
+        usd=prices.usd(usage) if prices else None,
+        model=window.model,
+        task=task.text if task and task.state == "open" else "",
+        error=errors[0].reason if errors else "",
+    )
+
+
+def _state(home: Home, name: str, reader: MemoryReader, task: tasks.Task | None) -> State:
+    if home.owner(name):
+        return "running"
+    if any(call.awaits_approval for call in reader.open_calls):
+        return "waits for approval"
+    if task and task.state == "open":
+        return "open task"
+    newest = reader.inspect.steps(0, 1).rows
+    return "open turn" if reader.open_calls or (newest and newest[0].kind == "user") else "idle"

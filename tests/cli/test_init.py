@@ -1,0 +1,68 @@
+"""`init` and `tools`: a first agent's file is valid, overwrites nothing, and its functions run without a model."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.cli.init import ready
+from agents.config.agent_config import load
+from tests.support.cli import Terminal, command_line
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ready())
+def test_each_ready_agent_begins_another_one(folder: Path, kind: str) -> None:
+    done = command_line("init", "bob", "--like", kind)
+    assert (done.code, done.err) == (0, "")
+    text = (folder / "bob.yaml").read_text(encoding="utf-8")
+    assert load(folder / "bob.yaml", {}).name == "bob"
+    assert not text.startswith("# yaml-language-server")  # the schema is not beside it
+    assert f"configs/{kind}.yaml" not in text
+    assert "bob.yaml" in done.out.splitlines()[-1]
+
+
+def test_it_overwrites_nothing_and_says_what_is_there(folder: Path) -> None:
+    assert command_line("init").code == 0
+    before = (folder / "agent.yaml").read_bytes()
+    again = command_line("init", "--tools")
+    assert (again.code, again.err) == (
+        1, "selfpager: agent.yaml exists already; nothing was written. Give another name, or remove it.\n"
+    )  # fmt: skip
+    assert (folder / "agent.yaml").read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == ["agent.yaml"]
+    assert command_line("init", "../x").code == 1
+    assert command_line("init", "y", "--like", "nobody").code == 2
+
+
+def test_the_key_that_is_set_decides_and_a_missing_one_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "  export ANTHROPIC_API_KEY=...   # your key" in command_line("init").out.splitlines()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    said = command_line("init", "other").out
+    assert said.splitlines() == ["wrote other.yaml, an agent like 'openai'. Next:", "  selfpager chat other.yaml"]
+
+
+def test_on_a_terminal_it_offers_the_ready_ones(folder: Path) -> None:
+    with Terminal("init", cwd=folder) as terminal:
+        shown = terminal.until("begin with [assistant]: ")
+        assert all(kind in shown for kind in ready())
+        terminal.type("support\n")
+        assert terminal.end()[0] == 0
+    assert load(folder / "agent.yaml", {}).core.blocks.keys() == {"policy", "customer", "case"}
+
+
+def test_own_tools_are_tried_without_a_key(folder: Path) -> None:
+    assert command_line("init", "--tools").code == 0
+    assert command_line("tools", "agent.yaml").out == "count_words(text): Count the words of a text.\n"
+    assert command_line("tools", "agent.yaml", "count_words", '{"text": "a b c"}').out == "3\n"
+    wrong = command_line("tools", "agent.yaml", "count_words", '{"txt": "a"}')
+    assert (wrong.code, "there is no such argument, there are text" in wrong.err) == (1, True)
+    for arguments in (["nothing"], ["count_words", "a b"], ["count_words", "[1]"]):
+        assert command_line("tools", "agent.yaml", *arguments).code == 2
+    (folder / "tools.py").unlink()

@@ -1,0 +1,49 @@
+"""`list`, `facts` and `forget ID`: the agents of a home and the facts of one, as a person and as a program see them."""
+
+from pathlib import Path
+
+from pager import Memory
+from tests.cli.conftest import Command
+from tests.support.talk import Talk
+
+
+def test_a_home_without_agents_says_what_to_do(command: Command) -> None:
+    done = command("list")
+    assert (done.code, "`selfpager init` writes a first one" in done.out) == (0, True)
+    assert command("list", "--json").json["agents"] == []
+
+
+def test_each_agent_is_listed_with_its_state(command: Command, alice: Path, tmp_path: Path) -> None:
+    home = alice.parent
+    talk = Talk(home / "bob", window=6_000)
+    talk.ask("hello", "hello")
+    talk.memory.append_user("are you there?")
+    talk.memory.close()
+    (home / "broken").mkdir()
+    (home / "broken" / "pager.db").write_bytes(b"no database")
+    with Memory.open(home / "carla", embedder=None):
+        agents = {agent["name"]: agent for agent in command("list", "--json").json["agents"]}
+        assert {name: agent["state"] for name, agent in agents.items()} == {
+            "alice": "idle", "bob": "open turn", "broken": "unreadable", "carla": "running"
+        }  # fmt: skip
+    assert agents["bob"]["steps"] == 3
+    assert 0 < agents["bob"]["window_share"] < 1
+    assert agents["broken"]["error"]
+    plain = command("list")
+    assert [line.split()[0] for line in plain.out.splitlines()] == ["agent", "alice", "bob", "broken", "carla"]
+    assert plain.err.startswith("broken: ")
+    assert command("show").out == plain.out
+
+
+def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) -> None:
+    with Memory.open(alice, embedder=None) as memory:
+        memory.archive("likes\ntrains", tags=["travel"])
+    assert [line.split()[0] for line in command("facts", "alice").out.splitlines()] == ["f3", "f2"]
+    assert command("facts", "alice", "trains").out.endswith("likes trains #travel\n")
+    assert command("facts", "alice", "nothing").out == "alice has no such fact.\n"
+    assert command("facts", "alice", "--limit", "1").err == "1 more; --limit shows them.\n"
+    assert command("forget", "alice").code == 2
+    assert command("forget", "alice", "f3", "--dry-run").code == 2
+    assert command("forget", "alice", "f3").out == "f3 is forgotten: likes\ntrains\n"
+    assert command("forget", "alice", "f99").code == 1
+    assert command("facts", "alice", "--json").json["total"] == 1
