@@ -36,6 +36,8 @@ from pager.home import Home
 from pager.memory import Memory
 from pager.types import Movement, Usage
 
+CUT_MARK = " [the person cut the answer off here]"
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -155,6 +157,24 @@ class Agent:
     def resume(self) -> Turn:
         """Finish an open turn: after a failed call, a stop, a crash, or an approval."""
         return _collect(self.resume_stream())
+
+    def cut(self, text: str) -> bool:
+        """End a turn whose answer a person has cut off. What came of it (`text`) is kept as the reply. Return False if
+        nothing came: then the turn ends without an answer."""
+        with self._hold():
+            if not self.memory.turn_is_open:
+                return bool(text)
+            if text.strip() and self.memory.accepts_message:
+                self.memory.append_assistant(
+                    {
+                        "role": "assistant",
+                        "content": [{"type": "text", "text": text + CUT_MARK}],
+                        "stop_reason": "end_turn",
+                    }
+                )
+                return True
+            self.memory.leave_turn("A person stopped the turn before this call was run.")
+            return False
 
     @contextmanager
     def _hold(self, cancelled: Flag | None = None) -> Generator[None]:

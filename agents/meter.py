@@ -55,6 +55,11 @@ class Meter:
         self._since = self._clock.now()
 
     @property
+    def has_prices(self) -> bool:
+        """Return True if dollars are counted."""
+        return self._prices is not None
+
+    @property
     def seconds(self) -> float:
         """Return how long the run has taken."""
         return self._spent_seconds + (self._clock.now() - self._since).total_seconds()

@@ -1,22 +1,31 @@
 """`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
+import os
+import signal
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
-from agents.cli.terminal import Printer, begin, stopped_gently
-from agents.cli.visible import say
+from agents.cli.terminal import Printer, begin
+from agents.cli.visible import say, visible
 from agents.events import Event
 from pager.errors import PagerError
 
-END = frozenset({"/quit", "/exit"})
+if TYPE_CHECKING:
+    from agents.cli.line_editor import LineEditor
+
+EARLIER = 200  # messages that the arrow keys bring back
+CUT = "cut off; what came is kept as the answer"
+NOTHING_CAME = "stopped before the answer began"
 
 
 @command("chat", as_name=AS_HELP)
@@ -27,27 +36,67 @@ END = frozenset({"/quit", "/exit"})
 def chat_command(shared: Shared, file: Path, conversations: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
-    Type a message and press Enter; /quit or Ctrl-D ends. Without a terminal each line of the input is a message. The
-    first Ctrl-C stops the turn at its next step, the second at once. Your next message goes on with the turn, but tool
-    calls that have not run by then are not run. If you start chat again instead, they are.
+    Type a message and press Enter; /help lists commands, /quit or Ctrl-D ends. Without a terminal each line of the
+    input is a message. Ctrl-C cuts an answer off: what came of it is kept. While a tool runs, the first Ctrl-C waits
+    for its result, and the second one does not.
     """
-    printer = Printer(json_lines=json_lines, quiet=quiet)
+    at_terminal = _has_terminal() and not json_lines
+    printer = Printer(json_lines=json_lines, quiet=quiet, draws=at_terminal)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
+        name = shared.as_name or agent.config.name
         begin(agent, printer, conversations)
         code = DONE
+        editor = _editor(agent, name, printer) if at_terminal else None
         if agent.memory.turn_is_open:
             printer.print_dimmed("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        while (line := _read()) is not None and line.strip() not in END:
-            if line.strip():
-                code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
+        while (line := editor.read() if editor else _read()) is not None:
+            if not line.strip():
+                continue
+            if line.startswith("/") or line.strip() in ("exit", "quit"):
+                from rich.console import Console
+
+                from agents.cli import slash
+
+                if line.strip() in slash.LEAVING:
+                    break
+                slash.run(line, name, agent.memory, Console(stderr=json_lines))
+                continue
+            code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
         return code
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
+    from agents.cli.line_editor import LineEditor
+    from agents.cli.slash import COMMANDS
+
+    counts = agent.memory.inspect.fact_counts()
+    steps = agent.memory.inspect.steps(0, EARLIER)
+    said = [agent.memory.page_text(row.page_id) for row in steps.rows[::-1] if row.kind == "user" and not row.purged]
+    knows = (
+        f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
+    )
+    say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
+    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed)
+
+
+def _status(agent: Agent) -> str:
+    """Return the line below the prompt."""
+    window, meter = agent.memory.inspect.window(), agent.meter
+    fill = f"window {window.used_tokens / window.usable_tokens:.0%}" if window.usable_tokens else "window empty"
+    facts = agent.memory.inspect.fact_counts().current
+    money = f" · ${meter.usd:.4f}" if meter.has_prices else ""
+    return f"{fill} · {facts:,} facts · {meter.tokens:,} tokens{money} in this session"
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
     """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
-        with closing(events), stopped_gently(agent):
+        with closing(events), _typing_hidden(printer), _cut_by_ctrl_c(agent, printer):
             stopped = printer.show(events)
         printer.embedding(agent.background)
     except PagerError as error:
@@ -56,16 +105,45 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         printer.error(str(error))
         return FAILED
     except (click.Abort, KeyboardInterrupt):
-        printer.error("interrupted; the turn is saved and goes on with your next message")
+        text = printer.cut()
+        printer.error(CUT if agent.cut(text) else NOTHING_CAME)
         return INTERRUPTED
     if stopped.reason != "answered" and not printer.json_lines:
         printer.error(f"stopped ({stopped.reason}): {stopped.text}")
     return STOPPED[stopped.reason]
 
 
+def _typing_hidden(printer: Printer):
+    if not printer.draws:
+        return nullcontext()
+    from agents.cli.line_editor import hidden_typing
+
+    return hidden_typing()
+
+
+@contextmanager
+def _cut_by_ctrl_c(agent: Agent, printer: Printer) -> Generator[None]:
+    """Cut the answer at Ctrl-C. While a tool runs, the first one waits for its result."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def on_interrupt(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if printer.running_tool is None:
+            raise KeyboardInterrupt
+        say(f"stopping when {printer.running_tool} is done; Ctrl-C again stops now", err=True)
+        agent.stop()
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _read() -> str | None:
+    """Return the next line of an input that is no terminal, or of a terminal that can only print."""
     if sys.stdin.isatty():
-        with suppress(ImportError):  # not on every system; with it the line can be edited, and be of any length
+        with suppress(ImportError):  # not on every system; with it the line can be of any length
             import_module("readline")
         try:
             return click.prompt("you", prompt_suffix="> ", default="", show_default=False)

@@ -6,6 +6,7 @@ import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -13,6 +14,7 @@ from agents.cli.common import FAILED, Shared, agent_file, command
 from agents.cli.visible import say
 from pager.errors import PagerError, RejectedError
 from pager.home import Home
+from pager.types import Json
 
 HERE = Path(__file__).parents[1]
 READY = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # of the wheel, or of the source
@@ -141,7 +143,7 @@ def tools_command(_: Shared, file: Path, tool: str | None, arguments: str) -> in
         if not isinstance(given, dict):
             raise click.UsageError(f"the arguments are {arguments:.60}; give a JSON object by their names.")
         try:
-            output, sources = tools[tool].run_limited(given)
+            output, sources = tools[tool].run_limited(cast(Json, given))
         except PagerError as error:
             say(str(error), err=True)
             return FAILED

@@ -80,14 +80,15 @@ def facts_command(shared: Shared, name: str, text: str, kind: str, source: str, 
         say(as_json({"agent": name, "total": found.total, "facts": to_json(facts)}))
         return
     for fact in facts:
-        say(visible(_line(fact)))
+        say(visible(line_of(fact)))
     if found.total > len(facts):
         say(f"{found.total - len(facts)} more; --limit shows them.", err=True)
     elif not facts:
         say(f"{name} has no such fact.")
 
 
-def _line(fact: Fact) -> str:
+def line_of(fact: Fact) -> str:
+    """Return a fact as one line, which is not yet safe to print."""
     marks = "".join(f" #{tag}" for tag in fact.tags)
     key = f" {fact.key}:" if fact.key else ""
     via = f" (via {', '.join(fact.via)})" if fact.via else ""

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agents.cli.visible import Harmless, confirm, say
-from agents.events import ApprovalNeeded, Event, Paged, Stopped, StreamLost, Text, ToolFinished, ToolStarted
+from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager import one_line
@@ -22,6 +22,7 @@ from pager.types import Call
 
 if TYPE_CHECKING:
     from agents.agent import Agent, BackgroundWork
+    from agents.cli.answer_screen import AnswerScreen
 
 MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
     "archive": "archived", "repeat": "known already", "supersede": "superseded", "forget": "forgot",
@@ -62,11 +63,24 @@ def _reserved(out: TextIO) -> Generator[TextIO]:
             os.dup2(own.fileno(), number)
 
 
+def _new_screen() -> AnswerScreen:
+    from rich.console import Console
+
+    from agents.cli.answer_screen import AnswerScreen
+
+    return AnswerScreen(Console())
+
+
 class Printer:
     """Prints events as text, or each as a line of JSON."""
 
-    def __init__(self, *, json_lines: bool, quiet: bool = False) -> None:
+    def __init__(self, *, json_lines: bool, quiet: bool = False, draws: bool = False) -> None:
         self.json_lines = json_lines
+        self.draws = draws  # on a terminal that can: the answer as Markdown, and a clock while nothing comes
+        self.running_tool: str | None = None
+        self._is_busy = False
+        self._screen = _new_screen() if draws else None
+        self._pieces: list[str] = []  # of the reply that is being streamed
         self._out = sys.stdout
         self._quiet = quiet
         self._in_line = False
@@ -75,13 +89,41 @@ class Printer:
     def show(self, events: Iterable[Event]) -> Stopped:
         """Print all events. Return how the turn stopped."""
         stopped = Stopped("answered")
+        self._pieces.clear()
+        self._is_busy = True
+        if self._screen:
+            self._screen.wait()
         with _reserved(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
             for event in events:
+                self._follow(event)
                 if isinstance(event, Stopped):
                     stopped = event
                 self.print(event)
+        self._is_busy = False
         self._end_line()
         return stopped
+
+    def cut(self) -> str:
+        """Return what was streamed of the reply that was cut off, and let the terminal be written to again."""
+        self._is_busy, self.running_tool = False, None
+        self._end_line()
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        return text
+
+    def _follow(self, event: Event) -> None:
+        """Note what is going on."""
+        match event:
+            case Text(text):
+                self._pieces.append(text)
+            case Replied() | StreamLost():
+                self._pieces.clear()
+            case ToolStarted(_, name, _):
+                self.running_tool = name
+            case ToolFinished():
+                self.running_tool = None
+            case _:
+                pass
 
     def print(self, event: Event) -> None:
         """Print one event."""
@@ -89,6 +131,8 @@ class Printer:
             print(as_json(event), file=self._out, flush=True)
             return
         match event:
+            case Text(text) if self._screen:
+                self._screen.feed(text)
             case Text(text):
                 say(text, nl=False, stream=self._stream)
                 self._in_line = not text.endswith("\n")
@@ -132,13 +176,23 @@ class Printer:
         if call.why:
             self.error(call.why)
         arguments = json.dumps(call.input, ensure_ascii=False)
-        return confirm(f"Allow {call.name}({arguments})?")
+        question = f"Allow {call.name}({arguments})?"
+        if not self.draws:
+            return confirm(question)
+        from agents.cli.line_editor import shown_typing
+
+        with shown_typing():
+            return confirm(question)
 
     def _to_stderr(self, line: str, **style: Any) -> None:
         self._end_line()
         say(f"  · {line}", err=True, **style)
+        if self._screen and self._is_busy:
+            self._screen.wait(self.running_tool or "thinking")
 
     def _end_line(self) -> None:
+        if self._screen:
+            self._screen.finish()
         self._stream = Harmless()
         if self._in_line:
             say("")

@@ -1,5 +1,6 @@
 """`selfpager chat`: in a process, with a script on its input, in a terminal, interrupted."""
 
+import os
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.testing import Reply, call, http_error
+from agents.testing import Reply, call, http_error, stall
 from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop
 
@@ -172,18 +173,124 @@ def test_bytes_that_are_no_text_end_no_conversation(place: Shop) -> None:
         assert memory.page_text("s1") == "caf\N{REPLACEMENT CHARACTER}"
 
 
-def test_after_ctrl_c_the_conversation_goes_on(place: Shop) -> None:
+def test_ctrl_c_keeps_what_came_of_an_answer(place: Shop) -> None:
+    place.model.script(stall("One two three. " * 40, after=0.6), "Something else.")
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Count.")
+        assert chat.read(len("One two three.")) == "One two three."
+        chat.interrupt()
+        chat.tells("cut off; what came is kept as the answer")
+        chat.say("Never mind. What else is there?")
+        done = chat.end()
+    assert done.code == 0
+    assert done.out.endswith("Something else.\n")
+    sent = str(place.model.requests[-1]["messages"])
+    assert "One two three." in sent
+    assert "the person cut the answer off here" in sent
+    with place.memory() as memory:
+        assert not memory.check()
+        assert [row.kind for row in memory.inspect.steps(0, 9).rows] == ["assistant", "user"] * 2
+
+
+def test_ctrl_c_before_the_first_word_ends_the_turn(place: Shop) -> None:
     gate = Gate(call("search_archive", query="hats"))
     place.model.script(gate, "Something else.")
     with Running("chat", place.file, "--home", place.home) as chat:
         chat.say("What do I like?")
         assert gate.asked.wait(60)
         chat.interrupt()
-        chat.tells("stopping")
+        chat.tells("stopped before the answer began")
         gate.may.set()
-        chat.tells("stopped (cancelled)")
         chat.say("Never mind. What else is there?")
         done = chat.end()
     assert (done.code, done.out) == (0, "Something else.\n")
     with place.memory() as memory:
         assert not memory.check()
+
+
+def test_while_a_tool_runs_the_first_ctrl_c_waits_for_its_result(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:wait_for"}]\n'
+    pipe = place.folder / "pipe"
+    os.mkfifo(pipe)
+    place.model.script(call("wait_for", path=str(pipe)), "I saw it.")
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Wait.")
+        with pipe.open("w") as there:  # the tool reads by now
+            chat.interrupt()
+            chat.tells("stopping when wait_for is done; Ctrl-C again stops now")
+            there.write("x")
+        chat.tells("stopped (cancelled)")
+        chat.say("Go on.")
+        done = chat.end()
+    assert (done.code, done.out) == (0, "I saw it.\n")
+    assert "it is there" in str(place.model.requests[-1]["messages"])
+
+
+def test_commands_never_reach_the_model(place: Shop) -> None:
+    place.model.script("Hello you.")
+    done = place.chat(
+        "/facts", "/nothing", "/search", "/trace hats", " /etc/hosts is a file", "/core", "exit", "never said"
+    )
+    assert done.code == 0
+    assert "there is no command /nothing; /help lists them" in done.out
+    assert "There is no such fact." in done.out
+    [request] = place.model.requests
+    assert [block["text"] for block in request["messages"][-1]["content"]] == [" /etc/hosts is a file"]
+
+
+@contextmanager
+def drawn_chat(place: Shop) -> Generator[Terminal]:
+    with Terminal(
+        "chat", place.file, "--home", place.home, TERM="xterm-256color", COLUMNS="100", LINES="40"
+    ) as terminal:
+        terminal.until("you>")
+        yield terminal
+
+
+def test_pasted_lines_are_one_message_and_come_back_after_a_restart(place: Shop) -> None:
+    place.model.script("Both.", "Again.")
+    with drawn_chat(place) as terminal:
+        terminal.type("\x1b[200~first line\nsecond line\x1b[201~\r")
+        terminal.until("Both.")
+        terminal.until("you>")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert place.model.requests[0]["messages"][-1]["content"][-1]["text"] == "first line\nsecond line"
+    with drawn_chat(place) as terminal:
+        terminal.type("\x1b[A\r")
+        terminal.until("Again.")
+        terminal.until("you>")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert place.model.requests[1]["messages"][-1]["content"][-1]["text"] == "first line\nsecond line"
+
+
+def test_an_answer_is_drawn_as_markdown_and_moves_no_cursor(place: Shop) -> None:
+    place.model.script("Some *text*.\n\n```\nx = 1\n```\n\nRed: \x1b[31mred &#x202e;evil")
+    with drawn_chat(place) as terminal:
+        terminal.type("Draw.\r")
+        shown = terminal.until("evil")
+        assert "*text*" not in shown
+        assert "\x1b[31mred" not in shown
+        assert "\u202e" not in shown
+        terminal.until("you>")
+        terminal.type("\x03")
+        terminal.until("so does another Ctrl-C")
+        terminal.type("\x03")
+        assert terminal.end(insist="\x03")[0] == 0
+
+
+def test_what_is_typed_into_an_answer_is_not_shown_and_not_sent(place: Shop) -> None:
+    gate = Gate("The answer.")
+    place.model.script(gate)
+    with drawn_chat(place) as terminal:
+        terminal.type("Ask.\r")
+        assert gate.asked.wait(60)
+        terminal.type("typed ahead\r")
+        gate.may.set()
+        shown = terminal.until("The answer.")
+        terminal.until("you>")
+        assert "typed ahead" not in shown
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert len(place.model.requests) == 1

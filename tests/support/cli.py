@@ -119,6 +119,11 @@ class Running:
                 return line
         raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
 
+    def read(self, count: int) -> str:
+        """Wait for so many characters of its standard output."""
+        assert self._process.stdout
+        return self._process.stdout.read(count)
+
     def line(self) -> str:
         assert self._process.stdout
         return self._process.stdout.readline()

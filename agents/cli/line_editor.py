@@ -1,0 +1,104 @@
+"""Read what a person types in `chat`: several lines, pasted text as one message, and what was said before.
+
+Earlier messages come from the memory itself. So nothing is stored twice, and a purge reaches them.
+"""
+
+import sys
+import termios
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+LEAVE = "Ctrl-D or /quit leaves, and so does another Ctrl-C."
+ECHO = 3  # the place of the local modes in what termios gives
+
+
+class LineEditor:
+    """The prompt of a conversation. `status` is the line below it, `commands` what Tab completes behind a slash."""
+
+    def __init__(
+        self, earlier: Iterable[str], status: Callable[[], str], commands: Iterable[str], say: Callable[[str], None]
+    ) -> None:
+        self._say = say
+        history = InMemoryHistory(list(earlier))
+        completer = WordCompleter(sorted(commands), sentence=True)
+        self._session: PromptSession[str] = PromptSession(
+            history=history, multiline=True, key_bindings=_keys(), bottom_toolbar=status, completer=completer,
+            complete_while_typing=Condition(self._begins_command), prompt_continuation="...> ",
+            enable_history_search=False,
+        )  # fmt: skip
+
+    def read(self) -> str | None:
+        """Return the next message; None if the person leaves. Ctrl-C empties the line; where there is none, the first
+        one says how to leave, and the second one leaves."""
+        told = False
+        while True:
+            try:
+                return self._session.prompt("you> ")
+            except KeyboardInterrupt:
+                if self._session.default_buffer.text.strip():
+                    told = False
+                elif told:
+                    return None
+                else:
+                    self._say(LEAVE)
+                    told = True
+            except EOFError:
+                return None
+
+    def _begins_command(self) -> bool:
+        return self._session.default_buffer.text.startswith("/")
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] -- it is bound
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def break_line(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] -- it is bound
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+@contextmanager
+def hidden_typing() -> Generator[None]:
+    """Keep what is typed inside of the block off the screen, and throw it away: it would stand in the answer."""
+    with _echo(on=False):
+        yield
+
+
+@contextmanager
+def shown_typing() -> Generator[None]:
+    """Show what is typed inside of the block. What was typed before it is thrown away: it answers no question."""
+    with suppress(termios.error, OSError):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    with _echo(on=True):
+        yield
+
+
+@contextmanager
+def _echo(*, on: bool) -> Generator[None]:
+    try:
+        before = termios.tcgetattr(sys.stdin.fileno())
+    except (termios.error, OSError):  # no terminal
+        yield
+        return
+    changed = list(before)
+    changed[ECHO] = changed[ECHO] | termios.ECHO if on else changed[ECHO] & ~termios.ECHO
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        if not on:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
