@@ -25,7 +25,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-view screenshot lock clean
+.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -110,6 +110,9 @@ bench-story: install  ## tell a model of your own a story and ask about it: make
 	@test -n "$(URL)" || { echo "Name the server: make bench-story URL=http://127.0.0.1:8080 [PROVIDER=openai] [MODEL=...] [KEY=...] [ONLY=few] [QUICK=--quick]" >&2; exit 2; }
 	$(BIN)/python -m tests.bench.bench_story --url "$(URL)" $(MODEL:%=--model %) $(PROVIDER:%=--provider %) \
 		$(KEY:%=--key %) $(ONLY:%=--only %) $(QUICK)
+
+bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill it 50 times, and ask it (twenty minutes)
+	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view

@@ -3,6 +3,9 @@
 A perfect worker (`tests.bench.tasks.policy`) sees only its prompt. It reads 40 reports for each task, keeps what it
 learns, and later corrects it. Then the files are gone, and each task's question is asked. The same worker with memory
 switched off shows how many questions need one. It ends with exit code 1 if a question with memory is not answered.
+
+deepagents and PydanticAI do the same tasks with the same worker over the same wire, each with its file tools, in which
+the worker keeps its notes. They come from the package index into environments of their own, and nobody kills them.
 """
 
 import argparse
@@ -24,7 +27,7 @@ from agents import Agent
 from agents.explain.costs import costs
 from pager import MemoryReader
 from tests.bench.figures import grid
-from tests.bench.tasks import world
+from tests.bench.tasks import peers, world
 from tests.bench.tasks.world import Site
 
 YAML = """\
@@ -58,20 +61,26 @@ class Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_tasks")
-    parser.add_argument("--quick", action="store_true", help="three tasks, two kills, small windows")
+    parser.add_argument("--quick", action="store_true", help="four tasks, two kills, one small window, no peers")
+    parser.add_argument("--only", choices=("ours", "peers"), help="a part of it")
     options = parser.parse_args()
     tasks, sites, kills, windows = (4, 8, 2, (8_000,)) if options.quick else (40, 125, 50, (8_000, 32_000))
-    rows, failed = list[list[str]](), False
-    for window in windows:
-        for has_memory in (True, False):
-            with TemporaryDirectory(prefix="bench-tasks-") as place:
-                start = monotonic()
-                outcome = live(Path(place), window, tasks, sites, kills=kills if has_memory else 0, memory=has_memory)
-                rows.append(_row(Path(place), window, outcome, tasks, monotonic() - start, memory=has_memory))
-                failed |= has_memory and outcome.answered < tasks
-                for line in outcome.wrong if has_memory else ():
-                    print(line, file=sys.stderr)
-    print(grid([HEAD, *rows]))
+    failed = False
+    if options.only != "peers":
+        rows = list[list[str]]()
+        for window in windows:
+            for has_memory in (True, False):
+                with TemporaryDirectory(prefix="bench-tasks-") as place:
+                    start = monotonic()
+                    killed = kills if has_memory else 0
+                    outcome = live(Path(place), window, tasks, sites, kills=killed, memory=has_memory)
+                    rows.append(_row(Path(place), window, outcome, tasks, monotonic() - start, memory=has_memory))
+                    failed |= has_memory and outcome.answered < tasks
+                    for line in outcome.wrong if has_memory else ():
+                        print(line, file=sys.stderr)
+        print(grid([HEAD, *rows]))
+    if not options.quick and options.only != "ours":
+        print(grid([peers.HEAD, *peers.rows(windows, tasks, sites)]))
     return 1 if failed else 0
 
 

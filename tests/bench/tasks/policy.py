@@ -1,8 +1,8 @@
 """A perfect worker that sees only its prompt: what it should do next follows from the request alone.
 
-It keeps a line of work in core ("work 12: ..."), with what is left to read and what it has found so far. The line with
-the highest number in the prompt is the newest one. Without memory tools it writes the line into its reply, and has it
-until the window is full.
+It keeps a line of work ("work 12: ..."), with what is left to read and what it has found so far: in core, or where an
+agent has only files in a file of notes, and without either in its reply. The line with the highest number in the prompt
+is the newest one. Which tools there are, and how they are called, is in the request (`Hands`).
 """
 
 import re
@@ -15,8 +15,8 @@ from tests.bench.tasks.world import MONTHS, UPDATE_TASK
 
 AT_ONCE = 5  # files in one reply
 BLOCK = "work"
-GIVE_UP = 3  # beginnings of a task, without an end
-_LINE = re.compile(r"work (\d+): (\S+) \| left:(.*?) \| pallets (\d+) \| gate (\S+) \| foreman (\S+) (\S+)")
+_ASKS_SUMMARY = "ummar"  # what a framework asks for when its window fills
+_LINE = re.compile(r"work (\d+): (\w+) \| left:(.*?) \| pallets (\d+) \| gate (\d+|-) \| foreman (\w+|-) ([\d-]+)")
 _TASK = re.compile(r"Find all reports about (\w+) with search_files")
 _HIT = re.compile(r"(reports/\d{4}-\d{2}/r\d{4}|updates/u\d{2})\.md")
 _REPORT = re.compile(r"Report (r\d{4}) of (\S+), site (\w+)\.")
@@ -66,11 +66,57 @@ class Work:
         return replace(now, number=self.number + 1, left=self.left[len(results) :])
 
 
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What the worker can do with the tools of a request."""
+
+    tools: frozenset[str]
+
+    @property
+    def has_core(self) -> bool:
+        return "core_append" in self.tools
+
+    @property
+    def has_notes(self) -> bool:
+        """Return True if files are all that lasts."""
+        return "write_file" in self.tools and not self.has_core
+
+    @property
+    def keeps(self) -> bool:
+        return self.has_core or self.has_notes
+
+    def search(self, text: str, path: str) -> Json:
+        if "grep" in self.tools:  # deepagents
+            return call("grep", pattern=text, path=f"/{path}", output_mode="content")
+        return call("search_files", pattern=re.escape(text), path=path)
+
+    def read(self, path: str) -> Json:
+        return call("read_file", file_path=f"/{path}") if "grep" in self.tools else call("read_file", path=path)
+
+    def note(self, name: str, text: str) -> Json:
+        if "grep" in self.tools:
+            return call("write_file", file_path=f"/notes/{name}.txt", content=text)
+        return call("write_file", path=f"notes/{name}.txt", text=text)
+
+    def write_down(self, before: "Work | None", now: "Work") -> list[Json]:
+        if self.has_notes:
+            return [self.note(f"work-{now.number:05d}", str(now))]
+        if before is None:
+            return [call("core_append", block=BLOCK, text=str(now))]
+        return [call("core_replace", block=BLOCK, old_text=str(before), new_text=str(now))]
+
+    def keep(self, facts: list[tuple[str, str]]) -> list[Json]:
+        """Keep facts, each with its key."""
+        if self.has_notes:
+            return [self.note("fact-" + key.replace("/", "-"), text) for key, text in facts]
+        return [call("archive", text=text, key=key) for key, text in facts]
+
+
 @dataclass(slots=True)
 class Seen:
     """The request as the worker sees it."""
 
-    tools: set[str]
+    hands: Hands
     everything: str
     task: str  # the newest task or question
     calls: list[Json] = field(default_factory=list[Json])  # of the last reply
@@ -80,7 +126,7 @@ class Seen:
     @classmethod
     def of(cls, params: Json) -> "Seen":
         """Read a request."""
-        tools = {str(tool["name"]) for tool in params.get("tools", ())}
+        hands = Hands(frozenset(str(tool.get("name")) for tool in params.get("tools") or ()))
         pieces, task, since = list[str](), "", list[str]()
         calls, results = list[Json](), list[str]()
         for message in params["messages"]:
@@ -95,13 +141,15 @@ class Seen:
                 since.append(text)
                 if block["type"] == "tool_result":
                     results.append(text)
-                elif (
-                    message["role"] == "user"
-                    and (_TASK.search(text) or UPDATE_TASK in text or _QUESTION.search(text))
-                    and not text.startswith(("<recalled", "<digest"))
-                ):
-                    task, since = text, []
-        return cls(tools, "\n".join(pieces), task, calls, results, "\n".join(since))
+                elif message["role"] == "user" and not text.startswith(("<recalled", "<digest")):
+                    asked = [
+                        *_TASK.finditer(text),
+                        *_QUESTION.finditer(text),
+                        *re.finditer(re.escape(UPDATE_TASK), text),
+                    ]
+                    if asked:  # what a framework sums up holds several in one text: the last one counts
+                        task, since = text[max(each.start() for each in asked) :], []
+        return cls(hands, "\n".join(pieces), task, calls, results, "\n".join(since))
 
 
 def _text(block: Json) -> str:
@@ -114,6 +162,13 @@ def _text(block: Json) -> str:
 def reply(params: Json) -> Reply:
     """Return what the worker does next."""
     seen = Seen.of(params)
+    if (
+        not params.get("tools")
+        and seen.task
+        and (now := Work.read(seen.everything))
+        and _ASKS_SUMMARY in seen.everything
+    ):
+        return Reply(f"{seen.task}\n{now}")
     if UPDATE_TASK in seen.task:
         return _update(seen)
     if found := _TASK.search(seen.task):
@@ -122,79 +177,80 @@ def reply(params: Json) -> Reply:
 
 
 def _work(seen: Seen, site: str) -> Reply:
-    now = Work.read(seen.everything)
+    now, hands = Work.read(seen.everything), seen.hands
     if now is None or now.site != site:
-        searches = [each for each in seen.calls if each["name"] == "search_files"]
-        if len(searches) == len(seen.results) == len(MONTHS):
-            hits = list(dict.fromkeys(hit for text in seen.results for hit in _HIT.findall(text)))
-            return _go_on(seen, now, Work(now.number + 1 if now else 1, site, tuple(hits)))
-        if not seen.tools & {"core_append"} and seen.everything.count("I look for the reports.") >= GIVE_UP:
-            return _end(seen, "I could not keep what I had read.")
-        return Reply(
-            "I look for the reports.",
-            calls=[call("search_files", pattern=f"site {site}\\.", path=f"reports/{month}") for month in MONTHS],
-        )
+        return _begin(seen, site, now)
     reads = [each for each in seen.calls if each["name"] == "read_file"]
     read = [text for text in seen.results if _REPORT.search(text)]
     if reads and len(read) == len(reads) and tuple(_path(each) for each in reads) == now.left[: len(reads)]:
-        return _go_on(seen, now, now.after(read))
+        return _go_on(hands, now, now.after(read))
     if now.left:
-        return Reply("", calls=_reads(now))
-    if any(each["name"] in ("archive", "remember") for each in seen.calls):
-        return _end(seen, str(now))
-    return _end(seen, str(now)) if not seen.tools & {"archive"} else Reply("", calls=_facts(now))
+        return Reply("", calls=_reads(hands, now))
+    if not hands.keeps or any(each["name"] in ("archive", "write_file") and _is_fact(each) for each in seen.calls):
+        return _end(hands, str(now))
+    return Reply("", calls=hands.keep(_facts(now)))
+
+
+def _begin(seen: Seen, site: str, now: Work | None) -> Reply:
+    """Find the reports of a site. Who has only notes looks first if there is a line in them."""
+    hands = seen.hands
+    searches = [each for each in seen.calls if each["name"] in ("search_files", "grep")]
+    if len(searches) == len(seen.results) == len(MONTHS):
+        hits = list(dict.fromkeys(hit for text in seen.results for hit in _HIT.findall(text)))
+        return _go_on(hands, now, Work(now.number + 1 if now else 1, site, tuple(hits)))
+    if hands.has_notes and now is None and not searches:
+        return Reply("", calls=[hands.search("work ", "notes")])
+    searching = [hands.search(f"site {site}.", f"reports/{month}") for month in MONTHS]
+    return Reply("I look for the reports.", calls=searching)
 
 
 def _path(made: Json) -> str:
-    return str(made["input"]["path"]).removesuffix(".md")
+    given = made["input"]
+    return str(given.get("path") or given.get("file_path")).strip("/").removesuffix(".md")
 
 
-def _reads(now: Work) -> list[Json]:
-    return [call("read_file", path=f"{path}.md") for path in now.left[:AT_ONCE]]
+def _is_fact(made: Json) -> bool:
+    return made["name"] == "archive" or "/fact-" in str(made["input"])
 
 
-def _go_on(seen: Seen, before: Work | None, now: Work) -> Reply:
+def _reads(hands: Hands, now: Work) -> list[Json]:
+    return [hands.read(f"{path}.md") for path in now.left[:AT_ONCE]]
+
+
+def _go_on(hands: Hands, before: Work | None, now: Work) -> Reply:
     """Write the line of work down and read on."""
-    reads = _reads(now)
-    if "core_append" not in seen.tools:
-        return Reply(str(now), calls=reads) if reads else _end(seen, str(now))
-    if before is None:
-        return Reply("", calls=[call("core_append", block=BLOCK, text=str(now)), *reads])
-    return Reply("", calls=[call("core_replace", block=BLOCK, old_text=str(before), new_text=str(now)), *reads])
+    reads = _reads(hands, now)
+    if not hands.keeps:
+        return Reply(str(now), calls=reads) if reads else _end(hands, str(now))
+    return Reply("", calls=[*hands.write_down(before, now), *reads])
 
 
-def _facts(now: Work) -> list[Json]:
-    told = {
-        "gate": f"The code of the gate of {now.site} is {now.gate}.",
-        "pallets": f"Pallets delivered to {now.site} in all: {now.pallets}.",
-        "foreman": f"The foreman of {now.site} is {now.foreman}, as of {now.since}.",
-    }
-    return [call("archive", text=text, key=f"{now.site}/{key}") for key, text in told.items()]
+def _facts(now: Work) -> list[tuple[str, str]]:
+    return [
+        (f"{now.site}/gate", f"The code of the gate of {now.site} is {now.gate}."),
+        (f"{now.site}/pallets", f"Pallets delivered to {now.site} in all: {now.pallets}."),
+        (f"{now.site}/foreman", f"The foreman of {now.site} is {now.foreman}, as of {now.since}."),
+    ]
 
 
-def _end(seen: Seen, summary: str) -> Reply:
-    return Reply("", calls=[call("task_done", summary=summary)]) if "task_done" in seen.tools else Reply(summary)
+def _end(hands: Hands, summary: str) -> Reply:
+    return Reply("", calls=[call("task_done", summary=summary)]) if "task_done" in hands.tools else Reply(summary)
 
 
 def _update(seen: Seen) -> Reply:
-    names = [each["name"] for each in seen.calls] if seen.since else []
-    if "search_files" in names:
+    hands, names = seen.hands, [each["name"] for each in seen.calls] if seen.since else []
+    if {"search_files", "grep"} & set(names):
         paths = sorted(set(_HIT.findall("\n".join(seen.results))))
-        return Reply("", calls=[call("read_file", path=f"{path}.md") for path in paths])
+        return Reply("", calls=[hands.read(f"{path}.md") for path in paths])
     if "read_file" in names:
         changed = [found for text in seen.results for found in _FOREMAN.findall(text)]
-        if "archive" not in seen.tools:
-            return _end(seen, "; ".join(f"The foreman of {s} is {w}, as of {d}." for s, w, d in changed))
-        return Reply(
-            "",
-            calls=[
-                call("archive", text=f"The foreman of {s} is {w}, as of {d}.", key=f"{s}/foreman")
-                for s, w, d in changed
-            ],
-        )
-    if "archive" in names:
-        return _end(seen, "All is corrected.")
-    return Reply("", calls=[call("search_files", pattern="foreman", path="updates")])
+        told = [(f"{site}/foreman-new", f"The foreman of {site} is {who}, as of {day}.") for site, who, day in changed]
+        if hands.has_core:
+            told = [(key.removesuffix("-new"), text) for key, text in told]
+        return Reply("", calls=hands.keep(told)) if hands.keeps else _end(hands, " ".join(text for _, text in told))
+    if "archive" in names or "write_file" in names:
+        return _end(hands, "All is corrected.")
+    return Reply("", calls=[hands.search("foreman", "updates")])
 
 
 def _answer(seen: Seen) -> Reply:
@@ -207,11 +263,13 @@ def _answer(seen: Seen) -> Reply:
     }
     kind = next((each for each in patterns if each in seen.task), "foreman")
     found = list(re.finditer(patterns[kind], seen.everything))
+    looked = any(each["name"] in ("search_archive", "grep", "search_files") for each in seen.calls)
+    if seen.hands.has_notes and not looked and not (found and kind != "foreman"):
+        return Reply("", calls=[seen.hands.search(site, "notes")])
     if kind == "foreman" and found:
-        newest = max(found, key=lambda each: each[2])
-        return Reply(f"It is {newest[1]}.")
+        return Reply(f"It is {max(found, key=lambda each: each[2])[1]}.")
     if found:
         return Reply(f"It is {next(group for group in found[-1].groups() if group)}.")
-    if "search_archive" in seen.tools and not any(each["name"] == "search_archive" for each in seen.calls):
+    if "search_archive" in seen.hands.tools and not looked:
         return Reply("", calls=[call("search_archive", query=seen.task, limit=5)])
     return Reply("I do not know.")
