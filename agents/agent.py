@@ -117,6 +117,11 @@ class Agent:
         agent._open(config, directory, approve, patience, clock, task=task, model=model)
         return agent
 
+    @property
+    def model(self) -> Model:
+        """Return the model that answers."""
+        return self._parts.model
+
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
         """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
         return self._stream(text, name, Flag())

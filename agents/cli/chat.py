@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Share
 from agents.cli.terminal import Printer, begin
 from agents.cli.visible import say, visible
 from agents.events import Event
+from agents.models.model import ModelRefusedError
 from pager.errors import PagerError
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
     printer = Printer(json_lines=json_lines, quiet=quiet, draws=at_terminal)
     with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
         name = shared.as_name or agent.config.name
+        if problem := agent.model.problem():
+            raise ModelRefusedError(problem)
         begin(agent, printer, conversations)
         code = DONE
         editor = _editor(agent, name, printer) if at_terminal else None
@@ -80,8 +84,15 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     knows = (
         f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
     )
+    Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True).start()
     say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
     return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed)
+
+
+def _warn(agent: Agent, printer: Printer) -> None:
+    """Say while the prompt stands that the model will not answer."""
+    if why := agent.model.unreachable():
+        printer.error(why)
 
 
 def _status(agent: Agent) -> str:

@@ -13,6 +13,7 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.patch_stdout import patch_stdout
 
 LEAVE = "Ctrl-D or /quit leaves, and so does another Ctrl-C."
 ECHO = 3  # the place of the local modes in what termios gives
@@ -39,7 +40,8 @@ class LineEditor:
         told = False
         while True:
             try:
-                return self._session.prompt("you> ")
+                with patch_stdout(raw=True):  # what others print meanwhile stands above the prompt
+                    return self._session.prompt("you> ")
             except KeyboardInterrupt:
                 if self._session.default_buffer.text.strip():
                     told = False

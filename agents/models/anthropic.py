@@ -7,6 +7,7 @@ reason, tool input that is not JSON. It retries nothing: the loop does.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,10 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
-from agents.models.http import RECORD_SECONDS, RETRIES, local_client, status_error
+from agents.models.http import RECORD_SECONDS, RETRIES, is_local, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
+    ModelError,
     ModelRefusedError,
     ModelUnavailableError,
     UnreadableReplyError,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from anthropic import Anthropic
 
 NO_SUCH_ENDPOINT = (404, 405, 501)
+NO_KEY = "no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML."
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 CLOUDS = {"bedrock": "AnthropicBedrock", "vertex": "AnthropicVertex", "foundry": "AnthropicFoundry"}
 HINTS = {
     401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
@@ -68,6 +72,8 @@ class AnthropicModel:
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
         self._made: Anthropic | None = None
         self._counts = True
+        given = api_key or is_local(base_url) or any(map(os.environ.get, KEY_VARIABLES))
+        self._may_lack_key = provider == "anthropic" and not given
 
     @property
     def _client(self) -> Anthropic:
@@ -86,6 +92,32 @@ class AnthropicModel:
         if self._made is not None:
             self._made.close()
             self._made = None
+
+    def problem(self) -> str:
+        """Return why no request can succeed: there is no key. The SDK, which takes a second to import, knows more
+        places for one than the environment."""
+        if not self._may_lack_key:
+            return ""
+        try:
+            client = self._client
+        except ModelRefusedError as error:
+            return str(error)
+        return "" if client.api_key or client.auth_token or getattr(client, "_token_cache", None) else NO_KEY
+
+    def unreachable(self) -> str:
+        """Ask for the model's record. Return what is wrong with the address, the key or the model."""
+        import anthropic
+
+        try:
+            with _errors_translated(self._client):
+                self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
+        except ModelUnavailableError as error:
+            return str(error) if isinstance(error.__cause__, anthropic.APIConnectionError) else ""
+        except ModelError as error:
+            status = getattr(error.__cause__, "status_code", None)
+            # A server without records says 404, too.
+            return str(error) if status in (401, 403) or (status == 404 and "model:" in str(error)) else ""
+        return ""
 
     def _params(self, params: Json) -> Json:
         return {"model": self.name, **params, **({"thinking": self._thinking} if self._thinking else {})}
@@ -194,7 +226,7 @@ def _missing_key(error: TypeError) -> Exception:
     """Return what to raise for a TypeError: the SDK raises one if it finds no key, any other is a bug of ours."""
     if "authentication" not in str(error):
         return error
-    return ModelRefusedError("no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML.")
+    return ModelRefusedError(NO_KEY)
 
 
 def _translate(error: Any, keys: list[str]) -> Exception:

@@ -28,6 +28,7 @@ class CallsInText:
     def __init__(self, model: Model, mode: Literal["auto", "on"]) -> None:
         self.name = model.name
         self.count_tokens, self.max_input_tokens, self.close = model.count_tokens, model.max_input_tokens, model.close
+        self.problem, self.unreachable = model.problem, model.unreachable
         self._model = model
         self._mode = mode
         self._called = False  # a real call was made

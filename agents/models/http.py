@@ -41,20 +41,24 @@ TOO_LONG = re.compile(
 )  # fmt: skip
 
 
+def is_local(base_url: str | None) -> bool:
+    """Return True for an address on this machine, where servers ask for no key."""
+    return urlsplit(base_url or "").hostname in LOOPBACK
+
+
 def local_client(base_url: str | None, timeout: Timeout) -> Client | None:
     """Return the HTTP client for a server on this machine; None for any other, with which an SDK's own one serves.
 
     No proxy leads back here, which an SDK would take from the environment. Without TLS the world's certificates need
     not be read, which takes as long as a turn: https is trusted to nobody then.
     """
-    parts = urlsplit(base_url or "")
-    if parts.hostname not in LOOPBACK:
+    if not is_local(base_url):
         return None
     import ssl
 
     import httpx2
 
-    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if urlsplit(base_url).scheme == "http" else True
     return httpx2.Client(trust_env=False, timeout=timeout, follow_redirects=True, verify=trusted)
 
 

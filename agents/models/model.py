@@ -52,6 +52,14 @@ class Model(Protocol):
         """Return the window from the provider's record of the model, or None if there is no record."""
         return None
 
+    def problem(self) -> str:
+        """Return why no request can succeed, as far as that shows without asking the server; else an empty text."""
+        return ""
+
+    def unreachable(self) -> str:
+        """Ask the server, which may take seconds. Return why it will not answer; an empty text if nothing says so."""
+        return ""
+
     def close(self) -> None:
         """Release what it holds, such as connections."""
 

@@ -7,6 +7,7 @@ field, in which servers differ, is sent again in another form (`Dialect`).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
 from agents.models.chat_completions import REASONING_BACK, ReplyReader, request_body
-from agents.models.http import RECORD_SECONDS, RETRIES, TOO_LONG, local_client, status_error
+from agents.models.http import RECORD_SECONDS, RETRIES, TOO_LONG, is_local, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
@@ -113,6 +114,7 @@ class OpenAIModel:
         self.name = name
         self._make = partial(make_client, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._made: OpenAI | None = None
+        self._may_lack_key = not (api_key or is_local(base_url) or os.environ.get("OPENAI_API_KEY"))
         self._dialect = Dialect(no_thinking=tuple(NO_THINKING) if thinking == "off" else ())
 
     @property
@@ -136,6 +138,28 @@ class OpenAIModel:
         if self._made is not None:
             self._made.close()
             self._made = None
+
+    def problem(self) -> str:
+        """Return why no request can succeed: the client cannot be made, for want of a key."""
+        if self._may_lack_key:
+            try:
+                assert self._client
+            except ModelRefusedError as error:
+                return str(error)
+        return ""
+
+    def unreachable(self) -> str:
+        """Ask for the model's record. Return what is wrong with the address or the key."""
+        import openai
+
+        try:
+            with _errors_translated(self._client):
+                self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
+        except ModelUnavailableError as error:
+            return str(error) if isinstance(error.__cause__, openai.APIConnectionError) else ""
+        except ModelError as error:
+            return str(error) if getattr(error.__cause__, "status_code", None) in (401, 403) else ""
+        return ""
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         """Send a request, yield the reply as it comes and return it whole."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from agents.events import Text, Thinking
 from agents.logs import log
-from agents.models.model import FinishedReply, ModelRefusedError
+from agents.models.model import FinishedReply, Model, ModelRefusedError
 from agents.models.replies import Reply, as_reply
 from agents.models.simulated import SimulatedProvider, as_blocks, count_tokens
 from pager.types import Json
@@ -153,7 +153,7 @@ def function_script(name: str, function: Callable[[Json], Any]) -> Script:
     return reply
 
 
-class ScriptedModel:
+class ScriptedModel(Model):
     """A `Model` that answers from a script, with token counts and a prompt cache as a provider has them."""
 
     def __init__(self, name: str, script: Script) -> None:
@@ -180,9 +180,6 @@ class ScriptedModel:
     def max_input_tokens(self) -> int | None:
         """Return the window of the simulated provider."""
         return self._provider.limit_tokens
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
 
 
 def _from_memory(block: Json) -> bool:

@@ -1,6 +1,7 @@
 """`selfpager chat`: in a process, with a script on its input, in a terminal, interrupted."""
 
 import os
+import socket
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.testing import Reply, call, http_error, stall
+from pager import MemoryReader
 from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop
 
@@ -87,7 +89,9 @@ def test_a_failed_call_is_reported_and_the_turn_stays_open(place: Shop) -> None:
 def test_no_key_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
-    done = command_line("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path, said="hello\n")
+    done = command_line("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path / "home", said="hello\n")
+    with MemoryReader.open(tmp_path / "home" / "x") as reader:
+        assert reader.inspect.steps(0, 1).total == 0
     assert (done.code, "ANTHROPIC_API_KEY" in done.err, "Traceback" in done.err) == (1, True, False)
 
 
@@ -236,6 +240,19 @@ def test_commands_never_reach_the_model(place: Shop) -> None:
     assert "There is no such fact." in done.out
     [request] = place.model.requests
     assert [block["text"] for block in request["messages"][-1]["content"]] == [" /etc/hosts is a file"]
+
+
+def test_a_server_that_does_not_answer_is_named_while_the_prompt_stands(place: Shop) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        file = write_agent(place.folder, place.more, model=f"id: m, base_url: '{address}'")
+        with Terminal("chat", file, "--home", place.home, TERM="xterm-256color") as terminal:
+            terminal.until(f"the connection to the model at {address}")
+            terminal.type("\x04")
+            assert terminal.end(insist="\x04")[0] == 0
+    with place.memory() as memory:
+        assert memory.inspect.steps(0, 1).total == 0
 
 
 @contextmanager
