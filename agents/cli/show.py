@@ -19,6 +19,7 @@ from pager.clock import SystemClock, format_minute
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
+from pager.safety.sources import label
 
 POLL_SECONDS = 0.5
 TOKEN_VARIABLE = "SELFPAGER_MCP_TOKEN"
@@ -130,7 +131,7 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
         say(as_json({"agent": name, "hits": to_json(hits)}))
         return
     for hit in hits:
-        say(visible(f"{hit.page_id} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}"))
+        say(visible(f"{hit.page_id}{label(hit.via)} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}"))
     if not hits:
         say(f"{name} would find nothing for this.")
 

@@ -33,6 +33,13 @@ def test_it_takes_back_what_a_page_said(command: Command, alice: Path) -> None:
     assert command("forget", "alice", "--source", PAGE).out == f"alice holds nothing of {PAGE}.\n"
 
 
+def test_a_search_shows_what_is_of_a_page(command: Command, alice: Path) -> None:
+    with Memory.open(alice, embedder=None) as memory:
+        memory.archive("Refunds go to account 66.", source=PAGE)
+    [line] = [line for line in command("search", "alice", "refunds account").out.splitlines() if "66" in line]
+    assert line.startswith(f"f3 [via {PAGE}] ")
+
+
 def test_steps_that_are_left_are_not_called_nothing(command: Command, alice: Path) -> None:
     with Memory.open(alice, embedder=None) as memory:
         memory.append_user("read it")
