@@ -102,10 +102,19 @@ def test_a_body_is_not_answered_as_a_request(tmp_path: Path) -> None:
     assert told.count(b"HTTP/1.1 ") == 1
 
 
-@pytest.mark.parametrize(("host", "status"), [("127.0.0.1:{}", b"400"), ("elsewhere.example:{}", b"403")])
-def test_an_address_that_cannot_be_read_is_refused_after_its_caller(tmp_path: Path, host: str, status: bytes) -> None:
+@pytest.mark.parametrize(
+    ("address", "host", "status"),
+    [
+        ("http://[", "127.0.0.1:{}", b"400"),
+        ("http://[", "elsewhere.example:{}", b"403"),
+        ("*", "127.0.0.1:{}", b"403"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_after_its_caller(
+    tmp_path: Path, address: str, host: str, status: bytes
+) -> None:
     with view(tmp_path) as (port, _, _), socket.create_connection(("127.0.0.1", port), timeout=60) as caller:
-        caller.sendall(f"GET http://[ HTTP/1.1\r\nHost: {host.format(port)}\r\n\r\n".encode())
+        caller.sendall(f"GET {address} HTTP/1.1\r\nHost: {host.format(port)}\r\n\r\n".encode())
         told = b"".join(iter(lambda: caller.recv(65_536), b""))
     assert told.split()[1] == status
 
