@@ -5,13 +5,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.models.model import ModelError
+from agents.loopback import LoopbackHandler, LoopbackServer
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import ModelError, UnreadableReplyError
+from agents.models.openai import OpenAIModel
 from agents.testing import ScriptedServer
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
@@ -151,3 +154,21 @@ def test_malformed_replies_print_nothing() -> None:
         capture_output=True, cwd=ROOT, text=True, check=True,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("", "")
+
+
+class Deep(LoopbackHandler):
+    """Answers with JSON that is nested too deeply to be read."""
+
+    def answer(self, method: str) -> None:
+        self.read_body(1 << 20)
+        self.send_whole(200, "text/event-stream", b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n", {})
+
+
+@pytest.mark.parametrize("model", [AnthropicModel, OpenAIModel])
+def test_a_reply_that_is_nested_too_deeply_is_an_error_of_the_model(model: Any) -> None:
+    with (
+        LoopbackServer(Deep) as server,
+        closing(model("m", base_url=server.base_url, api_key="k")) as asked,
+        pytest.raises(UnreadableReplyError),
+    ):
+        [*asked.stream({"max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]})]
