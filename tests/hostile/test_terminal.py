@@ -85,9 +85,11 @@ def test_everything_of_a_turn_is_harmless(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text))
-    printer.ask(Call("1", "send", {"to": f"{HOSTILE}👨‍👩‍👧"}, "s1"))
-    assert _unsafe(asked[0]) == []
-    assert asked[0].isprintable()
+    printer.ask(Call("1", "send", {"to": f"{HOSTILE}👨‍👩‍👧{' ' * 4000}Allow look(me)?"}, "s1"))
+    [line] = capsys.readouterr().out.splitlines()
+    assert _unsafe(line) == []
+    assert line.isprintable()
+    assert asked == ["Allow send?"], "arguments could end like another question, so the question has a line of its own"
 
 
 def test_an_error_and_its_trace_are_harmless(tmp_path: Path) -> None:
