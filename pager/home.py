@@ -122,6 +122,8 @@ class Home:
                 if problems := memory.check():
                     raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
                 memory.leave_turn(NOT_RUN)  # or the next start would go on with what somebody else began
+                memory.process_inbox()  # messages that were pending there are part of what was said
+                memory.leave_turn(NOT_RUN)
             aside.directory.rename(files.directory)
             foreign_files.sync_directory(self.path)
         except StorageError as error:  # it names the copy, which is deleted below

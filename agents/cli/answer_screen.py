@@ -1,8 +1,8 @@
 """Draw an answer on a terminal while it streams: as Markdown, block by block, with a clock until the first word.
 
-A block that is finished is printed for good. The one that is being written is drawn again with each piece, at most as
-many of its last lines as fit. What a terminal would obey is made visible after Markdown has been read: an entity such
-as `&#27;` is a control character only then.
+A block that is finished is printed for good. The one that is being written is drawn again ten times a second, at most
+as many of its last lines as fit. What a terminal would obey is made visible after Markdown has been read: an entity
+such as `&#27;` is a control character only then.
 """
 
 import re
@@ -66,7 +66,7 @@ class AnswerScreen:
         self._draw()
 
     def feed(self, piece: str) -> None:
-        """Draw a piece of the answer at once."""
+        """Add a piece of the answer. It is drawn within a tenth of a second."""
         finished, self._text = finished_blocks(self._text + piece)
         if finished.strip():
             self.pause()
@@ -95,9 +95,7 @@ class AnswerScreen:
                 get_renderable=self._now, console=self._console, transient=True, refresh_per_second=FRAMES_PER_SECOND,
                 redirect_stdout=False, redirect_stderr=False, vertical_overflow="crop",
             )  # fmt: skip
-            self._live.start(refresh=True)
-        else:
-            self._live.refresh()
+            self._live.start(refresh=True)  # from here on it draws by its own clock, however many pieces come
 
     def _now(self) -> RenderableType:
         return _Tail(self._text) if self._text.strip() else self._clock()

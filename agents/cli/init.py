@@ -128,7 +128,8 @@ def tools_command(_: Shared, file: Path, tool: str | None, arguments: str) -> in
         tools = {each.name: each for each in own_tools(load(file, os.environ), opened)}
         if tool is None:
             for each in tools.values():
-                say(f"{each.name}({', '.join(each.schema.get('properties', {}))}): {each.description.splitlines()[0]}")
+                described = each.description.partition("\n")[0]  # a server's tool may have none
+                say(f"{each.name}({', '.join(each.schema.get('properties', {}))}): {described}")
             if not tools:
                 say(f"{file} names no tools; `selfpager init --tools` shows how it is done.")
             return None

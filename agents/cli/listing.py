@@ -7,9 +7,10 @@ from agents.cli.terminal import as_json
 from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.fleet import AgentOverview, overview
-from pager import Fact
+from pager import Fact, Hit
 from pager.clock import format_minute
 from pager.home import Home
+from pager.safety.sources import label
 
 NO_AGENT = "no agent is in {} yet; `selfpager init` writes a first one, and `selfpager chat` on it begins its memory."
 TASK_CHARS = 40
@@ -93,3 +94,8 @@ def line_of(fact: Fact) -> str:
     key = f" {fact.key}:" if fact.key else ""
     via = f" (via {', '.join(fact.via)})" if fact.via else ""
     return f"{fact.id} {format_minute(fact.at)}{key} {' '.join(fact.text.split())}{marks}{via}"
+
+
+def line_of_hit(hit: Hit) -> str:
+    """Return what a search found as one line, which is not yet safe to print."""
+    return f"{hit.page_id}{label(hit.via)} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}"

@@ -10,12 +10,12 @@ from threading import Event
 import click
 
 from agents.cli.common import PORT, AgentName, Shared, agent_name, command, config_option, json_option
-from agents.cli.listing import print_agents
+from agents.cli.listing import line_of_hit, print_agents
 from agents.cli.terminal import as_json
 from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
-from pager.clock import SystemClock, format_minute
+from pager.clock import SystemClock
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -130,7 +130,7 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
         say(as_json({"agent": name, "hits": to_json(hits)}))
         return
     for hit in hits:
-        say(visible(f"{hit.page_id} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}"))
+        say(visible(line_of_hit(hit)))
     if not hits:
         say(f"{name} would find nothing for this.")
 

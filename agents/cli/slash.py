@@ -10,11 +10,10 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from agents.cli.drawing import Drawing, drawn_trace
-from agents.cli.listing import line_of
+from agents.cli.listing import line_of, line_of_hit
 from agents.cli.visible import visible
 from agents.explain.snapshot import take
 from agents.explain.trace import trace
-from pager.clock import format_minute
 from pager.errors import PagerError
 from pager.memory import Memory
 
@@ -73,8 +72,7 @@ def _facts(_: str, memory: Memory, text: str, __: Console) -> RenderableType:
 
 def _search(_: str, memory: Memory, text: str, __: Console) -> RenderableType:
     hits = memory.search(text, limit=HITS_SHOWN)
-    lines = [visible(f"{hit.page_id} {format_minute(hit.at)} {hit.who}: {' '.join(hit.text.split())}") for hit in hits]
-    return Text("\n".join(lines) or "Nothing would be found.")
+    return Text("\n".join(visible(line_of_hit(hit)) for hit in hits) or "Nothing would be found.")
 
 
 def _trace(_: str, memory: Memory, text: str, __: Console) -> RenderableType:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agents.cli.visible import Harmless, confirm, say
+from agents.cli.visible import Harmless, confirm, say, visible
 from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, Text, ToolFinished, ToolStarted
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
@@ -176,7 +176,8 @@ class Printer:
         if call.why:
             self.error(call.why)
         arguments = json.dumps(call.input, ensure_ascii=False)
-        question = f"Allow {call.name}({arguments})?"
+        say(visible(f"{call.name}({arguments})", strict=True))
+        question = f"Allow {call.name}?"  # on its own line: long arguments could end like another one
         if not self.draws:
             return confirm(question)
         from agents.cli.line_editor import shown_typing

@@ -1,12 +1,13 @@
 """One connection to an MCP server, over stdio or streamable HTTP. Its event loop runs in a thread of its own.
 
 A link is used until it is closed or its server goes away. It never reconnects: `agents.mcp.client` opens another one.
-What the server writes to its standard error goes to the log.
+What the server writes to its standard error goes to the log, and so does what the library logs, both without secrets.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import traceback
@@ -14,10 +15,10 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from agents.config.tool_sections import ServerConfig
-from agents.logs import adopt, log
+from agents.logs import log
 from agents.tools.functions import Json, describe_error
 from pager.errors import PagerError
 
@@ -30,6 +31,20 @@ LAST_LINES_SECONDS = 1.0  # to read the last output of a server that has ended; 
 MAX_PAGES = 100  # of its list of tools
 MAX_LAST_LINES = 5  # of its standard error, quoted when it cannot be used
 GONE_CODES = frozenset({-32000, -32600})  # connection closed; unknown session
+
+
+class _LibraryLog(logging.Handler):
+    """Passes on what the library logs in the thread of a link. It quotes what the server sent."""
+
+    servers: ClassVar[dict[int | None, ServerConfig]] = {}  # by their link's thread
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if server := self.servers.get(record.thread):
+            log.log(record.levelno, "%s: %s", server, server.redacted(self.format(record)))
+
+
+for _name in ("mcp", "client"):  # the second is what its session calls its logger
+    logging.getLogger(_name).addHandler(_LibraryLog())
 
 
 class LinkLostError(PagerError):
@@ -109,6 +124,7 @@ class Link:
             self._log_thread.join(LAST_LINES_SECONDS)
 
     def _run(self) -> None:
+        _LibraryLog.servers[threading.get_ident()] = self._server
         try:
             asyncio.run(self._live())
         except Exception as error:  # noqa: BLE001 - it is logged, and raised by `open`
@@ -116,6 +132,8 @@ class Link:
             log.error("the connection to %s ended\n%s", self._server, trace)
             if not self._opened.done():
                 self._opened.set_exception(error)
+        finally:
+            del _LibraryLog.servers[threading.get_ident()]
 
     async def _live(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
@@ -123,7 +141,6 @@ class Link:
             async with AsyncExitStack() as stack:
                 from mcp import Client, types
 
-                adopt("mcp")
                 self._client = await stack.enter_async_context(Client(self._transport()))
                 self._client.session.validate_tool_result = _accept
                 tools, cursor = list[types.Tool](), None

@@ -260,7 +260,7 @@ def _arguments(text: str) -> Json | None:
     """Return a call's arguments; None if they are not a JSON object."""
     try:
         given = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast(Json, given) if isinstance(given, dict) else None
 

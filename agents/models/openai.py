@@ -218,7 +218,7 @@ def _errors_translated(client: OpenAI) -> Generator[None]:
         raise _translate(error, keys) from error
     except openai.OpenAIError as error:
         raise ModelRefusedError(redacted(f"{error} Check the model's settings and credentials.", keys)) from error
-    except (TypeError, AttributeError, ValueError, LookupError) as error:  # of chunks that make no sense
+    except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:  # of chunks without sense
         raise UnreadableReplyError(f"the reply could not be read: {error}") from error
 
 

@@ -67,7 +67,7 @@ class ViewServer(LoopbackServer):
 
     def checked_path(self, path: str) -> list[str]:
         """Return the parts of the path behind the token. Raise ForbiddenError for other callers."""
-        first, *rest = [unquote(part) for part in path.split("/")[1:]]
+        first, *rest = [unquote(part) for part in path.split("/")[1:]] or [""]  # `GET *` has no slash
         if not compare_digest(first.encode(), self.token.encode()):
             raise ForbiddenError("the address needs its token: open the one that `selfpager view` printed.")
         self.was_opened.set()

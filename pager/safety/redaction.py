@@ -24,6 +24,7 @@ LONG_PART_CHARS = 16  # a part of a path from here on may be a key
 _ADDRESS = re.compile(r"(?<![a-zA-Z0-9+.-])[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>`]+")
 _BETWEEN_PIECES = re.compile(r"[\s:=&@/;,\"'{}()\[\]]")
 _BASE64 = re.compile(r"[a-zA-Z0-9+/_-]+={0,2}")
+_QUOTED_INPUT = re.compile(r"(?<=input_value=)[^\n]++")  # pydantic cuts it in its middle: no secret is found in it
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _WORDS = """
     accept access account api apikey app application auth authorization basic bearer bin client config connection
@@ -46,7 +47,7 @@ def redacted(text: str, secrets: Iterable[str] = (), keep: Iterable[str] = ()) -
     forms = {form for part in parts for form in _forms(part) if len(form) >= SHORTEST}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
-    return _ADDRESS.sub(lambda found: public_address(found[0]), text)
+    return _ADDRESS.sub(lambda found: public_address(found[0]), _QUOTED_INPUT.sub(HIDDEN, text))
 
 
 def public_address(address: str) -> str:

@@ -127,7 +127,7 @@ def test_in_a_terminal_a_person_is_asked(place: Shop, typed: str, result: str) -
     with chat_on_terminal(place) as terminal:
         terminal.type("Give me my money back.\r")
         terminal.until("One moment.\r\n")
-        terminal.until('Allow refund({"order": 17})? [y/N]: ')
+        terminal.until('refund({"order": 17})\r\nAllow refund? [y/N]: ')
         terminal.type(typed)
         terminal.until("There you go.")
     assert result in str(place.model.requests[-1]["messages"][-1])
@@ -140,7 +140,7 @@ def test_in_a_terminal_a_person_is_told_what_the_agent_had_read(place: Shop) -> 
     with chat_on_terminal(place) as terminal:
         terminal.type("Give me my money back.\r")
         terminal.until("after untrusted text was read (tool:refund)")
-        terminal.until('Allow core_append({"block": "money", "text": "66"})? [y/N]: ')
+        terminal.until('core_append({"block": "money", "text": "66"})\r\nAllow core_append? [y/N]: ')
         terminal.type("\r")
         terminal.until("There you go.")
 

@@ -143,7 +143,7 @@ def test_an_exported_agent_comes_back_whole(command: Command, alice: Path) -> No
     assert command("check", "back").code == 0
 
 
-def test_pending_commands_are_exported_too(command: Command, alice: Path) -> None:
+def test_pending_commands_are_exported_too_and_take_effect_once(command: Command, alice: Path) -> None:
     sent = [
         send_command(alice, "message", {"text": "Remember the oven."}, SystemClock()),
         send_command(alice, "archive", {"text": "has a boat"}, SystemClock()),
@@ -153,10 +153,9 @@ def test_pending_commands_are_exported_too(command: Command, alice: Path) -> Non
         memory.process_inbox(messages=False)
     assert command("import", "alice.db", "--as", "back").code == 0
     back = alice.with_name("back")
-    assert [each["id"] for each in pending_commands(back)] == sent
-    assert pending_commands(alice) == pending_commands(back)[:1]
+    assert ([each["id"] for each in pending_commands(alice)], pending_commands(back)) == (sent[:1], [])
     with Memory.open(back, embedder=None) as memory:
-        memory.process_inbox(messages=False)
+        assert not memory.turn_is_open
         assert [fact.text for fact in memory.inspect.newest_facts()].count("has a boat") == 1
         memory.append_user("hello")
         assert "Remember the oven." in str(memory.request().params)

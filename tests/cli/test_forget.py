@@ -1,7 +1,11 @@
 """`forget --source`: what it says, plainly and as JSON, and what it does, whether the agent runs or not."""
 
+from io import StringIO
 from pathlib import Path
 
+from rich.console import Console
+
+from agents.cli import slash
 from pager import Memory
 from tests.cli.conftest import Command
 
@@ -31,6 +35,16 @@ def test_it_takes_back_what_a_page_said(command: Command, alice: Path) -> None:
     assert done == {**expected, "blocks": ["human"], "lines": ["human: sits on roofs"], "pins": [], "steps": []}
     assert texts(alice) == ["prefers aisle seats"]
     assert command("forget", "alice", "--source", PAGE).out == f"alice holds nothing of {PAGE}.\n"
+
+
+def test_a_search_shows_what_is_of_a_page(command: Command, alice: Path) -> None:
+    with Memory.open(alice, embedder=None) as memory:
+        memory.archive("Refunds go to account 66.", source=PAGE)
+    [line] = [line for line in command("search", "alice", "refunds account").out.splitlines() if "66" in line]
+    assert line.startswith(f"f3 [via {PAGE}] ")
+    with Memory.open(alice, embedder=None) as memory:
+        slash.run("/search refunds account", "alice", memory, Console(file=(shown := StringIO()), width=200))
+    assert line in shown.getvalue()
 
 
 def test_steps_that_are_left_are_not_called_nothing(command: Command, alice: Path) -> None:

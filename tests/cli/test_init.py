@@ -1,5 +1,7 @@
 """`init` and `tools`: a first agent's file is valid, overwrites nothing, and its functions run without a model."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,11 @@ def test_own_tools_are_tried_without_a_key(folder: Path) -> None:
     for arguments in (["nothing"], ["count_words", "a b"], ["count_words", "[1]"]):
         assert command_line("tools", "agent.yaml", *arguments).code == 2
     (folder / "tools.py").unlink()
+
+
+def test_tools_of_a_server_are_listed_whatever_it_says_of_them(folder: Path) -> None:
+    server = [sys.executable, "-m", "tests.support.mcp_servers", "structured"]
+    root = str(Path(__file__).parents[2])
+    mcp = json.dumps({"command": server, "name": "odd", "env": {"PYTHONPATH": root}})
+    (folder / "x.yaml").write_text(f"name: x\nmodel: {{id: m}}\ntools: [{{mcp: {mcp}}}]\n")
+    assert command_line("tools", "x.yaml").out.splitlines()[-1] == "_(): "

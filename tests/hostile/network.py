@@ -126,6 +126,75 @@ def live(home: Path, directory: Path, environ: dict[str, str]) -> None:
             view.terminate()
 
 
+ASKING = """\
+name: {name}
+model: {{provider: {name}, id: m, base_url: "{url}", api_key: k}}
+window: {{limit_tokens: 20000}}
+archival: {{embedder: none}}
+tools: [{{mcp: {{command: ["{python}", -m, tests.support.mcp_servers], name: stdio, env: {{PYTHONPATH: "{root}"}}}}}}]
+"""
+INDEXED = """
+import sys
+from pager import ChromaServer, Memory
+with Memory.open(sys.argv[1], index=ChromaServer("127.0.0.1", int(sys.argv[2]))) as memory:
+    for number in range(300):
+        memory.archive(f"On day {number} the train to town {number * 7 % 300} left from platform {number % 9}.")
+    while memory.embed_pending():
+        pass
+    memory.compact()
+    assert memory.search_archive("When did the train leave?")
+"""
+CALLING = """
+import sys
+from agents.config.sections import ServerConfig
+from agents.mcp.client import connected
+with connected(ServerConfig(url=sys.argv[1], headers={"Authorization": f"Bearer {sys.argv[2]}"})) as server:
+    [search] = [tool for tool in server.tools() if tool.name == "search_archive"]
+    assert "train" in search.run({"query": "trains"})
+"""
+
+
+def ask_servers(home: Path, directory: Path, environ: dict[str, str]) -> None:
+    """Use the clients of all kinds of servers, each of which is here."""
+    from agents.testing import ScriptedServer
+    from tests.standin.chat import ChatStandin
+    from tests.standin.chat_server import ChatServer
+    from tests.vectors.test_chroma_server import Running
+
+    def run(*command: str, said: str = "") -> None:
+        whole = [sys.executable, *command]
+        done = subprocess.run(
+            whole, input=said, cwd=directory, env=environ, capture_output=True, text=True, timeout=200, check=False
+        )
+        if done.returncode:
+            raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
+
+    chroma = Running(directory.with_name("chroma"))
+    with ScriptedServer() as messages, ChatServer(ChatStandin(limit_tokens=20_000)) as chat:
+        messages.otherwise("ok")
+        for name, url in (("anthropic", messages.base_url), ("openai", chat.url)):
+            text = ASKING.format(name=name, url=url, python=sys.executable, root=ROOT)
+            (directory / f"{name}.yaml").write_text(text)
+            run("-m", "agents", "chat", f"{name}.yaml", "--home", str(home), said="hello\nand now?\n")
+        assert messages.requests
+        assert chat.asked
+    chroma.start()
+    try:
+        run("-c", INDEXED, str(home / "indexed"), str(chroma.port))
+    finally:
+        chroma.kill()
+    token = "a-token-of-its-client"
+    command = [sys.executable, "-m", "agents", "mcp", "anna", "--http", "0", "--home", str(home)]
+    given = {**environ, "SELFPAGER_MCP_TOKEN": token}
+    with subprocess.Popen(command, cwd=directory, env=given, stderr=subprocess.PIPE, text=True) as served:
+        assert served.stderr
+        address = served.stderr.readline().split(" is served at ")[1].split()[0]
+        try:
+            run("-c", CALLING, address, token)
+        finally:
+            served.terminate()
+
+
 def main() -> None:
     directory = Path(sys.argv[1])
     names = isolate(directory)
@@ -137,6 +206,7 @@ def main() -> None:
     environ |= {"HOME": str(places["user"]), "TMPDIR": str(places["temporary"]), "PYTHONPATH": str(ROOT)}
     environ |= {"PYTHONDONTWRITEBYTECODE": "1"}
     live(places["home"], places["work"], environ)
+    ask_servers(places["home"], places["work"], environ)
     lived = {"names": list(names), "without_route": without_route()}
     written = [str(path) for name in ("user", "work", "temporary") for path in places[name].rglob("*")]
     # The two are noticed: otherwise nothing was proven.

@@ -5,13 +5,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.models.model import ModelError
+from agents.loopback import LoopbackHandler, LoopbackServer
+from agents.models.anthropic import AnthropicModel
+from agents.models.model import ModelError, UnreadableReplyError
+from agents.models.openai import OpenAIModel
 from agents.testing import ScriptedServer
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
@@ -102,10 +105,19 @@ def test_a_body_is_not_answered_as_a_request(tmp_path: Path) -> None:
     assert told.count(b"HTTP/1.1 ") == 1
 
 
-@pytest.mark.parametrize(("host", "status"), [("127.0.0.1:{}", b"400"), ("elsewhere.example:{}", b"403")])
-def test_an_address_that_cannot_be_read_is_refused_after_its_caller(tmp_path: Path, host: str, status: bytes) -> None:
+@pytest.mark.parametrize(
+    ("address", "host", "status"),
+    [
+        ("http://[", "127.0.0.1:{}", b"400"),
+        ("http://[", "elsewhere.example:{}", b"403"),
+        ("*", "127.0.0.1:{}", b"403"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_after_its_caller(
+    tmp_path: Path, address: str, host: str, status: bytes
+) -> None:
     with view(tmp_path) as (port, _, _), socket.create_connection(("127.0.0.1", port), timeout=60) as caller:
-        caller.sendall(f"GET http://[ HTTP/1.1\r\nHost: {host.format(port)}\r\n\r\n".encode())
+        caller.sendall(f"GET {address} HTTP/1.1\r\nHost: {host.format(port)}\r\n\r\n".encode())
         told = b"".join(iter(lambda: caller.recv(65_536), b""))
     assert told.split()[1] == status
 
@@ -142,3 +154,21 @@ def test_malformed_replies_print_nothing() -> None:
         capture_output=True, cwd=ROOT, text=True, check=True,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("", "")
+
+
+class Deep(LoopbackHandler):
+    """Answers with JSON that is nested too deeply to be read."""
+
+    def answer(self, method: str) -> None:
+        self.read_body(1 << 20)
+        self.send_whole(200, "text/event-stream", b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n", {})
+
+
+@pytest.mark.parametrize("model", [AnthropicModel, OpenAIModel])
+def test_a_reply_that_is_nested_too_deeply_is_an_error_of_the_model(model: Any) -> None:
+    with (
+        LoopbackServer(Deep) as server,
+        closing(model("m", base_url=server.base_url, api_key="k")) as asked,
+        pytest.raises(UnreadableReplyError),
+    ):
+        [*asked.stream({"max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]})]

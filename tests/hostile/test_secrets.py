@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from agents import Agent
 from agents.config.agent_config import AgentConfig
@@ -112,6 +113,48 @@ def test_a_server_that_cannot_be_started_is_named_without_its_arguments(
         done = selfpager(*arguments, cwd=tmp_path, SELFPAGER_HOME=str(tmp_path / "h"))
         assert clean(done.out + done.err), done
         assert done.code == 0 or "cannot be used" in done.err
+
+
+# One that sends what is no message, and a notification that is none, each with what it was started with.
+BABBLER = """
+import json, sys
+print("I was started with", sys.argv[1], flush=True)
+def send(**sent):
+    print(json.dumps({"jsonrpc": "2.0", **sent}), flush=True)
+for asked in map(json.loads, sys.stdin):
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        info = {"name": "x", "version": "1"}
+        send(id=asked["id"], result={"protocolVersion": version, "capabilities": {}, "serverInfo": info})
+        send(method="notifications/message", params={"level": sys.argv[1] + chr(27) + "]0;mine" + chr(7), "data": 1})
+    elif asked["method"] == "tools/list":
+        send(id=asked["id"], result={"tools": []})
+    elif "id" in asked:
+        send(id=asked["id"], error={"code": -32601, "message": "no"})
+"""
+
+
+def test_what_the_library_says_of_a_malformed_answer_is_logged_without_secrets(tmp_path: Path) -> None:
+    (tmp_path / "babbler.py").write_text(BABBLER)
+    server = {"command": [sys.executable, str(tmp_path / "babbler.py"), "--token=argum3nt-s3cret"]}
+    write_agent(tmp_path, f"tools: [{json.dumps({'mcp': server})}]\n")
+    for options in ([], ["--debug"]):
+        done = selfpager("chat", "x.yaml", *options, cwd=tmp_path, SELFPAGER_HOME=str(tmp_path / "h"))
+        assert clean(done.out + done.err), done
+        assert "\x1b" not in done.err
+        assert ("Failed to parse" in done.err) == ("Failed to validate" in done.err) == bool(options), done.err
+
+
+def test_no_half_of_a_secret_is_left_in_what_pydantic_quotes() -> None:
+    class Setting(BaseModel):
+        key: int
+
+    key = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz0123456789"
+    with pytest.raises(ValidationError) as failed:
+        Setting.model_validate({"key": f"{key} {key}"})
+    assert "0123456789" in str(failed.value)
+    assert "0123" not in redacted(str(failed.value), [key])
+    assert "unable to parse string as an integer" in redacted(str(failed.value), [key])
 
 
 BASIC = "YW5uOmh1bnRlcjJwdw=="  # ann:hunter2pw

@@ -7,6 +7,7 @@ import json
 import logging
 import tracemalloc
 import unicodedata
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,11 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.markdown import Markdown
 
+from agents.cli import answer_screen
+from agents.cli.answer_screen import AnswerScreen
 from agents.cli.common import DEBUG_LOG
 from agents.cli.terminal import Printer
 from agents.cli.visible import Harmless, visible
@@ -85,9 +90,24 @@ def test_everything_of_a_turn_is_harmless(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text))
-    printer.ask(Call("1", "send", {"to": f"{HOSTILE}👨‍👩‍👧"}, "s1"))
-    assert _unsafe(asked[0]) == []
-    assert asked[0].isprintable()
+    printer.ask(Call("1", "send", {"to": f"{HOSTILE}👨‍👩‍👧{' ' * 4000}Allow look(me)?"}, "s1"))
+    [line] = capsys.readouterr().out.splitlines()
+    assert _unsafe(line) == []
+    assert line.isprintable()
+    assert asked == ["Allow send?"], "arguments could end like another question, so the question has a line of its own"
+
+
+def test_a_long_block_is_not_drawn_again_with_each_of_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take quadratic time: minutes for a program of 300 lines."""
+    drawn: list[str] = []
+    monkeypatch.setattr(answer_screen, "Markdown", lambda text, **_: drawn.append(text) or Markdown(text))
+    screen = AnswerScreen(Console(file=StringIO(), force_terminal=True, width=80, height=24))
+    screen.feed("```python\n")
+    for number in range(2_000):
+        screen.feed(f"x{number} = 1\n")
+    screen.finish()
+    assert drawn[-1].endswith("x1999 = 1\n")
+    assert len(drawn) < 1_000
 
 
 def test_an_error_and_its_trace_are_harmless(tmp_path: Path) -> None:

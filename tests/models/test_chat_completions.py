@@ -163,7 +163,7 @@ def test_calls_without_ids_under_one_index_are_told_apart_by_their_ends() -> Non
     assert len(blocks_of(called(0, WHOLE, "look"), called(0, "{}", "look"), delta("stop"))) == 2
 
 
-@pytest.mark.parametrize("arguments", ["{", '{"at": ', "[1]", '"sea"', "null"])
+@pytest.mark.parametrize("arguments", ["{", '{"at": ', "[1]", '"sea"', "null", "[" * 100_000])
 def test_arguments_that_are_no_object_are_named(arguments: str) -> None:
     chunks = (called(0, "", "look", "a"), called(1, arguments, "look", "b"))
     reply = read(*chunks, delta("tool_calls"))[0]
