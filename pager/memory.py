@@ -172,6 +172,10 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
+        return self._append_user(content, name, moment)
+
+    def _append_user(self, content: Content, name: str | None, moment: int) -> str:
+        """Append a user message with what is recalled for it. Return its id."""
         text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
         resident = [step.id for step in self._prompt.state.steps] if self._chooser else []
         recalled = self._chooser.choose(text, resident) if self._chooser else []
@@ -486,7 +490,7 @@ class Memory:
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":
             name, moment = blocks.clean(arguments.get("name")), moment_of(None, self._clock)
-            self._prompt.append_user(arguments["text"], name=name, at=moment)
+            self._append_user(arguments["text"], name, moment)
         elif kind == "pin":
             self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
         else:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pager import Memory, Prefetch, tokens
+from pager import Memory, Prefetch, send_command, tokens
 from pager.search.words import languages
 from pager.tiers.prefetch import PageChooser, Recalled
 from pager.vectors.embedder import EmbedderUnavailableError
@@ -134,6 +134,15 @@ def test_turns_that_left_the_prompt_come_back_with_id_speaker_and_one_time_for_a
         assert [move.page_id for move in talk.memory.ledger(events=["recall"])].count(first) == times
         talk.ask("hello", "hello")
         talk.ask("And the cello?", "On Tuesday.")
+
+
+def test_a_message_of_another_process_is_helped_likewise(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, prefetch=Prefetch(k=4))
+    talk.memory.record("user", "My cello teacher is Ines.", name="Dana")
+    talk.ask("hello", "hello")
+    send_command(tmp_path, "message", {"text": "And the cello?"}, talk.clock)
+    assert "s1 Dana: My cello teacher is Ines." in talk.text
+    assert [move.page_id for move in talk.memory.ledger(events=["recall"])] == ["s1"]
 
 
 def test_a_turn_is_left_out_if_a_fact_says_it_and_facts_leave_room_for_turns(memory: Memory) -> None:
