@@ -84,12 +84,16 @@ class PageChooser:
         self._store = store
         self._small_talk = SmallTalk(store)
 
-    def choose(self, text: str, resident: Collection[int]) -> list[Recalled]:
-        """Return what helps with a message, oldest first; nothing for a greeting, and none of the `resident` steps."""
+    def choose(self, text: str, resident: Collection[int], instead_of: Collection[str] = ()) -> list[Recalled]:
+        """Return what helps with a message, oldest first; nothing for a greeting, and none of the `resident` steps.
+
+        Pages that are in the prompt already are left out, but for those that may be replaced.
+        """
         message = text[:MAX_QUERY_CHARS]
         if not (telling := telling_words(message)):
             return []
         last_step, shown = self._store.prompt.shown()
+        shown = [page for page in shown if page not in instead_of]
         facts, turns, only_trusted = list[Hit](), list[Hit](), self._prefetch.trust == "trusted"
         best: list[Hit] | None = None
         if "facts" in self._prefetch.kinds:
@@ -217,6 +221,16 @@ class SmallTalk:
                     self._store.settings.put(SMALL_TALK_VECTORS, f"{stamp} {packed}")
             self._stamp, self._rows = stamp, rows
         return self._rows
+
+
+def texts_of(recalled: Sequence[Recalled]) -> list[str]:
+    """Return the lines that the prompt shows."""
+    return [line for each in recalled for line in (each.time, each.line) if line]
+
+
+def sources_of(recalled: Sequence[Recalled]) -> frozenset[str]:
+    """Return the untrusted sources of recalled pages."""
+    return frozenset(name for each in recalled for name in each.hit.via)
 
 
 def _line(hit: Hit) -> str:
