@@ -132,8 +132,18 @@ class PageChooser:
         if of_small_talk is None:
             return [], 0.0
         numbers = {kind: [number_of(hit.page_id) for hit in chosen if hit.page_id.startswith(kind)] for kind in "fs"}
-        of_facts = [cosine for _, cosine in facts.cosines_of(numbers["f"], vector)]
-        return of_facts + (turns.cosines_of(numbers["s"], vector) if numbers["s"] else []), of_small_talk
+        found = {f"f{number}": cosine for number, cosine in facts.cosines_of(numbers["f"], vector)}
+        if numbers["s"]:
+            found |= {f"s{number}": cosine for number, cosine in turns.cosines_of(numbers["s"], vector).items()}
+        # What has just left the prompt has no vector yet, and is as likely to help as the rest.
+        if missing := [hit.text for hit in chosen if hit.page_id not in found]:
+            try:
+                fresh = facts.embedding.embed_all(missing)
+            except EmbedderUnavailableError as error:
+                facts.embedding.log_failure(error)
+                return [], 0.0
+            return [*found.values(), *(float(each.vector @ vector) for each in fresh)], of_small_talk
+        return list(found.values()), of_small_talk
 
     def _coverage(self, chosen: Sequence[Hit], telling: Sequence[str], facts: int, last_step: int) -> float:
         """Return the largest share of the telling words that a page holds, rare ones counting more."""

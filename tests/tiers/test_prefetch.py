@@ -157,6 +157,17 @@ def test_what_leaves_to_make_room_for_a_message_is_recalled_for_it(tmp_path: Pat
     assert talk.memory.check() == []
 
 
+def test_a_turn_without_a_vector_is_judged_like_the_others(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(dimension=256), clock=HandClock()) as memory:
+        for text in ("We planted tomatoes.", "The printer is out of toner.", "The exam was hard."):
+            memory.record("user", text, session=text)
+        with memory.transaction():
+            memory.record("user", "The cello lesson is on Tuesday with Ines.", session="cello")
+            for question, found in (("The cello lesson with Ines?", True), ("A lesson in chemistry, physics?", False)):
+                assert bool(chosen(memory, question)) == found
+            assert memory.count_unembedded() == 1
+
+
 def recalled_with(talk: Talk, step: str) -> list[str]:
     return [str(move.page_id) for move in talk.memory.ledger(events=["recall"]) if move.step == step]
 
