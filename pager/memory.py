@@ -178,7 +178,7 @@ class Memory:
     def _append_user(self, content: Content, name: str | None, moment: int) -> str:
         """Append a user message with what is recalled for it. Return its id."""
         recalled = self._choose(content if isinstance(content, str) else _text_of(blocks.as_blocks(content)))
-        lines, sources = texts_of(recalled), sources_of(recalled)
+        lines, sources = (texts_of(recalled), sources_of(recalled)) if recalled else ((), frozenset[str]())
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines, sources=sources)
             self._enter_recalled(recalled, step.id)
