@@ -38,9 +38,10 @@ from pager.prompt.summary import Summarize
 from pager.safety.sources import Source, read_source, union
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
-from pager.tiers.prefetch import PageChooser, Prefetch
+from pager.tiers.prefetch import PageChooser, Prefetch, Recalled, sources_of, texts_of
 from pager.tokens.counter import Counter, Window
 from pager.types import (
     Block,
@@ -172,25 +173,48 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        text = content if isinstance(content, str) else "\n".join(map(blocks.text_of, blocks.as_blocks(content)))
-        resident = [step.id for step in self._prompt.state.steps] if self._chooser else []
-        recalled = self._chooser.choose(text, resident) if self._chooser else []
-        lines = [line for each in recalled for line in (each.time, each.line) if line]
-        sources = frozenset(name for each in recalled for name in each.hit.via)
+        return self._append_user(content, name, moment)
+
+    def _append_user(self, content: Content, name: str | None, moment: int) -> str:
+        """Append a user message with what is recalled for it. Return its id."""
+        recalled = self._choose(content if isinstance(content, str) else _text_of(blocks.as_blocks(content)))
+        lines, sources = (texts_of(recalled), sources_of(recalled)) if recalled else ((), frozenset[str]())
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines, sources=sources)
-            if recalled:
-                self._store.prompt.enter_recalled([each.hit.page_id for each in recalled], step.id)
-                moved = [(each.hit.page_id, each.tokens, each.hit.score) for each in recalled]
-                self._store.ledger.write_recalled(step.id, moved)
+            self._enter_recalled(recalled, step.id)
         return f"s{step.id}"
+
+    def _choose(self, text: str, instead_of: Sequence[str] = ()) -> list[Recalled]:
+        """Return what is recalled for a message, in place of other pages if it was done already."""
+        if self._chooser is None:
+            return []
+        return self._chooser.choose(text, [step.id for step in self._prompt.state.steps], instead_of)
+
+    def _enter_recalled(self, recalled: Sequence[Recalled], step: int) -> None:
+        if recalled:
+            self._store.prompt.enter_recalled([each.hit.page_id for each in recalled], step)
+            moved = [(each.hit.page_id, each.tokens, each.hit.score) for each in recalled]
+            self._store.ledger.write_recalled(step, moved)
+
+    def _recall_again(self, step: Step) -> None:
+        """Choose anew what is recalled for a message that was not sent yet: steps have left to make room for it."""
+        before = [stay.page_id for stay in self._store.prompt.resident() if stay.how == "recalled"]
+        recalled = self._choose(_text_of(self._store.conversation.originals(step.id)), before)
+        fresh = [each for each in recalled if each.hit.page_id not in before]
+        if not fresh or not self._prompt.has_room(sum(each.tokens for each in recalled)):
+            return
+        with self._store.transaction():
+            self._prompt.replace_recalled(step, texts_of(recalled), sources_of(recalled))
+            for page in set(before).difference(each.hit.page_id for each in recalled):
+                self._store.prompt.end_residency(page, "recalled", step.id, "what has left the window helps more")
+            self._enter_recalled(fresh, step.id)
 
     @locked
     def request(self, *, may_call: bool = True) -> Request:
         """Return the next request, within the window. At most one eviction happens here. If not `may_call`, the model
         has to answer without tools."""
         self._process_inbox()
-        return self._prompt.request(may_call=bool(may_call))
+        return self._prompt.request(self._recall_again, may_call=bool(may_call))
 
     @locked
     def end_turn(self) -> bool:
@@ -486,7 +510,7 @@ class Memory:
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "message":
             name, moment = blocks.clean(arguments.get("name")), moment_of(None, self._clock)
-            self._prompt.append_user(arguments["text"], name=name, at=moment)
+            self._append_user(arguments["text"], name, moment)
         elif kind == "pin":
             self.page_in(arguments["page_id"], pin=True, offset=arguments.get("offset", 0))
         else:
@@ -675,6 +699,10 @@ class Memory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _text_of(said: Iterable[Json]) -> str:
+    return "\n".join(map(blocks.text_of, said))
 
 
 def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:

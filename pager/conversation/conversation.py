@@ -47,8 +47,17 @@ class Conversation:
         self._store.prompt.enter(f"s{number}", "step", number)
         return step
 
+    def replace_recalled(self, step: Step, lines: Sequence[str], epoch: int) -> None:
+        """Put other recalled pages into a user message that was not sent yet."""
+        for index, part in enumerate(step.parts):
+            if part.kind == "recalled" and part.form is not None:
+                self._store.conversation.reform(part.id, epoch, None)
+                self._store.conversation.size(part.id, ZERO)
+                step.parts[index] = replace(part, form=None, counts=ZERO)
+        self.append_aside(step, "recalled", markup.recalled(lines), epoch)
+
     def append_aside(self, step: Step, kind: PartKind, text: str, epoch: int) -> None:
-        """Append a notice or an update behind what was said in a step that was not sent yet."""
+        """Append a notice, an update or recalled pages to a step that was not sent yet."""
         block = blocks.text_block(text)
         slot: Slot = "user" if step.kind == "user" else "result"
         self._append(step, kind, slot, block, block, to_micros(self._clock.now()), epoch, may_spill=False)

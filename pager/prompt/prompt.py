@@ -5,7 +5,7 @@ epoch), and makes sure that the request fits the window. Every append is committ
 follows the commit.
 """
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -194,15 +194,22 @@ class Prompt:
         which = f"open are {open_calls}." if open_calls else "no call is open."
         raise NotFoundError(f"the call {call_id!r} {state}; {which}")
 
-    def request(self, *, may_call: bool = True) -> Request:
-        """Return the next request, within the window. If not `may_call`, the model has to answer without tools."""
+    def request(self, recall: Callable[[Step], None] | None = None, *, may_call: bool = True) -> Request:
+        """Return the next request, within the window. If not `may_call`, the model has to answer without tools.
+
+        Where steps leave to make room for a message, `recall` may replace what was recalled for it.
+        """
         state = self.state
         last = self.last_step()
         if last is None or last.ends_turn:
             raise RejectedError("there is nothing to send: the last turn is answered. Append a user message first.")
         if last.open_calls:
             self.refuse_if_open()
+        steps, may_grow = len(state.steps), last.kind == "user" and state.last_is_unsent and not self._too_long
         self._settle(state)
+        if recall and may_grow and len(state.steps) < steps:
+            recall(state.steps[-1])
+            self._settle(state)
         self._log_limits()  # for readers: they may change within an epoch
         assert state.epoch is not None
         mark = state.answered.through_part if state.answered else None
@@ -212,6 +219,16 @@ class Prompt:
         state.sent_part = through = state.last_part
         self._sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None, may_call)
         return Request(params, state.epoch.id, size.tokens, size.margin)
+
+    def has_room(self, tokens: int) -> bool:
+        """Return True if so many more tokens evict nothing."""
+        return self.state.tokens(self._window.counter) + tokens < self._window.limits.evict_tokens
+
+    def replace_recalled(self, step: Step, lines: Sequence[str], sources: frozenset[str]) -> None:
+        """Put other lines behind a message that was not sent yet, in the caller's transaction."""
+        self._conversation.replace_recalled(step, lines, self.state.epoch_id)
+        self._add_sources(step, sources)
+        self.state.reset_base()
 
     def _log_limits(self) -> None:
         limits = self._window.limits

@@ -230,6 +230,12 @@ class ArchiveTable:
         if tokens is not None:
             self._db.run("INSERT OR REPLACE INTO fact_token_vectors VALUES (?, ?)", (fact, tokens))
 
+    def copy_vectors(self, fact: int, to: int) -> None:
+        """Store for a fact behind all others the vectors that another one has."""
+        self._db.run("INSERT INTO vectors (fact, vector) SELECT ?, vector FROM vectors WHERE fact = ?", (to, fact))
+        sql = "INSERT INTO fact_token_vectors SELECT ?, vectors FROM fact_token_vectors WHERE fact = ?"
+        self._db.run(sql, (to, fact))
+
     def token_vectors(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Return the token vectors of these facts."""
         sql = f"SELECT fact, vectors FROM fact_token_vectors WHERE fact IN ({','.join(map(str, ids))})"

@@ -98,11 +98,10 @@ class SaidTable:
         sql = f"SELECT part, vectors FROM said_token_vectors WHERE part IN ({','.join(map(str, parts))})"
         return dict(map(tuple, self._db.rows(sql)))
 
-    def vectors_of(self, steps: Sequence[int]) -> list[bytes]:
-        """Return every vector of these steps' parts."""
-        parts = f"SELECT id FROM parts WHERE step IN ({','.join(map(str, steps))})"
-        rows = self._db.rows(f"SELECT vector FROM said_vectors WHERE part IN ({parts})")
-        return [row["vector"] for row in rows]
+    def vectors_of(self, steps: Sequence[int]) -> list[tuple[int, bytes]]:
+        """Return every vector of these steps' parts, each with its step."""
+        sql = "SELECT p.step, v.vector FROM parts p JOIN said_vectors v ON v.part = p.id"
+        return list(map(tuple, self._db.rows(f"{sql} WHERE p.step IN ({','.join(map(str, steps))})")))
 
     def count_holding(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each term, in the form of the word index, how many parts contain it."""

@@ -182,9 +182,8 @@ class Archive:
             fact.text, fact.key, fact.tags, start, now, actor, origins, stated=start > now, reason=reason,
             event="restore", of=fact.id,
         )  # fmt: skip
-        ids, vectors = self._store.archive.vectors([number])
-        if self.vectors and ids:
-            self.vectors.store(number_of(new.id), vectors[0])
+        if self.vectors:
+            self.vectors.copy(number, number_of(new.id))
         else:
             mark_unembedded(self._store)
         self._store.archive.index_words(number_of(new.id), index_text(new.text))

@@ -84,12 +84,16 @@ class PageChooser:
         self._store = store
         self._small_talk = SmallTalk(store)
 
-    def choose(self, text: str, resident: Collection[int]) -> list[Recalled]:
-        """Return what helps with a message, oldest first; nothing for a greeting, and none of the `resident` steps."""
+    def choose(self, text: str, resident: Collection[int], instead_of: Collection[str] = ()) -> list[Recalled]:
+        """Return what helps with a message, oldest first; nothing for a greeting, and none of the `resident` steps.
+
+        Pages that are in the prompt already are left out, but for those that may be replaced.
+        """
         message = text[:MAX_QUERY_CHARS]
         if not (telling := telling_words(message)):
             return []
         last_step, shown = self._store.prompt.shown()
+        shown = [page for page in shown if page not in instead_of]
         facts, turns, only_trusted = list[Hit](), list[Hit](), self._prefetch.trust == "trusted"
         best: list[Hit] | None = None
         if "facts" in self._prefetch.kinds:
@@ -128,8 +132,18 @@ class PageChooser:
         if of_small_talk is None:
             return [], 0.0
         numbers = {kind: [number_of(hit.page_id) for hit in chosen if hit.page_id.startswith(kind)] for kind in "fs"}
-        of_facts = [cosine for _, cosine in facts.cosines_of(numbers["f"], vector)]
-        return of_facts + (turns.cosines_of(numbers["s"], vector) if numbers["s"] else []), of_small_talk
+        found = {f"f{number}": cosine for number, cosine in facts.cosines_of(numbers["f"], vector)}
+        if numbers["s"]:
+            found |= {f"s{number}": cosine for number, cosine in turns.cosines_of(numbers["s"], vector).items()}
+        # What has just left the prompt has no vector yet, and is as likely to help as the rest.
+        if missing := [hit.text for hit in chosen if hit.page_id not in found]:
+            try:
+                fresh = facts.embedding.embed_all(missing)
+            except EmbedderUnavailableError as error:
+                facts.embedding.log_failure(error)
+                return [], 0.0
+            return [*found.values(), *(float(each.vector @ vector) for each in fresh)], of_small_talk
+        return list(found.values()), of_small_talk
 
     def _coverage(self, chosen: Sequence[Hit], telling: Sequence[str], facts: int, last_step: int) -> float:
         """Return the largest share of the telling words that a page holds, rare ones counting more."""
@@ -217,6 +231,16 @@ class SmallTalk:
                     self._store.settings.put(SMALL_TALK_VECTORS, f"{stamp} {packed}")
             self._stamp, self._rows = stamp, rows
         return self._rows
+
+
+def texts_of(recalled: Sequence[Recalled]) -> list[str]:
+    """Return the lines that the prompt shows."""
+    return [line for each in recalled for line in (each.time, each.line) if line]
+
+
+def sources_of(recalled: Sequence[Recalled]) -> frozenset[str]:
+    """Return the untrusted sources of recalled pages."""
+    return frozenset(name for each in recalled for name in each.hit.via)
 
 
 def _line(hit: Hit) -> str:

@@ -52,6 +52,12 @@ class FactVectors:
         else:
             mark_unembedded(self._store)
 
+    def copy(self, fact: int, to: int) -> None:
+        """Store the vectors of a fact for one that says the same, in the caller's transaction; later if it has none."""
+        self.embedding.check_embedder()
+        self._store.archive.copy_vectors(fact, to)
+        mark_unembedded(self._store)
+
     def _store_one(self, fact: int, meaning: Meaning) -> None:
         self._store.archive.store_vectors(fact, meaning.vector, meaning.tokens and quantized.pack(meaning.tokens))
 

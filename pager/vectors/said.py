@@ -85,14 +85,14 @@ class SaidVectors:
         found = self.embedding.best_cosines(question, rarities, self._store.said.token_vectors, parts)
         return found and (table.positions(np.array(found[0])), *found[1:])
 
-    def cosines_of(self, steps: Sequence[int], vector: Rows) -> list[float]:
-        """Return the cosine of each part of these steps that has a vector."""
+    def cosines_of(self, steps: Sequence[int], vector: Rows) -> dict[int, float]:
+        """Return of each of these steps with a vector the cosine of its nearest part."""
         import numpy as np
 
-        found: list[float] = []
-        for raw in self._store.said.vectors_of(steps):
+        found: dict[int, float] = {}
+        for step, raw in self._store.said.vectors_of(steps):
             row = np.frombuffer(raw, dtype=np.int8, offset=SCALE_BYTES) * np.frombuffer(raw[:SCALE_BYTES], np.float32)
-            found.append(float(row @ vector))
+            found[step] = max(found.get(step, -1.0), float(row @ vector))
         return found
 
     def _load(self) -> Int8Matrix | None:

@@ -6,7 +6,9 @@ With the default embedder most of a search is the embedding of its question, whi
 ratios. The rest looks at every vector, however few messages hold the words: where those are rare there is no limit. The
 messages' own vectors are random, which costs the same. What the comparison of word pieces adds to a search is measured
 by two readers of one memory; the embedder of one has no token vectors. Messages are indexed one at a time in a
-transaction of many, so that the work is compared, and not the disk's own time for a commit.
+transaction of many, so that the work is compared, and not the disk's own time for a commit. What word pieces add to the
+embedding of a message is measured against the model's run and a mean. The bytes on disk are those of the five talks
+(`question_sets.talks`), of which a message has 133 bytes of text, with words, vectors and all else.
 """
 
 import sqlite3
@@ -24,14 +26,19 @@ import numpy as np
 
 from pager import Memory, MemoryReader
 from pager.search.words import words
+from pager.vectors import minilm, quantized
 from pager.vectors.embedder import Embedder, TokenVectors
+from pager.vectors.embedding import AT_ONCE
 from pager.vectors.minilm import MiniLM
 from pager.vectors.quantized import TOKEN_DIMENSION
-from tests.bench.figures import Figure, Timed, alternately, pair, timed, with_each
+from tests.bench import question_sets
+from tests.bench.figures import Figure, Timed, alternately, pair, size_mb, timed, with_each
+from tests.bench.finders import record_texts
 from tests.bench.texts import Texts
 
 SIZES = {10_000: 7.0, 100_000: 15.0}  # messages: how many times a bare match
 PIECES = {10_000: 1.25}  # messages: how many times a search that compares no word pieces
+NEW, EMBEDDED, KILOBYTES = 1.2, 1.15, 1.7  # a new message, embedding one, one on disk
 SMALL, LARGE = 1_000, 100_000
 NAMES = ("Ana", "Ben")
 PER_DAY = 40
@@ -44,7 +51,7 @@ MATCH = f"SELECT rowid, rank FROM said_words WHERE said_words MATCH ? ORDER BY r
 def figures(work: Path) -> list[Figure]:
     work.mkdir(parents=True, exist_ok=True)
     figures = [figure for size, limit in SIZES.items() for figure in _searches(work / str(size), size, limit)]
-    return [*figures, _new_message(work)]
+    return [*figures, _new_message(work), _embedding(), _on_disk(work / "talks")]
 
 
 class _RandomVectors:
@@ -178,4 +185,46 @@ def _new_message(work: Path) -> Figure:
     per_message = [1000 * seconds / (RECORDED * RECORDED_AT_ONCE) for seconds in (in_large, in_small)]
     measured = f"{per_message[0]:.3f} ms at {LARGE:,}, {per_message[1]:.3f} ms at {SMALL:,}"
     ratio = in_large / in_small  # of the sums: merging the index is dear and rare
-    return Figure(f"a new message at {LARGE:,} messages against at {SMALL:,}", measured, ratio, 1.3)
+    return Figure(f"a new message at {LARGE:,} messages against at {SMALL:,}", measured, ratio, NEW)
+
+
+class _Means:
+    """The default embedder as it is without word pieces: a run of the model, and its mean."""
+
+    def __init__(self) -> None:
+        self._loaded = MiniLM()._load()
+
+    def embed(self, texts: Sequence[str]) -> None:
+        pieces = [self._loaded.tokenizer.encode(text).ids for text in texts]
+        for rows in minilm._equally_long(pieces):
+            ids = np.array([pieces[row] for row in rows], dtype=np.int64)
+            inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+            means = self._loaded.session.run(None, inputs)[0].mean(axis=1)
+            quantized.quantize(means / np.linalg.norm(means, axis=1, keepdims=True))
+
+
+def _embedding() -> Figure:
+    """Embed the talks in batches as they are embedded in the background, to what is stored."""
+    texts = [text for talk in question_sets.talks() for text in talk.texts]
+    batches = [texts[start : start + AT_ONCE] for start in range(0, len(texts) - AT_ONCE, AT_ONCE)]
+    embedder, means = MiniLM(), _Means()
+
+    def embed(batch: Sequence[str]) -> None:
+        vectors, tokens = embedder.embed_tokens(batch)
+        quantized.quantize(vectors)
+        for each in tokens:
+            quantized.pack(each)
+
+    sides = with_each(iter(batches), embed), with_each(iter(batches), means.embed)
+    both = pair(*sides, ("with word pieces", "without"), rounds=len(batches) - 2, warm_up=2)
+    return both.rounds(f"embedding {AT_ONCE} messages, with word pieces against without", EMBEDDED)
+
+
+def _on_disk(directory: Path) -> Figure:
+    count = 0
+    with Memory.open(directory) as memory:
+        for talk in question_sets.talks():
+            count += len(record_texts(memory, talk))
+        assert memory.count_unembedded() == 0
+    size_kb = 1000 * size_mb(directory) / count
+    return Figure("a message on disk, closed", f"{count:,} messages of five talks", size_kb, KILOBYTES, " KB")

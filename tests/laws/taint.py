@@ -90,8 +90,12 @@ class TaintedTalk:
     def say(self, text: str) -> None:
         memory = self.talk.memory
         step = memory.append_user(text + FILLING)
-        recalled = [row.page_id or "" for row in memory.ledger(events=["recall"]) if row.reason == f"for {step}"]
-        self.steps[step] = NONE.union(*map(self.of_page, recalled))
+        self.steps[step] = self.recalled_for(step)
+
+    def recalled_for(self, step: str) -> Sources:
+        """Return the sources of all that was recalled for a message, also of what was replaced before it was sent."""
+        rows = self.talk.memory.ledger(events=["recall"])
+        return NONE.union(*(self.of_page(row.page_id or "") for row in rows if row.reason == f"for {step}"))
 
     def ask(self, *names: str) -> list[str]:
         """Let the model answer the next request with what it has read, and with calls. Return their ids."""
@@ -99,6 +103,7 @@ class TaintedTalk:
         asides = self.count_asides()
         pinned = [pin.page_id for pin in memory.inspect.pins() if pin.unseen]
         self.talk.last = memory.request()
+        self.steps[last] |= self.recalled_for(last)  # again, if steps have left to make room for it
         if self.count_asides() > asides:  # what a person pinned stands behind the newest step; they empty core at most
             self.steps[last] = self.steps[last].union(*map(self.of_page, pinned))
         if self.talk.last.epoch != self.epoch:

@@ -94,6 +94,8 @@ def test_small_talk_is_distinct_and_recognized_as_its_language() -> None:
         "Good morning, how are you?", "Guten Morgen, wie geht's dir?", "Bonjour, ça va bien ?", "Bonjour, ca va ?",
         "¡Hola! ¿Qué tal estás?", "hola, que tal", "おはようございます",
         "こんにちは、お元気ですか", "你好,最近好吗?", "早上好",
+        "You made my day, shall we get more?", "Both of us should already be off, though.",
+        "Das war überhaupt nicht ehrlich gesagt.", "Oui, mais presque jamais, franchement.", "Nunca, quizá después.",
     ],
 )  # fmt: skip
 def test_a_greeting_has_no_telling_word_in_any_of_the_languages(greeting: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pager import Memory, Prefetch, tokens
+from pager import Memory, Prefetch, send_command, tokens
 from pager.search.words import languages
 from pager.tiers.prefetch import PageChooser, Recalled
 from pager.vectors.embedder import EmbedderUnavailableError
@@ -134,6 +134,51 @@ def test_turns_that_left_the_prompt_come_back_with_id_speaker_and_one_time_for_a
         assert [move.page_id for move in talk.memory.ledger(events=["recall"])].count(first) == times
         talk.ask("hello", "hello")
         talk.ask("And the cello?", "On Tuesday.")
+
+
+def test_what_leaves_to_make_room_for_a_message_is_recalled_for_it(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, window=8_000, prefetch=Prefetch(k=2))
+    for text in ("My cello teacher is Ines.", "The cello lesson costs 90 euros."):
+        talk.memory.record("user", text, session=text)
+    first = talk.memory.append_user("The cello lesson with Ines is on Tuesday.")
+    talk.reply("Noted.")
+    talk.fill(3_800)
+    question = talk.memory.append_user("When is the cello lesson with Ines? " + "and so on " * 230)
+    assert recalled_with(talk, question) == ["s1", "s2"]
+    text = talk.text
+    assert first in [move.page_id for move in talk.memory.ledger(events=["evict"])]
+    kept = [stay.page_id for stay in talk.memory.history.resident() if stay.how == "recalled"]
+    assert first in kept
+    assert recalled_with(talk, question) == ["s1", "s2", *(page for page in kept if page not in ("s1", "s2"))]
+    recalled = text.partition("<recalled>\n")[2].partition("\n</recalled>")[0].split("\n")
+    assert [line.split()[0] for line in recalled if line.startswith("s")] == kept
+    assert (text.count("<recalled>\n"), text) == (1, talk.text)
+    talk.reply("On Tuesday.")
+    assert talk.memory.check() == []
+
+
+def test_a_turn_without_a_vector_is_judged_like_the_others(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=Words(dimension=256), clock=HandClock()) as memory:
+        for text in ("We planted tomatoes.", "The printer is out of toner.", "The exam was hard."):
+            memory.record("user", text, session=text)
+        with memory.transaction():
+            memory.record("user", "The cello lesson is on Tuesday with Ines.", session="cello")
+            for question, found in (("The cello lesson with Ines?", True), ("A lesson in chemistry, physics?", False)):
+                assert bool(chosen(memory, question)) == found
+            assert memory.count_unembedded() == 1
+
+
+def recalled_with(talk: Talk, step: str) -> list[str]:
+    return [str(move.page_id) for move in talk.memory.ledger(events=["recall"]) if move.step == step]
+
+
+def test_a_message_of_another_process_is_helped_likewise(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, prefetch=Prefetch(k=4))
+    talk.memory.record("user", "My cello teacher is Ines.", name="Dana")
+    talk.ask("hello", "hello")
+    send_command(tmp_path, "message", {"text": "And the cello?"}, talk.clock)
+    assert "s1 Dana: My cello teacher is Ines." in talk.text
+    assert [move.page_id for move in talk.memory.ledger(events=["recall"])] == ["s1"]
 
 
 def test_a_turn_is_left_out_if_a_fact_says_it_and_facts_leave_room_for_turns(memory: Memory) -> None:

@@ -232,3 +232,18 @@ def test_token_vectors_that_break_the_promise_are_a_failure_of_the_embedder(
         fact = memory.archive(FERRY)
         assert memory.search_archive("ferry")[0].page_id == fact.id
         assert "token vectors" in memory.ledger(events=["embedder"])[0].reason
+
+
+def test_a_fact_that_comes_back_has_the_vectors_of_the_one_that_ended(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.archive(FERRY, key="ferry")
+        for number in range(9):
+            memory.archive(f"another fact {number}")
+        memory.archive("The ferry never sails.", key="ferry", source="web:example.org")
+        assert memory.forget_source("web:example.org").restored == ("f1",)
+        assert (counts(memory), memory.check()) == ((0, 12), [])
+        found = late_of(memory.search_archive("Which boat goes to Bergen?"))
+        assert max(found, key=lambda page: found[page]) == "f12"
+        while memory.embed_pending():
+            pass
+        assert memory.count_unembedded() == 0
