@@ -18,7 +18,8 @@ TRIAL_SECONDS = 20
 SECRET_PLACES = (
     ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
     ".pgpass", ".password-store", ".config/gcloud", ".config/gh", ".config/git/credentials", ".config/pip",
-    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history", ".python_history",
+    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
+    ".bash_history", ".zsh_history", ".python_history",
 )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ class Search:
     def _directory(self, descriptor: int, parts: Parts, rules: Rules) -> None:
         rules = rules.within(descriptor, len(parts))
         listed, is_all = entries(descriptor)
-        self.found.left_out["entries of huge directories"] += not is_all
+        self.found.left_out["directories of which only the first entries were searched"] += not is_all
         for entry in listed:
             self._check()
             below = (*parts, entry.shown)
@@ -163,6 +163,8 @@ class Search:
             self._check()
             at = counted = 0
             while span := self.pattern.search(block, at):
+                if span[0] == len(block) and block.endswith(b"\n"):
+                    break  # behind the last line
                 number += block.count(b"\n", counted, span[0])
                 counted = span[0]
                 start = block.rfind(b"\n", 0, span[0]) + 1
@@ -171,7 +173,7 @@ class Search:
                 yield number, _excerpt(block, start, end, span)
                 self._check()
                 at = end + 1
-                if at > len(block):
+                if at >= len(block):
                     break
             number += block.count(b"\n", counted)
 
@@ -201,5 +203,5 @@ def _blocks(content: bytes) -> Generator[bytes]:
 def _excerpt(block: bytes, start: int, end: int, span: tuple[int, int]) -> str:
     first = max(start, span[0] - SHOWN_BYTES // 3)
     last = min(end, first + SHOWN_BYTES)
-    text = block[first:last].decode("utf-8", "ignore").rstrip("\r")
+    text = block[first:last].decode("utf-8", "ignore")
     return one_line(f"{'…' * (first > start)}{text}{'…' * (last < end)}")

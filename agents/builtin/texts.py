@@ -26,9 +26,8 @@ def decode(raw: bytes, path: str) -> tuple[str, str]:
     sample = raw[:_SAMPLE]
     strange = len(sample) - len(sample.translate(None, _CONTROL))
     if b"\0" in sample or strange > len(sample) // 10:
-        raise ToolCallError(
-            f"{path} is binary ({len(raw):,} bytes, it begins with {raw[:16].hex(' ')}); only text is read."
-        )
+        begins = f"{len(raw):,} bytes, the first {raw[:16].hex(' ')}"
+        raise ToolCallError(f"{path} is binary ({begins}); only text is read.")
     try:
         return raw.decode("utf-8"), ""
     except UnicodeDecodeError:
@@ -41,7 +40,7 @@ def as_utf8(raw: bytes) -> bytes | None:
         text, encoding = decode(raw, "")
     except ToolCallError:
         return None
-    return text.encode("utf-8", "replace") if encoding else raw
+    return (text.encode("utf-8", "replace") if encoding else raw).replace(b"\r\n", b"\n")
 
 
 def lines_of(text: str) -> list[str]:
