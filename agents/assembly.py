@@ -43,7 +43,7 @@ MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock]
     "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
     "none": (list, lambda _, __: []),
 }
-ANOTHER_NAME = {False: "give your function another name.", True: "name those that the agent is to get with 'only'."}
+ANOTHER_NAME = {"use": "give your function another name.", "mcp": "name those that the agent is to get with 'only'."}
 
 
 @dataclass(slots=True)
@@ -151,7 +151,8 @@ def own_tools(
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                mistake = f"there is a tool {tool.name!r} already; {ANOTHER_NAME[isinstance(item, ServerTools)]}"
+                advice = ANOTHER_NAME.get(getattr(item, "kind", "use"), "leave one of the two out.")
+                mistake = f"there is a tool {tool.name!r} already; {advice}"
                 problems.append(ConfigProblem(place, mistake))
             found[tool.name] = tool
     if problems:

@@ -35,15 +35,13 @@ def command_inside(
     resolver = Path("/etc/resolv.conf").resolve()
     if network and resolver.is_relative_to("/run") and resolver.is_file():
         options += ["--ro-bind", str(resolver), str(resolver)]
-    home = Path.home()
-    for secret in (*(home / each for each in SECRET_PLACES), *hidden):
-        options += _mask(secret.resolve())
     options += ["--bind", str(directory), str(directory)]
-    for secret in hidden:  # they may be in the directory
-        options += _mask(secret.resolve())
     for each in fixed:
         if each.is_relative_to(directory) and each.exists():
             options += ["--ro-bind", str(each), str(each)]
+    home = Path.home()
+    for secret in (*(home / each for each in SECRET_PLACES), *hidden):  # last, because they may be in the directory
+        options += _mask(secret.resolve())
     return ["bwrap", *options, "--chdir", str(directory), "--", *words]
 
 

@@ -42,7 +42,11 @@ def descendants(root: int, most: int) -> list[int]:
     for each in found:
         if len(found) > most:
             break
-        for thread in os.listdir(f"/proc/{each}/task") if os.path.isdir(f"/proc/{each}/task") else ():  # noqa: PTH112, PTH208
+        try:
+            threads = os.listdir(f"/proc/{each}/task")  # noqa: PTH208 - as above
+        except OSError:
+            continue
+        for thread in threads:
             found += map(int, _read(f"/proc/{each}/task/{thread}/children").split())
     return found[1:]
 

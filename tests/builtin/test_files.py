@@ -55,7 +55,10 @@ def test_a_file_is_read_page_by_page_to_its_end(notes: Path, files: BuiltIns) ->
 
 def test_a_line_longer_than_a_page_is_given_whole(notes: Path, files: BuiltIns) -> None:
     (notes / "one.json").write_text("a\n" + "0123456789" * 50_000 + "\nz", encoding="utf-8")
-    assert files("read_file", path="one.json").splitlines() == ["one.json, lines 1 to 1 of 3; read on with line 2:", "a"]
+    assert files("read_file", path="one.json").splitlines() == [
+        "one.json, lines 1 to 1 of 3; read on with line 2:",
+        "a",
+    ]
     head, line = files("read_file", path="one.json", line=2).splitlines()
     assert (head, len(line)) == ("one.json, lines 2 to 2 of 3; read on with line 3:", 500_000)
     (notes / "one.json").write_text("0" * 1_000_001, encoding="utf-8")
@@ -159,6 +162,11 @@ def test_trusted_files_have_no_source(notes: Path) -> None:
 def test_a_root_that_is_not_there_is_an_error_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"x\.yaml:3:.*there is no directory .*notes"):
         BuiltIns(tmp_path, FILES)
+
+
+def test_the_same_tools_twice_are_an_error(notes: Path) -> None:
+    with pytest.raises(ConfigError, match="there is a tool 'list_files' already; leave one of the two out"):
+        BuiltIns(notes.parent, f"{FILES}}}\n  - {{builtin: files, root: .")
 
 
 PAGE = b"<h1>Ferries</h1><p>It sails at <b>nine</b>.</p><script>evil()</script>"
