@@ -7,16 +7,18 @@ come the definitions, then the memory, then the tools that move it.
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents import tasks
+from agents.builtin.protected import Protected, protected_by
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
-from agents.config.tool_sections import FunctionTool, ServerTools, ToolSection
+from agents.config.tool_sections import FilesTool, FunctionTool, ServerTools, ShellTool, ToolSection
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
@@ -41,7 +43,7 @@ MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock]
     "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
     "none": (list, lambda _, __: []),
 }
-ANOTHER_NAME = {False: "give your function another name.", True: "name those that the agent is to get with 'only'."}
+ANOTHER_NAME = {"use": "give your function another name.", "mcp": "name those that the agent is to get with 'only'."}
 
 
 @dataclass(slots=True)
@@ -76,7 +78,7 @@ def assemble(
         if config.recall.summarizes:  # with a client of its own, which tries once and does not wait long
             other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
             summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
-        own = own_tools(config, opened, tools)
+        own = own_tools(config, opened, tools, directory=directory, part_tokens=limits.max_part_tokens)
         found_by = embedders.from_config(config)
         if embedder is not None:
             found_by["embedder"] = embedder
@@ -128,10 +130,12 @@ def prefetch_of(config: AgentConfig) -> Prefetch:
 
 
 def own_tools(
-    config: AgentConfig, opened: ExitStack | None = None, more: Sequence[Callable[..., Any] | Tool] = ()
-) -> list[Tool]:
+    config: AgentConfig, opened: ExitStack | None = None, more: Sequence[Callable[..., Any] | Tool] = (), *,
+    directory: Path | None = None, part_tokens: int = WINDOW_WITHOUT_RECORD,
+) -> list[Tool]:  # fmt: skip
     """Return the tools that the configuration names, in its order, and `more`. MCP servers stay connected until
-    `opened` is closed; without it their tools are left out. Raise ConfigError with all tools that cannot be used."""
+    `opened` is closed; without it their tools are left out. `directory` is where the memory is, and a part of a
+    result that is not spilled has at most `part_tokens`. Raise ConfigError with all tools that cannot be used."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     problems: list[ConfigProblem] = []
@@ -139,7 +143,7 @@ def own_tools(
         place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))
         try:
             if isinstance(item, ToolSection):
-                tools = _tools_of(item, place, opened)
+                tools = _tools_of(item, place, opened, partial(protected_by, config, directory), part_tokens)
             else:
                 tools = [item if isinstance(item, Tool) else Tool.of(item)]
         except ToolConfigError as error:
@@ -147,7 +151,8 @@ def own_tools(
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:
-                mistake = f"there is a tool {tool.name!r} already; {ANOTHER_NAME[isinstance(item, ServerTools)]}"
+                advice = ANOTHER_NAME.get(getattr(item, "kind", "use"), "leave one of the two out.")
+                mistake = f"there is a tool {tool.name!r} already; {advice}"
                 problems.append(ConfigProblem(place, mistake))
             found[tool.name] = tool
     if problems:
@@ -155,7 +160,13 @@ def own_tools(
     return list(found.values())
 
 
-def _tools_of(item: ToolSection, place: ConfigPlace, opened: ExitStack | None) -> list[Tool]:
+def _tools_of(
+    item: ToolSection,
+    place: ConfigPlace,
+    opened: ExitStack | None,
+    protected: Callable[[], Protected],
+    part_tokens: int,
+) -> list[Tool]:
     """Return the tools of an entry under `tools`; of an MCP server none without `opened`."""
     options: dict[str, Any] = item.model_dump(include={"approve", "timeout_seconds"})
     folder = place.file.parent.absolute()
@@ -170,6 +181,14 @@ def _tools_of(item: ToolSection, place: ConfigPlace, opened: ExitStack | None) -
         source = item.mcp.source if item.trust == "untrusted" else None
         server = opened.enter_context(mcp_client.connected(item.mcp))
         return server.tools(item.only, source=source, **options)
+    if isinstance(item, FilesTool):
+        from agents.builtin.files import file_tools
+
+        return file_tools(item, folder, protected(), part_tokens // 2)
+    if isinstance(item, ShellTool):
+        from agents.builtin.shell import shell_tool
+
+        return [shell_tool(item, folder, protected(), opened)]
     raise ToolConfigError(f"{item.kind}: this tool is not built yet.")
 
 

@@ -173,7 +173,8 @@ class Loop:
         for call in calls:
             tool = self._tools.get(call.name)
             outcome = None
-            if tool is None or tool.approve == "never" or call.begun:
+            asks = tool is not None and tool.asks(call.input)
+            if not asks or call.begun:
                 yield ToolStarted(call.id, call.name, call.input)
                 outcome = self._run_call(call, tool)
             if outcome is None or isinstance(outcome, str):
@@ -187,7 +188,7 @@ class Loop:
                     self._memory.append_result(call.id, DENIED, is_error=True)
                     yield ToolFinished(call.id, call.name, DENIED, True)
                     continue
-                if tool and tool.approve == "always":
+                if asks:
                     yield ToolStarted(call.id, call.name, call.input)
                 outcome = self._run_call(call, tool, approved=True)
             output, is_error = (UNAPPROVED, True) if isinstance(outcome, str) else outcome

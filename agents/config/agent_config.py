@@ -68,6 +68,11 @@ class AgentConfig(Section):
         path is looked for beside that file, which `extends` may have brought."""
         return self._document.at(*path).value
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return the YAML files that describe this agent: its own, and those that it extends."""
+        return self._document.files
+
     # Rules between sections: a validator sees the sections above its own, as far as they are right themselves.
 
     @field_validator("window")

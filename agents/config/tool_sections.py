@@ -173,13 +173,18 @@ class ShellTool(ToolConfig):
     """shell: run commands."""
     directory: Text = "."
     """The directory in which commands run, relative to this YAML file."""
+    trust: Trust = "untrusted"
+    """untrusted: a command may print what others wrote, so what the agent writes after it has read that is labelled."""
     approve: Literal["never", "always"] = "always"
     """always: a person is asked before each command that `allow` does not name; never: no command is asked for."""
     allow: Annotated[tuple[Annotated[tuple[Text, ...], Field(strict=False)], ...], Field(strict=False)] = ()
     """Commands that run unasked, as lists of words: [[git, status], [pytest, "*"]]. "*" at the end means any words.
-    Such a command runs without a shell."""
+    Such a command runs without a shell. A program that runs files of the directory, such as pytest, runs what the agent
+    wrote there, too."""
     sandbox: Literal["if_available", "required", "off"] = "if_available"
-    """Run commands inside of bubblewrap. if_available: where it is installed; required: nowhere else."""
+    """Run commands inside of bubblewrap. if_available: where it works; required: nowhere else."""
+    network: Flag = False
+    """true: commands in the sandbox reach the network. Without a sandbox they always do."""
 
 
 class ProviderTool(ToolSection):

@@ -66,6 +66,7 @@ class Document:
 
     data: Any
     written: dict[KeyPath, Written]
+    files: tuple[Path, ...] = ()  # this one, and those that it extends
 
     def at(self, *path: str | int) -> Written:
         """Return where `path` was written, or the nearest part above it that exists."""
@@ -92,7 +93,7 @@ def read(path: Path, environ: Mapping[str, str]) -> Document:
     if problems:
         raise ConfigError(problems)
     document.data.pop("extends", None)  # the last file's may be empty
-    return document
+    return Document(document.data, document.written, tuple(chain))
 
 
 def read_list(path: Path, named_at: ConfigPlace) -> Document:

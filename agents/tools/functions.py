@@ -46,10 +46,16 @@ SLICE_SECONDS = 0.2  # a Ctrl-C that comes in the instant before a wait begins i
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """The answer of a tool that knows its source more exactly: `Sourced("web:example.org", text)`."""
+    """The answer of a tool that knows its source, or its sources, more exactly: `Sourced("web:example.org", text)`."""
 
-    source: str
+    source: str | tuple[str, ...]
     content: Any
+
+    @property
+    def untrusted(self) -> tuple[str, ...]:
+        """Return the names of its sources that are untrusted."""
+        names = (self.source,) if isinstance(self.source, str) else self.source
+        return tuple(each for name in names for each in read_source(name).untrusted)
 
 
 class ToolConfigError(PagerError):
@@ -75,6 +81,10 @@ class Tool:
     of_provider: Json | None = None  # the definition of a tool that the provider knows by its type
     source: str | None = None  # of its results, if they are untrusted
     names_sources: bool = False  # its results may be `Sourced`
+    unasked: Callable[[Json], bool] | None = (
+        None  # of the calls for which `approve: always` asks, those that it need not
+    )
+    leave: Callable[[], object] | None = None  # ends what a call has started, when nobody waits for it any longer
 
     @classmethod
     def of(
@@ -121,6 +131,10 @@ class Tool:
             return dict(self.of_provider)
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
+    def asks(self, raw: Json) -> bool:
+        """Return True if a person has to approve a call with this input."""
+        return self.approve == "always" and not (self.unasked and self.unasked(raw))
+
     def run(self, raw: Json) -> Output:
         """Run a call in this thread, without a time limit."""
         return self.run_sourced(raw)[0]
@@ -138,13 +152,14 @@ class Tool:
         parts: list[Any] = several if is_list else [value]
         sources, contents = set[str](), list[Any]()
         for part in parts:
-            named = read_source(part.source).untrusted if isinstance(part, Sourced) else ()
+            named = part.untrusted if isinstance(part, Sourced) else ()
             sources.update(named or ([self.source] if self.source else ()))  # one that is not trusted stays so
             contents.append(part.content if isinstance(part, Sourced) else part)
         return as_output(contents if is_list else contents[0]), sources
 
     def run_limited(self, raw: Json) -> tuple[Output, Collection[str]]:
-        """Run a call like `run_sourced`, within the tool's time limit. A thread that overruns is left behind."""
+        """Run a call like `run_sourced`, within the tool's time limit. A thread that overruns is left behind, and so is
+        one when an interrupt comes; what it has started is ended if the tool can do that."""
         answer = Future[tuple[Output, Collection[str]]]()
 
         def work() -> None:
@@ -155,8 +170,12 @@ class Tool:
 
         Thread(target=work, name=f"tool {self.name}", daemon=True).start()
         left = self.timeout_seconds
-        while left > 0 and not wait([answer], min(left, SLICE_SECONDS)).done:
-            left -= SLICE_SECONDS
+        try:
+            while left > 0 and not wait([answer], min(left, SLICE_SECONDS)).done:
+                left -= SLICE_SECONDS
+        finally:
+            if self.leave and not answer.done():
+                self.leave()
         if not answer.done():
             late = f"{self.name} did not finish within {self.timeout_seconds:g} s; it may still be running."
             raise ToolCallError(late)

@@ -21,7 +21,7 @@ from agents import assembly
 from agents.config.agent_config import load as load_config
 from agents.config.errors import ConfigError
 from agents.tasks import TaskTools
-from agents.tools.functions import Tool, ToolCallError, ToolConfigError, as_output, describe_error, find
+from agents.tools.functions import Sourced, Tool, ToolCallError, ToolConfigError, as_output, describe_error, find
 from agents.tools.memory_tools import MemoryTools
 from pager import RejectedError, tokens
 
@@ -42,6 +42,41 @@ class Place:
 class Order(BaseModel):
     title: str
     places: list[Place] = []
+
+
+def test_what_a_call_has_started_is_ended_when_it_is_left() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        """Work until it is ended."""
+        begun.set()
+        ended.wait()
+
+    with pytest.raises(ToolCallError, match="did not finish"):
+        Tool.of(work, timeout_seconds=0.05, leave=ended.set).run_limited({})
+    assert ended.is_set()
+    ended.clear()
+    Tool.of(len_of, leave=ended.set).run_limited({"text": "done in time"})
+    assert not ended.is_set()
+
+
+def len_of(text: str) -> int:
+    """Count."""
+    return len(text)
+
+
+def test_an_answer_may_have_several_sources() -> None:
+    def find_all() -> Sourced:
+        """Find."""
+        return Sourced(("file:a", "program", "file:b"), "both")
+
+    assert Tool.of(find_all).run_sourced({}) == ("both", {"file:a", "file:b"})
+
+
+def test_of_calls_that_are_asked_for_some_need_not_be() -> None:
+    tool = Tool.of(len_of, approve="always", unasked=lambda raw: raw.get("text") == "x")
+    assert [tool.asks(raw) for raw in ({"text": "x"}, {"text": "y"}, {})] == [False, True, True]
+    assert not Tool.of(len_of, unasked=lambda _: False).asks({})
 
 
 def shop(

@@ -1,0 +1,73 @@
+"""PDF, Office and HTML as text: the only file that knows kreuzberg (the extra `documents`).
+
+It runs in a child process, which is this file as a program: a document of others may make any converter run for ever,
+fill the memory or crash. The child reads the document on its standard input and writes the text. Nothing is cached on
+disk, no text is recognized in pictures, and no network is asked.
+
+Chosen by trying: of a plain PDF kreuzberg and pypdf keep the spaces between words, which markitdown lost; kreuzberg is
+one file without dependencies, and reads Office and HTML, too.
+"""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+MISSING = "PDF, Office and HTML files are read with the extra 'documents': pip install 'selfpager[documents]'."
+TIMEOUT_SECONDS = 60
+MEMORY_BYTES = 4 << 30  # of addresses; what a converter maps is far more than what it fills
+MAX_TEXT_BYTES = 16 << 20
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+KINDS = {
+    ".pdf": "application/pdf",
+    ".docx": f"{_OFFICE}wordprocessingml.document",
+    ".pptx": f"{_OFFICE}presentationml.presentation",
+    ".xlsx": f"{_OFFICE}spreadsheetml.sheet",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "text/html",
+}
+
+
+def can_read() -> bool:
+    """Return True if the extra is installed."""
+    return find_spec("kreuzberg") is not None
+
+
+def text_of(raw: bytes, ending: str, path: str) -> str:
+    """Return the text of a document. Raise ToolCallError if it cannot be read."""
+    from agents.tools.functions import ToolCallError
+
+    if not can_read():
+        raise ToolCallError(f"{path} is not read. {MISSING}")
+    command = [sys.executable, "-P", __file__, ending]
+    try:
+        done = subprocess.run(command, input=raw, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise ToolCallError(f"{path} is not read: converting it took longer than {TIMEOUT_SECONDS} s.") from None
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = lines[-1][:300] if lines else f"the converter ended with {done.returncode}"
+        raise ToolCallError(f"{path} is not read as {ending[1:]}: {why}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _main(ending: str) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_SECONDS, TIMEOUT_SECONDS))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    import kreuzberg
+
+    library: Any = kreuzberg
+    settings = library.ExtractionConfig(use_cache=False, disable_ocr=True, output_format="markdown")
+    text = library.extract_bytes_sync(sys.stdin.buffer.read(), KINDS[ending], config=settings).content
+    sys.stdout.buffer.write(text.encode("utf-8", "replace")[:MAX_TEXT_BYTES])
+
+
+if __name__ == "__main__":
+    try:
+        _main(sys.argv[1])
+    except Exception as error:  # noqa: BLE001 - the parent says it
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
