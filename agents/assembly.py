@@ -16,7 +16,7 @@ from agents import tasks
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
-from agents.config.tool_sections import FunctionTool, ServerTools, ToolSection
+from agents.config.tool_sections import FunctionTool, ProviderTool, ServerTools, ToolSection, WebTool
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
@@ -170,6 +170,12 @@ def _tools_of(item: ToolSection, place: ConfigPlace, opened: ExitStack | None) -
         source = item.mcp.source if item.trust == "untrusted" else None
         server = opened.enter_context(mcp_client.connected(item.mcp))
         return server.tools(item.only, source=source, **options)
+    if isinstance(item, WebTool):
+        from agents.builtin.web import Web
+
+        return Web(item.allow_private, seconds=item.timeout_seconds).tools(approve=item.approve)
+    if isinstance(item, ProviderTool):
+        return [functions.run_by_provider(item.definition)]
     raise ToolConfigError(f"{item.kind}: this tool is not built yet.")
 
 
