@@ -225,6 +225,8 @@ def _errors(url: str, budget: _Budget) -> Generator[None]:
         raise ToolCallError(f"{_shown(url)} was answered with {what}.") from error
     except httpx2.DecodingError as error:
         raise ToolCallError(f"{_shown(url)} sent what cannot be decompressed.") from error
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise ToolCallError(f"{_shown(url)} was redirected to what is no address: {_shown(str(error))}") from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError, httpx2.HTTPError, SSLError) as error:
         raise ToolCallError(f"the connection to {_shown(url)} failed: {_shown(str(error))}") from error
 
