@@ -68,7 +68,7 @@ def test_a_definition_passes_through_with_the_name_that_the_provider_gave_it(
         ("server: web_search_20250305, options: {name: x}", "id: m", "has name, which cannot be set here"),
         (
             "server: web_search_20250305", "provider: openai, id: m",
-            r"tools\[0\]\.server web_search_20250305 is run by the servers of the Messages API, which 'provider: openai'",
+            r"tools\[0\]\.server .* is run by the servers of the Messages API, which 'provider: openai' does",
         ),
         ("server: web_search_20250305", "provider: scripted, script: ok.yaml", "'provider: scripted' does not have"),
     ],
@@ -88,10 +88,11 @@ def test_a_search_is_told_stored_sent_back_unchanged_shown_and_untrusted(stage: 
     stage.says(searched(hats_example=NEWS, caps_example=NEWS), "Noted.", "Yes.")
     agent = stage.agent(run_by_provider(SEARCH))
     events = list(agent.stream("What is new?"))
-    started, finished = ([each for each in events if isinstance(each, kind)] for kind in (ToolStarted, ToolFinished))
-    assert [(each.name, each.input) for each in started][0] == ("web_search", {"query": "hats"})
-    assert [(each.name, each.text, each.is_error) for each in finished][0] == ("web_search", "2 results", False)
-    assert events.index(started[0]) < next(at for at, each in enumerate(events) if isinstance(each, Replied))
+    started = next(each for each in events if isinstance(each, ToolStarted))
+    finished = next(each for each in events if isinstance(each, ToolFinished))
+    assert (started.name, started.input) == ("web_search", {"query": "hats"})
+    assert (finished.name, finished.text, finished.is_error) == ("web_search", "2 results", False)
+    assert events.index(finished) < next(at for at, each in enumerate(events) if isinstance(each, Replied))
     agent.turn("Really?")
     *_, carried, _ = (each for each in stage.requests[-1]["messages"] if each["role"] == "assistant")
     assert [block["type"] for block in carried["content"]] == [
