@@ -18,7 +18,15 @@ from agents.builtin.protected import Protected, protected_by
 from agents.config import embedders, script
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
-from agents.config.tool_sections import FilesTool, FunctionTool, ServerTools, ShellTool, ToolSection
+from agents.config.tool_sections import (
+    FilesTool,
+    FunctionTool,
+    ProviderTool,
+    ServerTools,
+    ShellTool,
+    ToolSection,
+    WebTool,
+)
 from agents.explain import costs
 from agents.meter import Meter, Prices, RunLimits
 from agents.models import summaries
@@ -189,6 +197,12 @@ def _tools_of(
         from agents.builtin.shell import shell_tool
 
         return [shell_tool(item, folder, protected(), opened)]
+    if isinstance(item, WebTool):
+        from agents.builtin.web import Web
+
+        return Web(item.allow_private, seconds=item.timeout_seconds).tools(approve=item.approve)
+    if isinstance(item, ProviderTool):
+        return [functions.run_by_provider(item.definition)]
     raise ToolConfigError(f"{item.kind}: this tool is not built yet.")
 
 

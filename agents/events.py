@@ -1,7 +1,8 @@
 """The events of a turn, in the order in which they happen. The loop yields them, and the terminal prints them."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pager.types import Movement, Usage
 
@@ -84,6 +85,23 @@ class Stopped:
 
     reason: StopReason
     text: str = ""
+
+
+def calls_at_provider(message: Mapping[str, Any]) -> Iterator["ToolStarted | ToolFinished"]:
+    """Yield the calls of the provider's own tools in a finished reply, and their results. They have run already."""
+    names: dict[str, str] = {}
+    for block in message["content"]:
+        kind = str(block.get("type"))
+        if kind.endswith("_tool_use"):
+            names[str(block.get("id"))] = str(block.get("name"))
+            yield ToolStarted(str(block.get("id")), str(block.get("name")), dict(block.get("input") or {}))
+        elif kind.endswith("_tool_result"):
+            call_id, content = str(block.get("tool_use_id")), block.get("content")
+            name = names.get(call_id, kind.removesuffix("_tool_result"))
+            inner = cast("Mapping[str, Any]", content) if isinstance(content, Mapping) else dict[str, Any]()
+            error, found = inner.get("error_code"), cast("list[Any]", content) if isinstance(content, list) else None
+            text = error or inner.get("url") or ("done" if found is None else f"{len(found)} results")
+            yield ToolFinished(call_id, name, str(text), is_error=bool(error))
 
 
 Event = Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | ApprovalNeeded | Stopped

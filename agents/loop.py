@@ -13,7 +13,17 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
-from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, ToolFinished, ToolStarted
+from agents.events import (
+    ApprovalNeeded,
+    Event,
+    Paged,
+    Replied,
+    Stopped,
+    StreamLost,
+    ToolFinished,
+    ToolStarted,
+    calls_at_provider,
+)
 from agents.logs import log
 from agents.meter import Meter
 from agents.models.model import (
@@ -268,6 +278,7 @@ class Loop:
                 stop_reason = str(reply.message["stop_reason"])
                 if stop_reason == WINDOW_FULL and self._memory.turn_is_open and not self._memory.open_calls:
                     yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
+                yield from calls_at_provider(reply.message)
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return stop_reason
 

@@ -13,6 +13,8 @@ from pager.types import Json
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _NOT_READ = frozenset({"type", "id", "tool_use_id", "media_type"})  # strings that a model does not see as text
+_SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})  # only the provider can read it
+_SEALED_CHARS_PER_TOKEN = 4
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -55,6 +57,11 @@ def is_memory_tool(tool: Json) -> bool:
     return str(tool.get("type", "")).startswith("memory_")
 
 
+def is_providers_result(block: Json) -> bool:
+    """Return True for the result of a tool that the provider ran on its own servers, which stands in a reply."""
+    return str(block.get("type")).endswith("_tool_result")
+
+
 def text_block(text: str) -> Json:
     """Return a text as a content block."""
     return {"type": "text", "text": text}
@@ -73,16 +80,32 @@ def result_content(block: Json) -> list[Json]:
     return cast("list[Json]", content or [])
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Yield every string inside `value`, in order."""
+def strings(value: Any, skip: Collection[str] = ()) -> Iterator[str]:
+    """Yield every string inside `value`, in order, but for what is below a key in `skip`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            yield from strings(item)
+        for key, item in cast("Mapping[str, Any]", value).items():
+            if key not in skip:
+                yield from strings(item, skip)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from strings(item)
+            yield from strings(item, skip)
+
+
+def _unsealed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value).items()
+        return {key: _unsealed(item) for key, item in items if key not in _SEALED}
+    return [_unsealed(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def sealed_tokens(block: Json) -> int:
+    """Return about how many tokens the provider makes of what only it can read in a result of its own tools."""
+    if not is_providers_result(block):
+        return 0
+    chars = sum(map(len, strings(block))) - sum(map(len, strings(block, _SEALED)))
+    return chars // _SEALED_CHARS_PER_TOKEN
 
 
 def text_of(block: Json) -> str:
@@ -92,7 +115,7 @@ def text_of(block: Json) -> str:
         return str(block["text"])
     if kind == "tool_result":
         return "\n".join(filter(None, map(text_of, result_content(block))))
-    if kind == "tool_use":
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         return f"{block.get('name', '')} {json.dumps(block.get('input', {}), ensure_ascii=False)}"
     if kind in THINKING:
         return str(block.get("thinking", ""))
@@ -103,7 +126,7 @@ def text_of(block: Json) -> str:
         return "\n".join(filter(None, (str(block.get("title") or ""), str(block.get("context") or ""), body)))
     if kind == "image":
         return ""
-    return "\n".join(strings({k: v for k, v in block.items() if k not in ("type", "id", "tool_use_id")}))
+    return "\n".join(strings(block, _NOT_READ | _SEALED))
 
 
 def countable(block: Json) -> str:
@@ -120,7 +143,7 @@ def countable(block: Json) -> str:
     if kind == "document" and (is_media(block) or _inside(block)):
         about = "".join(str(block.get(name) or "") for name in ("title", "context"))
         return about + "\n".join(map(countable, _inside(block)))
-    return "" if is_media(block) else dump(block)
+    return "" if is_media(block) else dump(_unsealed(block) if is_providers_result(block) else block)
 
 
 def _inside(block: Json) -> list[Json]:

@@ -100,6 +100,17 @@ class AgentConfig(Section):
             raise rule_error(("memory", "tools"), f"anthropic {why}")
         return memory
 
+    @field_validator("tools")
+    @classmethod
+    def _servers_run_them(cls, tools: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        model = info.data.get("model")
+        for number, tool in enumerate(tools):
+            if isinstance(tool, tool_sections.ProviderTool) and model and model.provider in ("openai", "scripted"):
+                why = f"is run by the servers of the Messages API, which 'provider: {model.provider}' does not have"
+                where = ("tools", number, "server")
+                raise rule_error(where, f"{tool.server} {why}; use 'builtin: web' or leave it out.")
+        return tools
+
     @field_validator("prices")
     @classmethod
     def _prices_suffice(cls, prices: PricesConfig | None, info: ValidationInfo) -> PricesConfig | None:

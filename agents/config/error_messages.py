@@ -4,7 +4,7 @@
 ["agent.yaml:3:3: unknown key 'limt_tokens' in window; did you mean 'limit_tokens'?"]
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -45,9 +45,9 @@ class UnknownKey(NamedTuple):
     known: tuple[str, ...]
 
 
-def rule_error(path: Sequence[str], message: str) -> PydanticCustomError:
+def rule_error(path: KeyPath, message: str) -> PydanticCustomError:
     """Return the error of a rule between sections. It is reported at `path`, wherever it was found."""
-    return PydanticCustomError("rule", "{text}", {"text": f"{'.'.join(path)} {message}", "path": tuple(path)})
+    return PydanticCustomError("rule", "{text}", {"text": f"{_dotted(path)} {message}", "path": path})
 
 
 def alternative(name: str) -> str:

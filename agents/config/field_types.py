@@ -68,6 +68,7 @@ Function = Annotated[
 ]
 Url = Annotated[str, _matching(URL_PATTERN, "an address begins with http:// or https://."), _pattern(URL_PATTERN)]
 Host = Annotated[str, _matching(HOST_PATTERN, "give a name or an address alone, without http:// and port.")]
+HostAndPort = Annotated[str, _matching(HOST_PATTERN, "give a host, or host:port, without http://.")]
 Port = Annotated[int, Field(gt=0, le=65535), _from_variable(int)]
 Text = Annotated[str, Field(min_length=1)]
 PositiveInt = Annotated[int, Field(gt=0), _from_variable(int)]

@@ -7,10 +7,10 @@ from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from agents.config.error_messages import alternative
-from agents.config.field_types import Flag, Function, PositiveNumber, Text, Url
+from agents.config.field_types import Flag, Function, HostAndPort, PositiveNumber, Text, Url
 from agents.config.sections import Section
 from pager.safety.redaction import HIDDEN, SHORTEST_PIECE, public_address, redacted
 
@@ -161,8 +161,11 @@ class WebTool(ToolConfig):
     kind = "builtin"
     builtin: Literal["web"]
     """web: fetch pages."""
-    allow_private: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """Hosts of this machine or of a private network that may be fetched all the same, such as [intranet.example]."""
+    allow_private: Annotated[tuple[HostAndPort, ...], Field(strict=False)] = ()
+    """Hosts of this machine or of a private network that may be fetched all the same, with any port or with one:
+    [intranet.example, "localhost:8080"]."""
+    timeout_seconds: PositiveNumber = 60.0
+    """A page that takes longer, with all redirects, is answered with an error."""
 
 
 class ShellTool(ToolConfig):
@@ -187,6 +190,16 @@ class ShellTool(ToolConfig):
     """true: commands in the sandbox reach the network. Without a sandbox they always do."""
 
 
+_DATED = re.compile(r"([a-z][a-z0-9_]*)_\d{8}")
+_RUN_HERE = {
+    "memory": "it is 'memory: {tools: anthropic}'",
+    "bash": "'builtin: shell' runs commands",
+    "text_editor": "'builtin: files' with 'write: true' edits files",
+    "computer": "there is none for that yet",
+    "browser": "'builtin: web' fetches pages",
+}
+
+
 class ProviderTool(ToolSection):
     """A tool that the model's provider runs on its own servers."""
 
@@ -195,6 +208,27 @@ class ProviderTool(ToolSection):
     """The type of the tool, such as web_search_20250305."""
     options: dict[str, Any] = Field(default={})
     """More keys of its definition, such as {max_uses: 5}."""
+
+    @field_validator("server")
+    @classmethod
+    def _runs_there(cls, server: str) -> str:
+        if not _DATED.fullmatch(server):
+            raise ValueError(f"{server!r:.80} names no tool of a provider; write its type, as web_search_20250305.")
+        if here := next((name for name in _RUN_HERE if server.startswith(name)), None):
+            raise ValueError(f"{server} is a tool that runs here, not on the provider's servers; {_RUN_HERE[here]}.")
+        return server
+
+    @field_validator("options")
+    @classmethod
+    def _no_other_tool(cls, options: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted({"type", "name", "cache_control"} & set(options)):
+            raise ValueError(f"has {', '.join(taken)}, which cannot be set here; leave it out.")
+        return options
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """Return the definition that a request carries. The provider has given each such tool one name."""
+        return {"type": self.server, "name": _DATED.sub(r"\1", self.server), **self.options}
 
 
 class HelperTool(ToolConfig):

@@ -185,6 +185,16 @@ class Tool:
         raise ToolCallError(f"{self.name} failed: {describe_error(error)}")  # it ended itself, not the program
 
 
+def run_by_provider(definition: Json) -> Tool:
+    """Return a tool that the provider runs on its own servers. A request carries its definition, and its results come
+    within replies."""
+
+    def refuse(_: Json) -> Any:
+        raise ToolCallError(f"{definition['name']} runs on the provider's servers and cannot be called here.")
+
+    return Tool(definition["name"], "", {}, refuse, of_provider=definition)
+
+
 def definitions_of(kind: type, names: Sequence[str]) -> list[Json]:
     """Return the definitions of methods as tools, without an instance: a memory has to be opened with the definitions
     of the tools that will move it."""

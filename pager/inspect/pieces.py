@@ -135,12 +135,16 @@ def _title(step: Step, part: Part, form: Json, tools: Mapping[str, str]) -> str:
     if part.slot == "result":
         return f"{'error' if form.get('is_error') else 'result'} of {tools.get(str(form.get('tool_use_id')), 'a tool')}"
     kind = str(form.get("type"))
-    return {"text": "agent", "tool_use": f"agent calls {form.get('name')}"}.get(kind, f"agent, {kind}")
+    if kind.endswith("tool_use"):
+        return f"agent calls {form.get('name')}"
+    if kind.endswith("_tool_result"):
+        return f"result of {tools.get(str(form.get('tool_use_id')), kind.removesuffix('_tool_result'))}"
+    return "agent" if kind == "text" else f"agent, {kind}"
 
 
 def _text(block: Json) -> str:
     """Return the text of a block as a person reads it; for a block without text its JSON."""
-    if block.get("type") == "tool_use":
+    if str(block.get("type")).endswith("tool_use"):
         return _indented_json(block.get("input") or {})
     return blocks.text_of(block) or _indented_json(block)
 

@@ -159,9 +159,12 @@ def columns_of(
         own = [part for part in parts if part_name(part) == name]
         fixed = state.epoch.sizes.get(name, Counts()) if state.epoch else Counts()
         growth.append(([part.id for part in own], list(accumulate((part.counts for part in own), initial=fixed))))
+    forms = ((step.id, part.form) for step in state.steps for part in step.parts if part.form)
+    summed = {f"s{step}" for step, form in forms if blocks.is_providers_result(form)}  # by several passes
     for place, (request, limits) in enumerate(requests):
         estimates = [counter.tokens(sums[bisect_right(ids, number_of(request.last_part))]) for ids, sums in growth]
-        used = request.usage.whole_input if request.usage else request.estimated_tokens
+        counted = request.usage if request.step not in summed else None
+        used = counted.whole_input if counted else request.estimated_tokens
         thresholds = astuple(Thresholds.of(limits)) if limits else None
         yield Column(
             step=request.step, at=request.at, epoch=request.epoch, opened="" if place else opened,

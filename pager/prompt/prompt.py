@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from pager import blocks, markup
 from pager import limits as limits_log
-from pager import markup
 from pager.clock import Clock, to_micros
 from pager.conversation import replies
 from pager.conversation.conversation import Content, Conversation
@@ -383,8 +383,10 @@ class Prompt:
             why = "a message was appended after the request that this reply answers, so the reply belongs nowhere"
             raise RejectedError(f"{why}; send request() again.")
         with self._store.transaction():
-            usage = reply.usage if reply.usage and self._scale.is_plausible(state, reply.usage) else None
-            if usage and self._scale.learn(state, usage):
+            # Where the provider's own tools ran, it sums what each of its passes read: a cost, and no size.
+            is_sum = any(map(blocks.is_providers_result, reply.blocks))
+            usage = reply.usage if reply.usage and (is_sum or self._scale.is_plausible(state, reply.usage)) else None
+            if usage and not is_sum and self._scale.learn(state, usage):
                 self._store.prompt.save_tokenizer(self._setup.model, self._window.counter.state())
             carried = self._conversation.read_reply(reply, after)
             step, answered = self._conversation.append_reply(

@@ -6,7 +6,7 @@ After a rollback it is thrown away and loaded again.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pager import blocks, markup, tokens
 from pager.errors import NotFoundError
@@ -72,6 +72,8 @@ class PromptState:
         newer = store.conversation.reformed_since(ids, epoch.id)
         for part in (part for each in steps for part in each.parts if part.id in newer):
             part.counts = count_block(part.form) if part.form else ZERO
+        if any(map(blocks.is_providers_result, store.conversation.originals(step))):
+            answered = replace(answered, usage=None)  # the sum of several passes
         total = answered.usage.whole_input if answered.usage else answered.estimate
         through = answered.through_part
         return cls(epoch, steps=steps, answered=answered, base_tokens=total, base_part=through, sent_part=through)
@@ -145,6 +147,8 @@ class PromptState:
             return
         reply = next((step for step in near if step.id == answered.step), None)
         in_reply = [part for part in reply.parts if part.slot == "reply"] if reply else []
+        if any(part.form and blocks.is_providers_result(part.form) for part in in_reply):
+            return  # what the provider reports is the sum of several passes
         if any(part.form is None or part.form.get("text") == markup.NO_TEXT for part in in_reply):
             in_reply = []  # what is left out costs nothing here, and only all of the reply together was counted
         self.base_tokens = answered.usage.whole_input + (answered.usage.output_tokens if in_reply else 0)

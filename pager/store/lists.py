@@ -99,7 +99,7 @@ class ListsTable:
         return StepRow(
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
             resident is not None, bool(row["purged"]), texts[0] if texts else "",
-            tuple(str(part["name"]) for part in parts if part["type"] == "tool_use"),
+            tuple(str(part["name"]) for part in parts if str(part["type"]).endswith("tool_use")),
             tuple(sorted(stored_names(row["sources"]))),
         )  # fmt: skip
 

@@ -163,7 +163,9 @@ class Window:
 
 def count_block(block: Json) -> Counts:
     """Return the counts of a content block, media included, with a little for the block itself."""
-    return _with_media(text.count(blocks.countable(block)), list(blocks.media_in(block)))
+    counts = text.count(blocks.countable(block))
+    sealed = blocks.sealed_tokens(block)
+    return _with_media(counts._replace(media=counts.media + sealed), list(blocks.media_in(block)))
 
 
 def _with_media(counts: Counts, images: list[Json]) -> Counts:

@@ -68,7 +68,13 @@ class Standin:
         if callable(reply):
             reply = reply(params)
         usage = self._cache.bill(prompt.blocks)  # before the reply is added: it is no input
+        once = prompt.tokens
         message = self._say(reply or Reply("ok"), prompt, room, params, call_ids)
+        # Each of its own tools ends a pass of the model, and the next pass reads everything again: usage is the sum.
+        passes = sum(block["type"].endswith("_tool_result") for block in message["content"])
+        if passes:
+            usage["cache_read_input_tokens"] += passes * once
+            usage["server_tool_use"] = {"web_search_requests": passes, "web_fetch_requests": 0}
         message["usage"] = {**usage, "output_tokens": message["usage"], "service_tier": "standard"}
         rest = {name: value for name, value in params.items() if name != "messages"}
         self.requests.append({**copy.deepcopy(rest), "messages": [each.copy for each in messages]})

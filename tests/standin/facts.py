@@ -16,6 +16,7 @@ from typing import Any
 from tests.standin import shapes
 from tests.standin.errors import Rejected
 from tests.standin.media import check_media
+from tests.standin.reply import unsealed
 from tests.standin.tokenizer import NOTHING, Counts, count_block, count_json, count_text
 
 _THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -168,6 +169,11 @@ def _check_block(at: str, role: str, block: Any) -> None:
     check_media(at, block)
     if kind == "text":
         check_text(at, "messages", block)
+    elif kind == "web_search_tool_result" and isinstance(block["content"], list):
+        for place, each in enumerate(block["content"]):
+            shapes.SEARCHED(f"{at}.content.{place}", each)
+            if unsealed(each["url"], each["encrypted_content"]) is None:
+                raise Rejected(f"{at}.content.{place}: Invalid `encrypted_content` in `search_result` block")
     elif kind == "tool_result":
         _check_result(f"{at}.tool_result", block)
 

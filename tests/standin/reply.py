@@ -9,8 +9,10 @@ Signatures and ids are given when the stand-in says it. What is longer than the 
 
 from __future__ import annotations
 
+import base64
 from bisect import bisect_right
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 from agents.models import replies
@@ -36,9 +38,30 @@ def server_call(name: str, arguments: dict[str, Any] | None = None, *, call_id: 
     return {**call(name, arguments, call_id=call_id), "type": "server_tool_use"}
 
 
-def search_result(call_id: str | None = None) -> Block:
-    """The answer of the web search: to the last server call of the same reply, or to the one that is named."""
-    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
+def search_result(call_id: str | None = None, **pages: str) -> Block:
+    """The answer of the web search: to the last server call of the same reply, or to the one that is named. `pages`
+    are texts that only the provider reads, by their hosts (with _ for the dot)."""
+    found = [
+        {"type": "web_search_result", "url": f"https://{(host := name.replace('_', '.'))}/", "title": host,
+         "encrypted_content": sealed(f"https://{host}/", text), "page_age": None}
+        for name, text in pages.items()
+    ]  # fmt: skip
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": found}
+
+
+def sealed(url: str, text: str) -> str:
+    """A text that only this provider reads, with what shows that it stands unchanged at its address."""
+    proof = blake2b(f"{url} {text}".encode(), digest_size=16).digest()
+    return base64.b64encode(proof + text.encode()).decode()
+
+
+def unsealed(url: str, content: str) -> str | None:
+    """The text that was sealed, or None if anything of it was changed."""
+    try:
+        text = base64.b64decode(content, validate=True)[16:].decode()
+    except ValueError:
+        return None
+    return text if sealed(url, text) == content else None
 
 
 class Reply(replies.Reply):

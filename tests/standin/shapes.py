@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_ar
 import anthropic.types as sdk
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParamsBase
+from anthropic.types.web_search_result_block_param import WebSearchResultBlockParam
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict, is_typeddict
 
@@ -112,4 +113,5 @@ COUNT = request(MessageCountTokensParams)
 TOOL = check_of(strict(sdk.ToolUnionParam))
 IN_MESSAGE = check_of(strict(sdk.ContentBlockParam))
 IN_SYSTEM = check_of(strict(sdk.TextBlockParam))
+SEARCHED = check_of(strict(WebSearchResultBlockParam))
 MESSAGE = check_of(_shape(TypedDict("Message", {"role": Required[str], "content": Required[str | list[Any]]})))

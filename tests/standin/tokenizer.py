@@ -76,7 +76,19 @@ def count_block(block: Mapping[str, Any]) -> Counts:
         return _count_document(block)
     if kind == "tool_result":
         return count_content(block.get("content") or "")
+    if kind == "web_search_tool_result" and isinstance(block["content"], list):
+        return _count_search(block)
     return count_json({name: value for name, value in block.items() if name != "cache_control"})
+
+
+def _count_search(block: Mapping[str, Any]) -> Counts:
+    """The model reads what is sealed in the results; nobody else knows how much that is."""
+    total = NOTHING
+    for each in block["content"]:
+        total = add(
+            add(total, count_text(f"{each['url']} {each['title']}")), _media(len(each["encrypted_content"]) // 6)
+        )
+    return total
 
 
 def count_content(content: str | list[Any]) -> Counts:
