@@ -171,4 +171,4 @@ def test_a_reply_that_is_nested_too_deeply_is_an_error_of_the_model(model: Any) 
         closing(model("m", base_url=server.base_url, api_key="k")) as asked,
         pytest.raises(UnreadableReplyError),
     ):
-        [*asked.stream({"max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]})]
+        list(asked.stream({"max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}))
