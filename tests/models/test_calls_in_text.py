@@ -67,6 +67,8 @@ def ask(model: CallsInText, **params: object) -> tuple[str, FinishedReply]:
     [
         LOOK, f"\n {LOOK}\n", f"```json\n{LOOK}\n```", f"```\n{LOOK}\n```\n", f"``` {LOOK}```", f"```json\n{LOOK}",
         '{"parameters": {"query": "seat"}, "name": "look", "type": "function", "id": "c1"}',
+        f"{LOOK}\n{LOOK}", f"```json\n{LOOK}\n{LOOK}\n```", f"```\n{LOOK}\n```\n\n```\n{{}}\n```", f"{LOOK}{{cut",
+        f"{{{LOOK}}}", f"```json\n{{{LOOK}}}\n```", f"{{{LOOK}}}\n{{{LOOK}}}",
     ],
 )  # fmt: skip
 def test_a_call_in_text_is_that_call_and_is_not_shown(text: str, size: int) -> None:
@@ -81,7 +83,7 @@ def test_a_call_in_text_is_that_call_and_is_not_shown(text: str, size: int) -> N
     "text",
     [
         "It is an aisle seat.", "", " " * 300, "`look` finds it.", "```python\nlook()\n```", '{"seat": "aisle"}',
-        f"Let me look: {LOOK}", f"{LOOK} Done.", f"{LOOK}\n{LOOK}", f"[{LOOK}]", LOOK[:-1],
+        f"Let me look: {LOOK}", f"{LOOK} Done.", f"[{LOOK}]", LOOK[:-1], f"{{}}\n{LOOK}",
         LOOK.replace("look", "other"), LOOK.replace("{\"query\": \"seat\"}", "\"seat\""), LOOK.replace("seat", "s\ne"),
         '{"name": "look"}', '{"name": "look", "arguments": {}, "age": 4}', '{"name": ["look"], "arguments": {}}',
         '{"name": "look", "arguments": {}, "input": {}}', '{"name": "look", "arguments": {"x": NaN}}',
@@ -107,8 +109,13 @@ def test_nothing_is_called_where_nothing_may_be(params: Json) -> None:
     assert ask(CallsInText(Says(Reply(LOOK)), "on"), **params)[0] == LOOK
 
 
-def test_a_reply_that_was_cut_is_no_call_and_a_closed_stream_closes_the_model() -> None:
-    assert ask(CallsInText(Says(Reply(LOOK, stop_reason="max_tokens")), "on"))[0] == LOOK
+def test_a_call_that_was_cut_is_none_and_one_before_the_cut_is_one() -> None:
+    said, reply = ask(CallsInText(Says(Reply(f"{LOOK}\n{LOOK[:9]}", stop_reason="max_tokens")), "on"))
+    assert (said, reply.message["stop_reason"]) == ("", "tool_use")
+    assert ask(CallsInText(Says(Reply(LOOK[:-1], stop_reason="max_tokens")), "on"))[0] == LOOK[:-1]
+
+
+def test_a_closed_stream_closes_the_model() -> None:
     says = Says(Reply("a long story"))
     pieces = CallsInText(says, "on").stream({"tools": TOOLS})
     next(pieces)
