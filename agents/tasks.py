@@ -23,7 +23,8 @@ STORED_AS = "task"
 TOOL_NAMES = ("task_done",)
 NUDGES = 3
 NUDGE = """\
-You stopped without calling task_done. If the task is done, call it; if not, go on with its next step. The task was:
+You stopped without calling task_done. If the task is not done, go on with its next step; if it is, call task_done. The
+task was:
 """
 NUDGE_CHARACTERS = 4000
 PLAN_BLOCK = BlockSpec(description="Your plan for the task: keep it current, mark what is done.", limit_tokens=800)
