@@ -108,4 +108,3 @@ def _as_call(given: Any, names: Collection[str]) -> Json | None:
     if not isinstance(found["name"], str) or found["name"] not in names:
         return None
     return {"type": "tool_use", "id": None, "name": found["name"], "input": found[under[0]]}
-
