@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, ToolFinished, ToolStarted
 from agents.logs import log
@@ -184,8 +185,7 @@ class Loop:
                     yield ApprovalNeeded(call.id, call.name, call.input)
                     return asked
                 if not allowed:
-                    self._memory.append_result(call.id, DENIED, is_error=True)
-                    yield ToolFinished(call.id, call.name, DENIED, True)
+                    yield ToolFinished(call.id, call.name, self._fail(call, DENIED), True)
                     continue
                 if tool and tool.approve == "always":
                     yield ToolStarted(call.id, call.name, call.input)
@@ -226,13 +226,15 @@ class Loop:
         except Exception as error:
             log.exception("the tool %s failed", call.name)
             text = f"{call.name} failed: {describe_error(error)}"
+        return self._fail(call, text, memory_tool=memory_tool, source=tool.error_source if tool else None), True
+
+    def _fail(self, call: Call, text: str, **options: Any) -> str:
+        """Commit an error as the result of a call, which is told if it failed before. Return the text."""
         same = json.dumps([call.name, call.input], sort_keys=True)
         self._failures[same] = self._failures.get(same, 0) + 1
-        if self._failures[same] > 1:
-            text = f"{text} {FAILED_AGAIN}"
-        source = tool.error_source if tool else None
-        self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
-        return text, True
+        text = f"{text} {FAILED_AGAIN}" if self._failures[same] > 1 else text
+        self._memory.append_result(call.id, text, is_error=True, **options)
+        return text
 
     # one step
 
@@ -310,7 +312,7 @@ class Loop:
                 calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
                 for place in reply.malformed_calls:
                     if place < len(calls):
-                        self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
+                        self._fail(calls[place], MALFORMED)
             usage, usd = self._meter.count(reply.message)
             on_reply()
         return step, usage, usd
