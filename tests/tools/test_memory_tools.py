@@ -115,7 +115,7 @@ def test_a_block_is_one_of_those_that_there_are(names: list[str]) -> None:
 
 def test_no_text_that_a_model_reads_has_an_id_that_it_could_copy(tools: MemoryTools) -> None:
     texts = json.dumps([MemoryTools.definitions(), FewTools.definitions(), TaskTools.definitions()])
-    texts += "".join([*HOW_IT_WORKS.values(), *tasks.INSTRUCTIONS.values(), tasks.NUDGE])
+    texts += "".join([*HOW_IT_WORKS.values(), *tasks.INSTRUCTIONS.values(), *tasks.NUDGE])
     for wrong in (lambda: tools.page_in("today"), lambda: tools.forget("seat", "old"), lambda: tools.page_out("x")):
         with pytest.raises(RejectedError) as refused:
             wrong()
