@@ -192,8 +192,9 @@ class FewTools(ReadingTools[Memory]):
         """
         fact = self._memory.archive(text, key=about or None, **self._who)
         replaced = self._memory.fact(fact.supersedes).text if fact.supersedes is not None else ""
-        # Small models copy an id into their next call, and no tool of these takes one.
-        return f"Done. It replaces: {one_line(replaced)}" if replaced else "Done."
+        # Small models copy an id into their next call, and a result that is always the same into every answer.
+        lines = [f"Remembered: {one_line(fact.text)}", *([f"It replaces: {one_line(replaced)}"] if replaced else ())]
+        return self._bounded(lines)
 
     def search_memory(self, query: str) -> str:
         """Find what you remembered and what was said, also long ago, by words and meaning."""

@@ -149,6 +149,6 @@ def test_on_both_wires_the_call_is_run_and_answered_as_any_other(provider: str, 
             events = [*agent.stream("I am Dana, a baker.")]
             assert agent.memory.fact("f1").text == "Dana is a baker."
         assert [event.text for event in events if isinstance(event, Text | ToolFinished)] == [
-            "Done.", "I will.",
+            "Remembered: Dana is a baker.", "I will.",
         ]  # fmt: skip
         assert server.rejected == []

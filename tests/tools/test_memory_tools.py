@@ -66,9 +66,11 @@ def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: Han
     assert [tool.name for tool in tools.tools()] == ["remember", "search_memory"]
     assert tools.search_memory("seats") == "Nothing fits. Try other words."
     memory.record("user", "Window seats are best.", at="2026-05-03T14:30Z", name="Dana")
-    assert tools.remember("prefers window seats", about="seat") == "Done."
-    assert tools.remember("prefers aisle seats", about="seat") == "Done. It replaces: prefers window seats"
-    assert tools.remember("likes hats", about="") == "Done."
+    assert tools.remember("prefers window seats", about="seat") == "Remembered: prefers window seats"
+    assert tools.remember("prefers aisle seats", about="seat") == (
+        "Remembered: prefers aisle seats\nIt replaces: prefers window seats"
+    )
+    assert tools.remember("likes hats", about="") == "Remembered: likes hats"
     assert sorted(line.partition(": ")[2] for line in tools.search_memory("seats").split("\n")) == [
         "Window seats are best.",
         "prefers aisle seats",
