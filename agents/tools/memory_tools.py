@@ -130,6 +130,9 @@ class MemoryTools(ReadingTools[Memory]):
 
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""
+        for found in self._memory.core():
+            if found.name == block and text.strip() in found.value.splitlines():
+                return f"It is there already. {_size(found)}"
         return f"Added. {_size(self._memory.core_append(block, text, **self._who))}"
 
     def core_replace(self, block: str, old_text: str, new_text: str) -> str:

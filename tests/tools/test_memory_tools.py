@@ -80,6 +80,7 @@ def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: Han
 
 def test_a_core_edit_answers_with_what_was_done_and_how_full_the_block_is(tools: MemoryTools) -> None:
     assert tools.core_append("human", "Alice") == "Added. human holds 1 of 60 tokens."
+    assert tools.core_append("human", " Alice\n") == "It is there already. human holds 1 of 60 tokens."
     assert tools.core_replace("human", "Alice", "Bob") == "Replaced. human holds 1 of 60 tokens."
     moved = "Moved to the archive as f1. human holds 0 of 60 tokens."
     assert tools.page_out(block="human", text="Bob", key="name") == moved
