@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, ToolFinished, ToolStarted
 from agents.logs import log
@@ -39,7 +38,9 @@ UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
 LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
-FAILED_AGAIN = "The same call failed in the same turn before. Change it, do something else, or answer without it."
+WITHOUT_IT = "Answer in words now, unless another call helps."  # else a small model makes the same call again
+JUST_MADE = "This call was just made; its result stands above."
+FAILED_AGAIN = f"The same call failed in the same turn before. {WITHOUT_IT}"
 
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
@@ -91,6 +92,7 @@ class Loop:
         self._approve = approve
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
+        self._made = ""  # the last call of a memory tool that did not fail, if no other call came since
         self._failures: dict[str, int] = {}  # how often each call has failed since the last one that did not
         self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
         self._seen_version = memory.ledger_version
@@ -103,6 +105,7 @@ class Loop:
         """Ignore a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
         self._stopping = False
         self._failures.clear()
+        self._made = ""
         if self._memory.open_calls:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
@@ -203,11 +206,13 @@ class Loop:
 
         Return why a person has to approve it first, if so: for what it would write to a core block.
         """
-        memory_tool = tool is not None and tool.memory
+        memory_tool, made = tool is not None and tool.memory, _as_text(call)
         try:
             if tool is None:
                 raise ToolCallError(f"There is no tool {call.name!r}. There are: {', '.join(self._tools)}.")
             if memory_tool:
+                if made == self._made:
+                    raise ToolCallError(JUST_MADE)
                 with self._memory.transaction(approved=approved):  # its effect and its result
                     output = tool.run(call.input)
                     self._memory.append_result(call.id, output, memory_tool=True)
@@ -216,6 +221,7 @@ class Loop:
                 output, sources = tool.run_limited(call.input)
                 self._memory.append_result(call.id, output, source=sources)
             self._failures.clear()
+            self._made = made if memory_tool else ""
             return output, False
         except NeedsApprovalError as error:
             return error.why
@@ -228,12 +234,15 @@ class Loop:
             text = f"{call.name} failed: {describe_error(error)}"
         return self._fail(call, text, memory_tool=memory_tool, source=tool.error_source if tool else None), True
 
-    def _fail(self, call: Call, text: str, **options: Any) -> str:
+    def _fail(self, call: Call, text: str, *, memory_tool: bool = False, source: str | None = None) -> str:
         """Commit an error as the result of a call, which is told if it failed before. Return the text."""
-        same = json.dumps([call.name, call.input], sort_keys=True)
+        same = _as_text(call)
         self._failures[same] = self._failures.get(same, 0) + 1
-        text = f"{text} {FAILED_AGAIN}" if self._failures[same] > 1 else text
-        self._memory.append_result(call.id, text, is_error=True, **options)
+        if self._failures[same] > 1:
+            text = f"{text} {FAILED_AGAIN}"
+        elif memory_tool:
+            text = f"{text} {WITHOUT_IT}"
+        self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
         return text
 
     # one step
@@ -326,3 +335,7 @@ class Loop:
         movements = self._memory.ledger(after=self._seen_number)
         self._seen_number = movements[-1].number if movements else self._seen_number
         yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)
+
+
+def _as_text(call: Call) -> str:
+    return json.dumps([call.name, call.input], sort_keys=True)

@@ -118,7 +118,8 @@ class ReadingTools(Generic[MemoryT]):
         for number, line in enumerate(lines):
             left -= count_tokens(line) + 1
             if left < 0:
-                more = f"({len(lines) - number} more do not fit; ask more narrowly, or page_in by id.)"
+                other = ", or page_in by id" if "page_in" in self.NAMES else ""
+                more = f"({len(lines) - number} more do not fit; ask more narrowly{other}.)"
                 return "\n".join([*lines[:number], more])
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
-from agents.loop import FAILED_AGAIN, Patience
+from agents.loop import FAILED_AGAIN, JUST_MADE, WITHOUT_IT, Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
@@ -269,3 +269,13 @@ def test_calls_that_are_refused_or_malformed_are_counted_like_failing_ones(stage
     assert (turn.text, turn.stopped.reason) == ("I cannot look.", "repeated")
     texts = [text for message in stage.requests[-1]["messages"] for text, _ in results(message["content"])]
     assert [FAILED_AGAIN in text for text in texts] == [False, True, True]
+
+
+def test_a_memory_call_that_was_just_made_is_not_made_again(stage: Stage) -> None:
+    """Small models do so for ever. With another call in between it may find something else."""
+    search = call("search_recall", {"query": "sea"})
+    stage.says(search, search, call("look"), search, "Nothing.")
+    stage.agent(look).turn("look!")
+    told = [result for message in stage.requests[-1]["messages"] for result in results(message["content"])]
+    assert [is_error for _, is_error in told] == [False, True, False, False]
+    assert told[1][0] == f"{JUST_MADE} {WITHOUT_IT}"

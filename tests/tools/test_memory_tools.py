@@ -131,3 +131,10 @@ def test_a_long_list_is_cut_and_says_so(tools: MemoryTools) -> None:
         tools.archive(f"hat {number}: " + "a long story about it " * 40)
     told = tools.search_archive("hat", limit=MAX_HITS)
     assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly, or page_in by id.)")
+
+
+def test_with_two_tools_a_cut_list_names_no_other(memory: Memory, clock: HandClock) -> None:
+    for number in range(15):
+        memory.archive(f"hat {number}: " + "a long story about it " * 40)
+    told = FewTools(memory, clock).search_memory("hat")
+    assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly.)")
