@@ -39,7 +39,6 @@ PASSED_OVER = "This call was not run: something else was said first. Make it aga
 
 LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
 WITHOUT_IT = "Answer in words now, unless another call helps."  # else a small model makes the same call again
-JUST_MADE = "This call was just made; its result stands above."
 FAILED_AGAIN = f"The same call failed in the same turn before. {WITHOUT_IT}"
 
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
@@ -92,7 +91,6 @@ class Loop:
         self._approve = approve
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
-        self._made = ""  # the last call of a memory tool that did not fail, if no other call came since
         self._failures: dict[str, int] = {}  # how often each call has failed since the last one that did not
         self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
         self._seen_version = memory.ledger_version
@@ -105,7 +103,6 @@ class Loop:
         """Ignore a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""
         self._stopping = False
         self._failures.clear()
-        self._made = ""
         if self._memory.open_calls:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
@@ -206,13 +203,11 @@ class Loop:
 
         Return why a person has to approve it first, if so: for what it would write to a core block.
         """
-        memory_tool, made = tool is not None and tool.memory, _as_text(call)
+        memory_tool = tool is not None and tool.memory
         try:
             if tool is None:
                 raise ToolCallError(f"There is no tool {call.name!r}. There are: {', '.join(self._tools)}.")
             if memory_tool:
-                if made == self._made:
-                    raise ToolCallError(JUST_MADE)
                 with self._memory.transaction(approved=approved):  # its effect and its result
                     output = tool.run(call.input)
                     self._memory.append_result(call.id, output, memory_tool=True)
@@ -221,7 +216,6 @@ class Loop:
                 output, sources = tool.run_limited(call.input)
                 self._memory.append_result(call.id, output, source=sources)
             self._failures.clear()
-            self._made = made if memory_tool else ""
             return output, False
         except NeedsApprovalError as error:
             return error.why
@@ -236,7 +230,7 @@ class Loop:
 
     def _fail(self, call: Call, text: str, *, memory_tool: bool = False, source: str | None = None) -> str:
         """Commit an error as the result of a call, which is told if it failed before. Return the text."""
-        same = _as_text(call)
+        same = json.dumps([call.name, call.input], sort_keys=True)
         self._failures[same] = self._failures.get(same, 0) + 1
         if self._failures[same] > 1:
             text = f"{text} {FAILED_AGAIN}"
@@ -335,7 +329,3 @@ class Loop:
         movements = self._memory.ledger(after=self._seen_number)
         self._seen_number = movements[-1].number if movements else self._seen_number
         yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)
-
-
-def _as_text(call: Call) -> str:
-    return json.dumps([call.name, call.input], sort_keys=True)
