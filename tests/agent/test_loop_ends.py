@@ -11,7 +11,14 @@ from agents.events import Replied, StreamLost, Text
 from agents.loop import FAILED_AGAIN, WITHOUT_IT, Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
-from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
+from agents.models.model import (
+    FinishedReply,
+    Model,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    PromptTooLongError,
+)
 from agents.models.replies import broken_call
 from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
 from agents.tools.functions import Tool
@@ -200,7 +207,7 @@ def test_a_request_that_is_refused_is_not_sent_again_and_says_where_to_look(
     assert agent.memory.turn_is_open
 
 
-class Babbling:
+class Babbling(Model):
     """A model whose first replies are none that could be sent back."""
 
     name = "m"

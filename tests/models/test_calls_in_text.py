@@ -10,7 +10,7 @@ import pytest
 from agents.agent import Agent
 from agents.events import Text, Thinking, ToolFinished
 from agents.models.calls_in_text import CallsInText
-from agents.models.model import FinishedReply
+from agents.models.model import FinishedReply, Model
 from agents.models.replies import Reply, call
 from pager.types import Json
 from tests.standin import Standin
@@ -22,7 +22,7 @@ TOOLS: list[Json] = [{"name": "look", "input_schema": {}}, {"name": "keep", "inp
 LOOK = '{"name": "look", "arguments": {"query": "seat"}}'
 
 
-class Says:
+class Says(Model):
     """A model whose replies are given, streamed in pieces of some characters."""
 
     name = "says"
@@ -42,12 +42,6 @@ class Says:
             return FinishedReply({"content": list(reply.blocks), "stop_reason": reply.stop_reason})
         finally:
             self.closed = True
-
-    def count_tokens(self, params: Json) -> int | None: ...
-
-    def max_input_tokens(self) -> int | None: ...
-
-    def close(self) -> None: ...
 
 
 def ask(model: CallsInText, **params: object) -> tuple[str, FinishedReply]:
