@@ -210,13 +210,12 @@ class OpenAIModel:
 @contextmanager
 def _errors_translated(client: OpenAI) -> Generator[None]:
     """Turn what the SDK raises into what the loop can do about it: try again, make it shorter, or stop."""
-    import httpx2
     import openai
 
     keys = [client.api_key] if client.api_key else []
     try:
         yield
-    except (openai.APIConnectionError, httpx2.TransportError) as error:
+    except openai.APIConnectionError as error:
         text = f"the connection to the model at {client.base_url} was lost: {error.__cause__ or error}"
         raise ModelUnavailableError(redacted(text, keys)) from error
     except openai.APIError as error:
