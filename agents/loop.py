@@ -48,7 +48,8 @@ UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
 LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
-FAILED_AGAIN = "The same call failed in the same turn before. Change it, do something else, or answer without it."
+WITHOUT_IT = "Answer in words now, unless another call helps."  # else a small model makes the same call again
+FAILED_AGAIN = f"The same call failed in the same turn before. {WITHOUT_IT}"
 
 NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go on first."
 TOO_LONG_ATTEMPTS = 3
@@ -195,8 +196,7 @@ class Loop:
                     yield ApprovalNeeded(call.id, call.name, call.input)
                     return asked
                 if not allowed:
-                    self._memory.append_result(call.id, DENIED, is_error=True)
-                    yield ToolFinished(call.id, call.name, DENIED, True)
+                    yield ToolFinished(call.id, call.name, self._fail(call, DENIED), True)
                     continue
                 if asks:
                     yield ToolStarted(call.id, call.name, call.input)
@@ -237,13 +237,18 @@ class Loop:
         except Exception as error:
             log.exception("the tool %s failed", call.name)
             text = f"{call.name} failed: {describe_error(error)}"
+        return self._fail(call, text, memory_tool=memory_tool, source=tool.error_source if tool else None), True
+
+    def _fail(self, call: Call, text: str, *, memory_tool: bool = False, source: str | None = None) -> str:
+        """Commit an error as the result of a call, which is told if it failed before. Return the text."""
         same = json.dumps([call.name, call.input], sort_keys=True)
         self._failures[same] = self._failures.get(same, 0) + 1
         if self._failures[same] > 1:
             text = f"{text} {FAILED_AGAIN}"
-        source = tool.error_source if tool else None
+        elif memory_tool:
+            text = f"{text} {WITHOUT_IT}"
         self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
-        return text, True
+        return text
 
     # one step
 
@@ -322,7 +327,7 @@ class Loop:
                 calls = self._memory.open_calls  # in the reply's order; a cut last one is answered already
                 for place in reply.malformed_calls:
                     if place < len(calls):
-                        self._memory.append_result(calls[place].id, MALFORMED, is_error=True)
+                        self._fail(calls[place], MALFORMED)
             usage, usd = self._meter.count(reply.message)
             on_reply()
         return step, usage, usd

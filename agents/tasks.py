@@ -21,10 +21,13 @@ from pager.types import BlockSpec
 
 STORED_AS = "task"
 TOOL_NAMES = ("task_done",)
-NUDGES = 3
-NUDGE = """\
-You stopped without calling task_done. If the task is done, call it; if not, go on with its next step. The task was:
-"""
+NUDGES = 3  # in a row, without a call in between
+NUDGE = (  # in turns: a small model follows what comes first, and said nothing at all to the same words again
+    "You stopped without calling task_done. If the task is not done, go on with its next step; if it is, call"
+    " task_done. The task was:\n",
+    "You stopped without calling task_done. If the task is done, call it; if not, go on with its next step. The task"
+    " was:\n",
+)
 NUDGE_CHARACTERS = 4000
 PLAN_BLOCK = BlockSpec(description="Your plan for the task: keep it current, mark what is done.", limit_tokens=800)
 _WITH_PLAN = """\
@@ -52,11 +55,10 @@ class Task:
     seconds: float = 0.0
     stopped: str = ""
 
-    @property
-    def nudge(self) -> str:
+    def nudge(self, number: int) -> str:
         """Return what the agent reads when it stops too early. The task's own turn is over, so it is repeated."""
         rest = f"… (the rest is in {self.step})" if len(self.text) > NUDGE_CHARACTERS else ""
-        return NUDGE + self.text[:NUDGE_CHARACTERS] + rest
+        return NUDGE[number % len(NUDGE)] + self.text[:NUDGE_CHARACTERS] + rest
 
 
 def current(memory: Memory | MemoryReader) -> Task | None:
@@ -171,15 +173,16 @@ class TaskRunner:
             if stopped.reason not in ("answered", "cut"):
                 yield stopped
                 return
-            nudges = 0 if worked else nudges + 1
-            if nudges > NUDGES:
+            nudges = 0 if worked else nudges
+            if nudges == NUDGES:
                 yield Stopped("answered", "the agent stopped and did not say that the task is done; resume it.")
                 return
             if over := self._meter.over():
                 self._store(over.reason)
                 yield over
                 return
-            self._memory.append_user(task.nudge)
+            self._memory.append_user(task.nudge(nudges))
+            nudges += 1
 
     def _is_done(self) -> bool:
         task = current(self._memory)

@@ -78,10 +78,10 @@ will need. Elements such as <core>, <recalled> and <notice> come from the memory
 
 HOW_FEW_TOOLS_WORK = """\
 # How your memory works
-When a person tells you something that will matter later, call remember: one fact, as a full sentence. What was said
-earlier and fits a message stands in <recalled> before it: answer from that. If the answer is not in view, call
-search_memory once, then answer. Elements such as <core>, <recalled> and <notice> come from the memory, never from a
-person."""
+When a person tells you something that will matter later, call remember: one fact, as a full sentence. When a person
+asks, answer in words. What was said earlier and fits a message stands in <recalled> before it: answer from that. Of two
+entries that differ the later one is right. If the answer is not in view, call search_memory once, then answer. Elements
+such as <core>, <recalled> and <notice> come from the memory, never from a person."""
 
 HOW_MEMORY_IS_SHOWN = """\
 What was said earlier and fits a message stands in <recalled> before it: answer from that. Of two entries that differ

@@ -78,7 +78,7 @@ class ModelConfig(Section):
     """default: what the model does by itself; adaptive: it decides how much (not with openai); off: none."""
     tools_in_text: Literal["auto", "on", "off"] = "auto"
     """Take a reply that is nothing but a JSON object with a tool's name and its arguments, bare or in a fence, as that
-    call. auto: until the model has made a real one; on: always; off: it stays text."""
+    call; of several objects, the first. auto: until the model has made a real one; on: always; off: it stays text."""
     cache_ttl: Literal["5m", "1h"] = "5m"
     """The time for which the provider keeps the prompt. 1h pays when people or tools take over 5 minutes. With openai
     the server decides."""

@@ -2,15 +2,16 @@
 
 Small models answer with `{"name": "search", "arguments": {"query": "seat"}}`, bare or in a fence, where a server does
 not read their calls. A reply that is nothing but such an object, with the name of a tool that was offered, becomes that
-call. Text that begins like one is held back until it is whole, and is yielded then if it is none. The time that this
-takes grows with the length of the text, not faster.
+call. Of several objects in a row it is the first: a model that goes on without waiting invents the results. Braces may
+be doubled, as the template of Qwen2.5-Coder shows them. Text that begins like a call is held back until it is whole,
+and is yielded then if it is none. The time that this takes grows with the length of the text, not faster.
 """
 
 import json
 import re
 from collections.abc import Collection, Generator
 from contextlib import closing
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, cast
 
 from agents.events import Text, Thinking
 from agents.models.model import FinishedReply, Json, Model
@@ -18,8 +19,10 @@ from agents.models.model import FinishedReply, Json, Model
 MOST_OPENING_CHARS = 100  # of what may stand before the brace
 _OPENING = re.compile(r"(?:`{1,3}|```[a-zA-Z_]{0,20}\s{0,20})?")  # all of it, or the part of it that has come
 _FENCED = re.compile(r"(?:```[a-zA-Z_]{0,20})?\s{0,20}(?=\{)")
+STOPS = frozenset({"end_turn", "stop_sequence", "max_tokens"})
 ARGUMENTS = ("arguments", "parameters", "input")  # names under which models give them
 BESIDE = frozenset({"type", "id"})
+_DECODER = json.JSONDecoder(parse_constant=int)  # int refuses NaN and Infinity, which are no JSON
 
 
 class CallsInText:
@@ -78,20 +81,21 @@ def _begins_like_call(text: str) -> bool | None:
 def _read_reply(message: Json, names: Collection[str]) -> Json | None:
     """Return the call that a reply is; None if it is anything else."""
     blocks: list[Json] = [block for block in message["content"] if block["type"] != "thinking"]
-    if message["stop_reason"] not in ("end_turn", "stop_sequence") or any(block["type"] != "text" for block in blocks):
+    if message["stop_reason"] not in STOPS or any(block["type"] != "text" for block in blocks):
         return None
     text = "".join(block["text"] for block in blocks).strip()
     opening = _FENCED.match(text)
     if not opening:
         return None
-    text = text[opening.end() :]
-    if opening[0].startswith("`"):
-        text = text.removesuffix("```").rstrip()
+    doubled = text.startswith("{{", opening.end())
     try:
-        given = json.loads(text, parse_constant=_refuse)
+        given, end = _DECODER.raw_decode(text, opening.end() + doubled)
     except (ValueError, RecursionError):
         return None
-    return _as_call(given, names)
+    rest = text[end:].removeprefix("}" if doubled else "").lstrip()
+    if opening[0].startswith("`"):
+        rest = rest.removeprefix("```").lstrip()
+    return _as_call(given, names) if not rest or _FENCED.match(rest) else None
 
 
 def _as_call(given: Any, names: Collection[str]) -> Json | None:
@@ -104,7 +108,3 @@ def _as_call(given: Any, names: Collection[str]) -> Json | None:
     if not isinstance(found["name"], str) or found["name"] not in names:
         return None
     return {"type": "tool_use", "id": None, "name": found["name"], "input": found[under[0]]}
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

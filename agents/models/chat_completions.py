@@ -22,8 +22,13 @@ MOST_ID_CHARS = 40  # of a call; some servers give longer ones
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")  # in which servers send it
 REASONING_BACK = "reasoning_content"  # in which some want it back
 THINK, END_OF_THINK = "<think>", "</think>"
-STOP_REASONS = {"length": "max_tokens", "max_tokens": "max_tokens", "content_filter": "refusal", "refusal": "refusal"}
-BROKEN_OFF = frozenset({"error", "abort"})  # how some servers end a reply that they could not finish
+STOP_REASONS = {
+    **dict.fromkeys(("length", "max_tokens"), "max_tokens"),
+    **dict.fromkeys(("model_length", "model_context_window_exceeded"), "model_context_window_exceeded"),
+    **dict.fromkeys(("content_filter", "refusal", "sensitive"), "refusal"),
+}
+# How servers end a reply that they could not finish.
+BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
 TOOL_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 
 
@@ -259,7 +264,7 @@ def _text_of(parts: Any) -> str:
 def _arguments(text: str) -> Json | None:
     """Return a call's arguments; None if they are not a JSON object."""
     try:
-        given = json.loads(text or "{}")
+        given = json.loads(text or "{}", parse_constant=int)  # int refuses NaN and Infinity
     except (ValueError, RecursionError):
         return None
     return cast(Json, given) if isinstance(given, dict) else None
@@ -269,7 +274,7 @@ def _usage(usage: Json) -> Json | None:
     """Return the usage in the stored form, where cached input is no part of the input; None if nothing was counted."""
     details: Json = usage.get("prompt_tokens_details") or {}
     whole = usage.get("prompt_tokens")
-    if not isinstance(whole, int) or not whole:
+    if not isinstance(whole, int) or whole <= 0:
         return None
     read = min(whole, details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0)
     written = max(0, min(whole - read, details.get("cache_write_tokens") or 0))

@@ -34,8 +34,10 @@ NOT_ABOUT_SIZE = frozenset({401, 403, 404})
 TOO_LONG = re.compile(
     "|".join((
         r"prompt is too long|input is too long|too large for model with|request too large|string_above_max_length",
-        r"context.(window|length|size)|exceeds? context limit|maximum (prompt|model) length|reduce the length of the",
-        r"too many (input )?tokens|exceeds? the (maximum|configured) [\w ]{0,60}(tokens|limit)",
+        r"context.?(window|length|size)|exceeds? context limit|maximum (prompt|model) length|reduce the length of the",
+        r"too many (input )?tokens|exceeds? the (maximum|configured) [\w ]{0,60}(tokens|limit)|exceeds the max_model",
+        r"exceeded model token limit|`inputs` must have less than|prompt token count of \d+ exceeds",
+        r"prompt exceeds max(imum)? length|range of input length should be|`inputs` tokens \+ `max_new_tokens` must be",
     )),
     re.IGNORECASE,
 )  # fmt: skip

@@ -178,12 +178,16 @@ class OpenAIModel:
             tried.add(self._dialect)
             body: Any = self._dialect.body(params)
             try:
-                return self._client.chat.completions.create(model=self.name, stream=True, **body)
+                stream = self._client.chat.completions.create(model=self.name, stream=True, **body)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 other = self._dialect.after(_text_of(error))
                 if other in tried:
                     raise
                 self._dialect = other
+            else:
+                if "json" in stream.response.headers.get("content-type", ""):
+                    raise _error_in(stream)
+                return stream
 
     def count_tokens(self, params: Json) -> int | None:
         """Return None: this API does not count."""
@@ -220,6 +224,16 @@ def _errors_translated(client: OpenAI) -> Generator[None]:
         raise ModelRefusedError(redacted(f"{error} Check the model's settings and credentials.", keys)) from error
     except (TypeError, AttributeError, ValueError, LookupError, RuntimeError) as error:  # of chunks without sense
         raise UnreadableReplyError(f"the reply could not be read: {error}") from error
+
+
+def _error_in(stream: Stream[ChatCompletionChunk]) -> APIError:
+    """Return the error that some servers send as JSON, with the status 200, in place of a stream."""
+    import openai
+
+    with stream:
+        text, body = stream.response.read().decode(errors="replace"), stream.response.json()
+    error = body.get("error")
+    return openai.APIError(f"the reply is no stream: {text}", stream.response.request, body=error)
 
 
 def _translate(error: APIError, keys: list[str]) -> ModelError:

@@ -118,7 +118,8 @@ class ReadingTools(Generic[MemoryT]):
         for number, line in enumerate(lines):
             left -= count_tokens(line) + 1
             if left < 0:
-                more = f"({len(lines) - number} more do not fit; ask more narrowly, or page_in by id.)"
+                other = ", or page_in by id" if "page_in" in self.NAMES else ""
+                more = f"({len(lines) - number} more do not fit; ask more narrowly{other}.)"
                 return "\n".join([*lines[:number], more])
         return "\n".join(lines)
 
@@ -130,6 +131,9 @@ class MemoryTools(ReadingTools[Memory]):
 
     def core_append(self, block: str, text: str) -> str:
         """Add a line to a core block, which is always in view. For what every turn needs."""
+        for found in self._memory.core():
+            if found.name == block and text.strip() in found.value.splitlines():
+                return f"It is there already. {_size(found)}"
         return f"Added. {_size(self._memory.core_append(block, text, **self._who))}"
 
     def core_replace(self, block: str, old_text: str, new_text: str) -> str:
@@ -192,7 +196,9 @@ class FewTools(ReadingTools[Memory]):
         """
         fact = self._memory.archive(text, key=about or None, **self._who)
         replaced = self._memory.fact(fact.supersedes).text if fact.supersedes is not None else ""
-        return f"Remembered as {fact.id}." + (f" It replaces: {one_line(replaced)}" if replaced else "")
+        # Small models copy an id into their next call, and a result that is always the same into every answer.
+        lines = [f"Remembered: {one_line(fact.text)}", *([f"It replaces: {one_line(replaced)}"] if replaced else ())]
+        return self._bounded(lines)
 
     def search_memory(self, query: str) -> str:
         """Find what you remembered and what was said, also long ago, by words and meaning."""

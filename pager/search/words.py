@@ -65,6 +65,7 @@ FUNCTION_WORDS = frozenset(
         """
     )
 )
+OF_SELF = frozenset({"i", "me", "my", "mine"})
 SMALL_TALK = Path(__file__).parent.parent / "data" / "small_talk.json"
 
 
@@ -148,6 +149,11 @@ def count_telling(telling: Sequence[str]) -> int:
     letters = sum(len(word) == 1 and _UNSPACED.match(word) is not None for word in telling)
     pairs = sum(len(word) == 2 and _UNSPACED.match(word) is not None for word in telling)
     return len(telling) - letters - pairs + (letters + 1) // 2
+
+
+def asks_of_self(text: str) -> bool:
+    """Return True for a question, in English, about the person who asks it."""
+    return "?" in text and not OF_SELF.isdisjoint(_WORD.findall(_plain(text)))
 
 
 def _plain(text: str) -> str:

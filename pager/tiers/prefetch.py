@@ -4,7 +4,8 @@ First it is chosen what would be put in: facts for a third of the budget, for th
 each by its score. Then the message is judged, not each page: what answers a question often has a low cosine of its own.
 Nothing is put in for a message without a telling word. Else the highest cosine among the chosen must reach a floor, and
 must exceed the message's cosine to every sentence of small talk (`pager/data/small_talk.json`). Where there is no
-cosine, or the embedder does not know the script, one of them must hold enough of the telling words.
+cosine, or the embedder does not know the script, one of them must hold enough of the telling words. A question about
+the person who asks is only measured against a lower floor: its answer was told in other words.
 
 The thresholds were chosen on other conversations than those of `make bench-retrieval`, which judges them.
 """
@@ -22,7 +23,17 @@ from pager.arguments import require_int
 from pager.clock import format_minute
 from pager.errors import RejectedError
 from pager.safety.sources import label
-from pager.search.words import count_telling, excerpt, folded, language_of, languages, rarities, telling_words, words
+from pager.search.words import (
+    asks_of_self,
+    count_telling,
+    excerpt,
+    folded,
+    language_of,
+    languages,
+    rarities,
+    telling_words,
+    words,
+)
 from pager.store import Store
 from pager.tiers.archive import RAISING, Archive
 from pager.tiers.recall import Recall
@@ -35,6 +46,7 @@ MAX_QUERY_CHARS = 2000  # a longer message is searched by its beginning
 FACTS_SHARE = 3  # facts get a third of the budget, and more only where turns leave it
 FLOORS = (0.50, 0.44, 0.40)  # the least highest cosine for 1, 2, and 3 or more telling words
 FLOORS_WITH_FACTS = (0.50, 0.50, 0.45)  # the same if facts are among the chosen
+FLOOR_OF_SELF = 0.30  # the same for "what do I do for a living?": a person's own affairs are no small talk
 FREE_SIZE, RISE = 500, 0.017  # in a larger memory something is near by chance: the floors rise with each doubling
 COVERAGE = 0.35  # the least share of the telling words, weighted by rarity, that a page holds where words decide
 BLIND = 0.5  # from this mean cosine of its small talk on, an embedder knows too little of a language to judge
@@ -117,9 +129,11 @@ class PageChooser:
         cosines, of_small_talk = self._cosines(message, chosen)
         if not cosines:
             return self._coverage(chosen, telling, facts, last_step) >= COVERAGE
+        rise = RISE * max(0.0, math.log2(max(last_step, facts) / FREE_SIZE))
+        if asks_of_self(message):
+            return max(cosines) >= FLOOR_OF_SELF + rise
         floor = (FLOORS_WITH_FACTS if has_facts else FLOORS)[min(count_telling(telling), len(FLOORS)) - 1]
-        floor += RISE * max(0.0, math.log2(max(last_step, facts) / FREE_SIZE))
-        return max(cosines) >= floor and max(cosines) > of_small_talk
+        return max(cosines) >= floor + rise and max(cosines) > of_small_talk
 
     def _cosines(self, message: str, chosen: Sequence[Hit]) -> tuple[list[float], float]:
         """Return the cosines of the chosen pages, and the highest of small talk; none where they tell nothing."""

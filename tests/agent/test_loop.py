@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from agents.events import ApprovalNeeded, Replied, Stopped, ToolFinished, ToolStarted
-from agents.loop import DENIED, MALFORMED, PASSED_OVER, UNAPPROVED
+from agents.loop import DENIED, MALFORMED, PASSED_OVER, UNAPPROVED, WITHOUT_IT
 from agents.tools.functions import Tool
 from pager import StorageError
 from pager.types import Json
@@ -89,7 +89,7 @@ def test_a_failing_memory_tool_changes_nothing_and_does_not_end_the_agent(stage:
 
     agent = stage.agent(Tool.of(half, memory=True))
     assert agent.turn("go").text == "A pity."
-    assert results(stage.last)[0] == ("half failed: ZeroDivisionError: ", True)
+    assert results(stage.last)[0] == (f"half failed: ZeroDivisionError:  {WITHOUT_IT}", True)
     assert agent.memory.inspect.newest_facts() == []
 
 

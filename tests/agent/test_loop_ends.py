@@ -8,11 +8,21 @@ import pytest
 
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
-from agents.loop import FAILED_AGAIN, Patience
+from agents.loop import FAILED_AGAIN, WITHOUT_IT, Patience
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
-from agents.models.model import FinishedReply, ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
+from agents.models.model import (
+    FinishedReply,
+    Model,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    PromptTooLongError,
+)
+from agents.models.replies import broken_call
 from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
+from agents.tools.functions import Tool
+from pager.types import Json
 from tests.standin import Reply, Standin, call, thinking
 from tests.support import HandClock
 from tests.support.hands import look
@@ -197,7 +207,7 @@ def test_a_request_that_is_refused_is_not_sent_again_and_says_where_to_look(
     assert agent.memory.turn_is_open
 
 
-class Babbling:
+class Babbling(Model):
     """A model whose first replies are none that could be sent back."""
 
     name = "m"
@@ -256,3 +266,19 @@ def test_after_the_third_identical_failing_call_the_model_answers_without_tools(
     assert agent.memory.history.rebuild(turn.steps[-1]).get("tool_choice") == last["tool_choice"]
     stage.says("Yes.")
     assert agent.turn("so?").text == "Yes."
+
+
+@pytest.mark.parametrize("wrong", [call("look", {"at": "sea"}), broken_call("look", '{"at": ')])
+def test_calls_that_are_refused_or_malformed_are_counted_like_failing_ones(stage: Stage, wrong: Json) -> None:
+    tool = Tool.of(look, approve="always")
+    agent = stage.says(wrong, wrong, wrong, "I cannot look.").agent(tool, approve=lambda _: False)
+    turn = agent.turn("look!")
+    assert (turn.text, turn.stopped.reason) == ("I cannot look.", "repeated")
+    texts = [text for message in stage.requests[-1]["messages"] for text, _ in results(message["content"])]
+    assert [FAILED_AGAIN in text for text in texts] == [False, True, True]
+
+
+def test_an_error_of_a_memory_tool_says_how_to_go_on(stage: Stage) -> None:
+    stage.says(call("page_in", {"page_id": "5823"}), "I do not know.").agent().turn("what is 5823?")
+    [(told, _)] = results(stage.last)
+    assert told.endswith(f"and a number. {WITHOUT_IT}")

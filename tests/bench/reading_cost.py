@@ -18,7 +18,7 @@ from typing import Any
 
 from agents.agent import Agent
 from agents.events import Text
-from agents.models.model import FinishedReply
+from agents.models.model import FinishedReply, Model
 from pager import Prefetch
 from pager.types import Json
 from tests.bench.figures import ROOT, Figure, run
@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
-class Parrot:
+class Parrot(Model):
     """A model that answers every request with the same sentence."""
 
     name = "parrot"
@@ -47,12 +47,6 @@ class Parrot:
         content = [{"type": "text", "text": text}]
         reply = {"role": "assistant", "content": content, "stop_reason": "end_turn", "model": self.name, "usage": usage}
         return FinishedReply(reply)
-
-    def count_tokens(self, params: Json) -> int | None: ...
-
-    def max_input_tokens(self) -> int | None: ...
-
-    def close(self) -> None: ...
 
 
 class Walk:

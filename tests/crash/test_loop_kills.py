@@ -147,7 +147,7 @@ def finish_task(directory: Path, life: Life) -> list[str]:
         assert (ended.state, ended.steps) == ("done", len(TASK_REPLIES))
         steps = [stay.page_id for stay in agent.memory.history.resident()]
         said = [agent.memory.history.blocks_of(step)[0].get("text", "") for step in steps]
-        assert [text for text in said if TASK in text] == [TASK, NUDGE + TASK, NUDGE + TASK]
+        assert [text for text in said if TASK in text] == [TASK, NUDGE[0] + TASK, NUDGE[0] + TASK]
         assert [fact.text for fact in agent.memory.inspect.newest_facts()] == [FACTS[1]]
         assert agent.memory.check() == []
         results = results_of(agent, steps)

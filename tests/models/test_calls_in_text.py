@@ -10,7 +10,7 @@ import pytest
 from agents.agent import Agent
 from agents.events import Text, Thinking, ToolFinished
 from agents.models.calls_in_text import CallsInText
-from agents.models.model import FinishedReply
+from agents.models.model import FinishedReply, Model
 from agents.models.replies import Reply, call
 from pager.types import Json
 from tests.standin import Standin
@@ -22,7 +22,7 @@ TOOLS: list[Json] = [{"name": "look", "input_schema": {}}, {"name": "keep", "inp
 LOOK = '{"name": "look", "arguments": {"query": "seat"}}'
 
 
-class Says:
+class Says(Model):
     """A model whose replies are given, streamed in pieces of some characters."""
 
     name = "says"
@@ -43,12 +43,6 @@ class Says:
         finally:
             self.closed = True
 
-    def count_tokens(self, params: Json) -> int | None: ...
-
-    def max_input_tokens(self) -> int | None: ...
-
-    def close(self) -> None: ...
-
 
 def ask(model: CallsInText, **params: object) -> tuple[str, FinishedReply]:
     pieces, said = model.stream({"tools": TOOLS, **params}), ""
@@ -67,6 +61,8 @@ def ask(model: CallsInText, **params: object) -> tuple[str, FinishedReply]:
     [
         LOOK, f"\n {LOOK}\n", f"```json\n{LOOK}\n```", f"```\n{LOOK}\n```\n", f"``` {LOOK}```", f"```json\n{LOOK}",
         '{"parameters": {"query": "seat"}, "name": "look", "type": "function", "id": "c1"}',
+        f"{LOOK}\n{LOOK}", f"```json\n{LOOK}\n{LOOK}\n```", f"```\n{LOOK}\n```\n\n```\n{{}}\n```", f"{LOOK}{{cut",
+        f"{{{LOOK}}}", f"```json\n{{{LOOK}}}\n```", f"{{{LOOK}}}\n{{{LOOK}}}",
     ],
 )  # fmt: skip
 def test_a_call_in_text_is_that_call_and_is_not_shown(text: str, size: int) -> None:
@@ -81,7 +77,7 @@ def test_a_call_in_text_is_that_call_and_is_not_shown(text: str, size: int) -> N
     "text",
     [
         "It is an aisle seat.", "", " " * 300, "`look` finds it.", "```python\nlook()\n```", '{"seat": "aisle"}',
-        f"Let me look: {LOOK}", f"{LOOK} Done.", f"{LOOK}\n{LOOK}", f"[{LOOK}]", LOOK[:-1],
+        f"Let me look: {LOOK}", f"{LOOK} Done.", f"[{LOOK}]", LOOK[:-1], f"{{}}\n{LOOK}",
         LOOK.replace("look", "other"), LOOK.replace("{\"query\": \"seat\"}", "\"seat\""), LOOK.replace("seat", "s\ne"),
         '{"name": "look"}', '{"name": "look", "arguments": {}, "age": 4}', '{"name": ["look"], "arguments": {}}',
         '{"name": "look", "arguments": {}, "input": {}}', '{"name": "look", "arguments": {"x": NaN}}',
@@ -107,8 +103,13 @@ def test_nothing_is_called_where_nothing_may_be(params: Json) -> None:
     assert ask(CallsInText(Says(Reply(LOOK)), "on"), **params)[0] == LOOK
 
 
-def test_a_reply_that_was_cut_is_no_call_and_a_closed_stream_closes_the_model() -> None:
-    assert ask(CallsInText(Says(Reply(LOOK, stop_reason="max_tokens")), "on"))[0] == LOOK
+def test_a_call_that_was_cut_is_none_and_one_before_the_cut_is_one() -> None:
+    said, reply = ask(CallsInText(Says(Reply(f"{LOOK}\n{LOOK[:9]}", stop_reason="max_tokens")), "on"))
+    assert (said, reply.message["stop_reason"]) == ("", "tool_use")
+    assert ask(CallsInText(Says(Reply(LOOK[:-1], stop_reason="max_tokens")), "on"))[0] == LOOK[:-1]
+
+
+def test_a_closed_stream_closes_the_model() -> None:
     says = Says(Reply("a long story"))
     pieces = CallsInText(says, "on").stream({"tools": TOOLS})
     next(pieces)
@@ -142,6 +143,6 @@ def test_on_both_wires_the_call_is_run_and_answered_as_any_other(provider: str, 
             events = [*agent.stream("I am Dana, a baker.")]
             assert agent.memory.fact("f1").text == "Dana is a baker."
         assert [event.text for event in events if isinstance(event, Text | ToolFinished)] == [
-            "Remembered as f1.", "I will.",
+            "Remembered: Dana is a baker.", "I will.",
         ]  # fmt: skip
         assert server.rejected == []

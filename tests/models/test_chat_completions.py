@@ -163,7 +163,7 @@ def test_calls_without_ids_under_one_index_are_told_apart_by_their_ends() -> Non
     assert len(blocks_of(called(0, WHOLE, "look"), called(0, "{}", "look"), delta("stop"))) == 2
 
 
-@pytest.mark.parametrize("arguments", ["{", '{"at": ', "[1]", '"sea"', "null", "[" * 100_000])
+@pytest.mark.parametrize("arguments", ["{", '{"at": ', "[1]", '"sea"', "null", '{"at": NaN}', "[" * 99_999])
 def test_arguments_that_are_no_object_are_named(arguments: str) -> None:
     chunks = (called(0, "", "look", "a"), called(1, arguments, "look", "b"))
     reply = read(*chunks, delta("tool_calls"))[0]
@@ -200,7 +200,8 @@ def test_a_text_that_only_looks_like_reasoning_is_said(said: str) -> None:
     ("finish", "stop"),
     [
         ("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "refusal"), ("tool_calls", "end_turn"),
-        ("eos", "end_turn"),
+        ("eos", "end_turn"), ("model_length", "model_context_window_exceeded"), ("sensitive", "refusal"),
+        ("model_context_window_exceeded", "model_context_window_exceeded"),
     ],
 )  # fmt: skip
 def test_finish_reasons(finish: str, stop: str) -> None:
@@ -213,7 +214,13 @@ def test_a_refusal_in_words_is_one() -> None:
     assert "".join(event.text for event in told) == "I'd rather not."
 
 
-@pytest.mark.parametrize("chunks", [[], [delta(content="Hm")], [delta(content="Hm"), delta("error")]])
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [], [delta(content="Hm")], [delta(content="Hm"), delta("error")],
+        [delta(content="Hm"), delta("insufficient_system_resource")], [delta("network_error")],
+    ],
+)  # fmt: skip
 def test_what_has_no_end_is_none(chunks: list[Json]) -> None:
     with pytest.raises(ModelUnavailableError):
         read(*chunks)
@@ -227,6 +234,7 @@ def test_what_has_no_end_is_none(chunks: list[Json]) -> None:
         ({**USAGE, "prompt_tokens_details": None, "prompt_cache_hit_tokens": 20}, (30, 20, 0, 7)),
         ({**USAGE, "prompt_tokens_details": {"cached_tokens": 90}}, (0, 50, 0, 7)),
         ({"prompt_tokens": 0}, None),
+        ({"prompt_tokens": -1, "completion_tokens": -1}, None),
         (None, None),
     ],
 )

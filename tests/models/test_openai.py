@@ -196,6 +196,15 @@ TOO_LONG = [
     ("Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192", None),
     ("Trying to keep the first 5000 tokens when context overflows. However, the model is loaded with context length of"
      " only 4096 tokens", None),
+    ("Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)", None),
+    ("prompt token count of 5000 exceeds the limit of 4096", None),
+    ("Prompt exceeds max length", None),
+    ("Range of input length should be [1, 30720]", None),
+    ("The engine prompt length 9000 exceeds the max_model_len 8192. Please reduce prompt.", None),
+    ("Input validation error: `inputs` must have less than 4095 tokens. Given: 5000", None),
+    ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 500"
+     " `max_new_tokens`", None),
+    ("litellm.ContextWindowExceededError: the request is larger than the model takes", None),
     ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 300_000),
 ]  # fmt: skip
 
@@ -221,6 +230,7 @@ def test_a_prompt_that_is_too_long_is_known_by_many_texts_and_its_size_with_it(
         *((status, "soon", ModelUnavailableError) for status in (408, 409, 429, 500, 503, 529)),
         (429, "Request too large for m on tokens per min (TPM): Limit 30000, Requested 35000.", PromptTooLongError),
         (422, "this model takes no image", MediaRefusedError),
+        (200, "maximum context length is 10 tokens", PromptTooLongError),
         (500, "image input is not supported - hint: you may need to provide the mmproj", MediaRefusedError),
         (500, "the request exceeds the available context size, try increasing it", PromptTooLongError),
     ],
@@ -232,6 +242,12 @@ def test_a_status_says_whether_waiting_helps(wire: Wire, status: int, text: str,
     if isinstance(raised.value, ModelUnavailableError):
         assert raised.value.retry_after_seconds == 7
     assert len(wire.server.asked) == 1  # the SDK retries nothing
+
+
+def test_an_error_that_comes_with_the_status_200_is_read(wire: Wire) -> None:
+    wire.server.script(http_error(200, "The model is not loaded."))
+    with pytest.raises(ModelRefusedError, match="The model is not loaded"):
+        reply_of(wire.model())
 
 
 def test_errors_say_what_to_do(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,22 @@ def test_by_meaning_too(facts: Memory) -> None:
     assert FACTS[1] in chosen(facts, "Is a nut allergy known?")
 
 
+def test_a_question_about_oneself_is_no_small_talk(tmp_path: Path) -> None:
+    asked = {
+        "What do I do for a living?": "I earn my money as a piano tuner.",
+        "Which city will I travel to after the summer?": "I have bought train tickets to Lisbon for September.",
+        "Who takes care of my flowers during my holidays?": "My neighbour Tomas waters the plants while I am away.",
+    }
+    with Memory.open(tmp_path) as memory:
+        memory.record_many({"role": "user", "text": told} for told in asked.values())
+        while memory.embed_pending():
+            pass
+        for question, told in asked.items():
+            assert told in chosen(memory, question)
+        for greeting in ("Can I ask you something?", "May I disturb you for a minute?"):
+            assert chosen(memory, greeting) == []
+
+
 @pytest.mark.parametrize("kind", ["facts", "turns"])
 def test_no_more_than_k_and_no_more_than_the_budget(memory: Memory, kind: str) -> None:
     for number in range(9):

@@ -66,9 +66,11 @@ def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: Han
     assert [tool.name for tool in tools.tools()] == ["remember", "search_memory"]
     assert tools.search_memory("seats") == "Nothing fits. Try other words."
     memory.record("user", "Window seats are best.", at="2026-05-03T14:30Z", name="Dana")
-    assert tools.remember("prefers window seats", about="seat") == "Remembered as f1."
-    assert tools.remember("prefers aisle seats", about="seat") == "Remembered as f2. It replaces: prefers window seats"
-    assert tools.remember("likes hats", about="") == "Remembered as f3."
+    assert tools.remember("prefers window seats", about="seat") == "Remembered: prefers window seats"
+    assert tools.remember("prefers aisle seats", about="seat") == (
+        "Remembered: prefers aisle seats\nIt replaces: prefers window seats"
+    )
+    assert tools.remember("likes hats", about="") == "Remembered: likes hats"
     assert sorted(line.partition(": ")[2] for line in tools.search_memory("seats").split("\n")) == [
         "Window seats are best.",
         "prefers aisle seats",
@@ -78,6 +80,7 @@ def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: Han
 
 def test_a_core_edit_answers_with_what_was_done_and_how_full_the_block_is(tools: MemoryTools) -> None:
     assert tools.core_append("human", "Alice") == "Added. human holds 1 of 60 tokens."
+    assert tools.core_append("human", " Alice\n") == "It is there already. human holds 1 of 60 tokens."
     assert tools.core_replace("human", "Alice", "Bob") == "Replaced. human holds 1 of 60 tokens."
     moved = "Moved to the archive as f1. human holds 0 of 60 tokens."
     assert tools.page_out(block="human", text="Bob", key="name") == moved
@@ -115,7 +118,7 @@ def test_a_block_is_one_of_those_that_there_are(names: list[str]) -> None:
 
 def test_no_text_that_a_model_reads_has_an_id_that_it_could_copy(tools: MemoryTools) -> None:
     texts = json.dumps([MemoryTools.definitions(), FewTools.definitions(), TaskTools.definitions()])
-    texts += "".join([*HOW_IT_WORKS.values(), *tasks.INSTRUCTIONS.values(), tasks.NUDGE])
+    texts += "".join([*HOW_IT_WORKS.values(), *tasks.INSTRUCTIONS.values(), *tasks.NUDGE])
     for wrong in (lambda: tools.page_in("today"), lambda: tools.forget("seat", "old"), lambda: tools.page_out("x")):
         with pytest.raises(RejectedError) as refused:
             wrong()
@@ -128,3 +131,10 @@ def test_a_long_list_is_cut_and_says_so(tools: MemoryTools) -> None:
         tools.archive(f"hat {number}: " + "a long story about it " * 40)
     told = tools.search_archive("hat", limit=MAX_HITS)
     assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly, or page_in by id.)")
+
+
+def test_with_two_tools_a_cut_list_names_no_other(memory: Memory, clock: HandClock) -> None:
+    for number in range(15):
+        memory.archive(f"hat {number}: " + "a long story about it " * 40)
+    told = FewTools(memory, clock).search_memory("hat")
+    assert told.splitlines()[-1].endswith("more do not fit; ask more narrowly.)")
