@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from agents.events import (
     ApprovalNeeded,
@@ -55,6 +56,7 @@ NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go o
 TOO_LONG_ATTEMPTS = 3
 UNUSABLE_ATTEMPTS = 3
 SAME_FAILURES = 3  # identical calls that fail with no other call succeeding in between
+AT_PROVIDER = ("_tool_use", "_tool_result")  # how the types of blocks of its own tools end
 SLICE_SECONDS = 0.2  # a pause notices `stop` this soon
 # The API's stop reasons that do not mean "answered".
 OUTPUT_FULL, WINDOW_FULL = "max_tokens", "model_context_window_exceeded"
@@ -283,7 +285,7 @@ class Loop:
                 stop_reason = str(reply.message["stop_reason"])
                 if stop_reason == WINDOW_FULL and self._memory.turn_is_open and not self._memory.open_calls:
                     yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
-                yield from calls_at_provider(reply.message)
+                yield from _calls_at_provider(reply.message.get("content"))
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return stop_reason
 
@@ -341,3 +343,9 @@ class Loop:
         movements = self._memory.ledger(after=self._seen_number)
         self._seen_number = movements[-1].number if movements else self._seen_number
         yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)
+
+
+def _calls_at_provider(content: Any) -> Generator[Event]:
+    blocks = cast("list[Json]", content) if isinstance(content, list) else []
+    if any(str(block.get("type")).endswith(AT_PROVIDER) for block in blocks):
+        yield from calls_at_provider(blocks)
