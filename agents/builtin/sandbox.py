@@ -39,7 +39,7 @@ def command_inside(
     for each in fixed:
         if each.is_relative_to(directory) and each.exists():
             options += ["--ro-bind", str(each), str(each)]
-    home = Path.home()
+    home = Path(os.environ.get("HOME") or os.sep)
     for secret in (*(home / each for each in SECRET_PLACES), *hidden):  # last, because they may be in the directory
         options += _mask(secret.resolve())
     return ["bwrap", *options, "--chdir", str(directory), "--", *words]
