@@ -46,9 +46,9 @@ def command_inside(
 
 
 def _mask(path: Path) -> list[str]:
-    if path.is_dir():
-        return ["--tmpfs", str(path), "--remount-ro", str(path)]
-    return ["--ro-bind", "/dev/null", str(path)] if path.exists() else []
+    if not os.path.exists(path):  # noqa: PTH110 - a Path raises where the directory above cannot be read
+        return []
+    return ["--tmpfs", str(path), "--remount-ro", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
 
 
 @cache
