@@ -247,7 +247,7 @@ class Loop:
         self._failures[same] = self._failures.get(same, 0) + 1
         if self._failures[same] > 1:
             text = f"{text} {FAILED_AGAIN}"
-        elif memory_tool:
+        elif memory_tool and self._tools[call.name].of_provider is None:  # whose errors read as the provider's own
             text = f"{text} {WITHOUT_IT}"
         self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
         return text
