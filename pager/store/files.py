@@ -29,6 +29,13 @@ class AgentFiles:
         self.inbox = directory / "inbox"
         self.helpers = directory / "helpers"
 
+    @property
+    def owner(self) -> Path:
+        """Return the directory of the agent that this one works for, and those above it; else its own."""
+        above = self.directory.parent.parent
+        is_helper = self.directory.parent.name == "helpers" and (above / "pager.db").is_file()
+        return AgentFiles(above).owner if is_helper else self.directory
+
     def helper(self, call_id: str) -> "AgentFiles":
         """Return where the helper that answers a call has its files. The id of a call comes from a server."""
         name = call_id if _NAME.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:40]

@@ -8,7 +8,7 @@ erases freed database pages and the log. If the process dies before that, the ne
 import errno
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
@@ -70,12 +70,7 @@ def purge(
             store.settings.put("purging", None)
             return 0
         store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
-        for table, row in changed:
-            if table == "facts":
-                store.maintenance.drop_vector(row)  # it was computed from the erased text
-                mark_unembedded(store)
-            elif table == "parts":
-                store.said.renew_vector(row)
+        _renew_vectors(store, changed)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
         for block in store.core.blocks():
             store.core.recount(block.version, tokens.total(block.value))
@@ -191,6 +186,16 @@ def emptied(raw: str) -> str:
     if kind.endswith("_tool_result"):
         return dump({**kept, "content": {"type": f"{kind}_error", "error_code": "unavailable"}})
     return dump(text_block(PURGED))
+
+
+def _renew_vectors(store: Store, changed: Collection[tuple[str, int]]) -> None:
+    """Drop the vectors that were computed from the erased text."""
+    for table, row in changed:
+        if table == "facts":
+            store.maintenance.drop_vector(row)
+            mark_unembedded(store)
+        elif table == "parts":
+            store.said.renew_vector(row)
 
 
 def _recount(store: Store, parts: set[int]) -> None:
