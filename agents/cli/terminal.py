@@ -145,12 +145,8 @@ class Printer:
             print(as_json(event), file=self._out, flush=True)
             return
         match event:
-            case Text(text) if self._screen:
-                self._screen.feed(text)
             case Text(text):
-                say(text, nl=False, stream=self._stream)
-                self._in_line = not text.endswith("\n")
-                sys.stdout.flush()
+                self._print_text(text)
             case StreamLost(reason, seconds):
                 self.print_dimmed(f"{reason}; trying again in {seconds:.0f} s")
             case ToolStarted(_, name, arguments):
@@ -166,6 +162,14 @@ class Printer:
                 self._print_helper(name, inner)
             case _:
                 pass
+
+    def _print_text(self, text: str) -> None:
+        if self._screen:
+            self._screen.feed(text)
+            return
+        say(text, nl=False, stream=self._stream)
+        self._in_line = not text.endswith("\n")
+        sys.stdout.flush()
 
     def _print_helper(self, name: str, event: Event) -> None:
         """Print what happened in a helper, indented and short: calls, failures and its end."""
