@@ -153,9 +153,8 @@ class Printer:
                 self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
                 self.error(one_line(f"{name}: {text[:DIMMED_CHARS]}"))
-            case Paged(movement):
-                if text := MOVEMENTS.get(movement.event):
-                    self.print_dimmed(f"{text} {movement.page_id or movement.reason}".strip())
+            case Paged(movement) if movement.event in MOVEMENTS:
+                self.print_dimmed(f"{MOVEMENTS[movement.event]} {movement.page_id or movement.reason}".strip())
             case ApprovalNeeded(_, name, _):
                 self.print_dimmed(f"{name} waits for approval")
             case HelperEvent(_, name, inner):

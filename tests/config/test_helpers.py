@@ -81,3 +81,11 @@ def test_a_name_that_no_tool_can_have_and_tools_of_a_helper_that_are_wrong() -> 
     write("name: b\ntools: [{use: 'nowhere:at_all'}]\n", "b.yaml")
     with pytest.raises(ConfigError, match=r"b.yaml:2:\d+: the tool 'nowhere:at_all' cannot be imported"):
         try_out(load(write(lead("b.yaml")), {}), HandClock(), task=False)
+
+
+def test_the_files_of_who_it_helps_describe_a_helper_too() -> None:
+    """So its built-in tools do not write them."""
+    write("name: c\n", "c.yaml")
+    write("name: b\ntools: [{agent: c.yaml}]\n", "b.yaml")
+    helper = load(write(lead("b.yaml")), {}).helpers[0].helpers[0]
+    assert [file.name for file in helper.files] == ["c.yaml", "b.yaml", "a.yaml"]

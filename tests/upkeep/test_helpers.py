@@ -104,3 +104,10 @@ def test_what_follows_from_a_message_of_an_untrusted_source_is_known_by_it(memor
     memory.request()
     memory.append_assistant("So they are.")
     assert memory.read_page("s2").via == ("web:hats.example",)
+
+
+def test_the_owner_is_the_agent_at_the_top(memory: Memory, tmp_path: Path) -> None:
+    inner = AgentFiles(tmp_path).helper("one")
+    with open_helper(AgentFiles(tmp_path), "one"):
+        assert inner.helper("two").owner == inner.owner == AgentFiles(tmp_path).owner == tmp_path
+    assert AgentFiles(tmp_path.parent / "helpers" / "x").owner == tmp_path.parent / "helpers" / "x"
