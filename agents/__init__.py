@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agents.events import (
         ApprovalNeeded,
         Event,
+        HelperEvent,
         Paged,
         Replied,
         Stopped,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
-    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Loop", "Meter", "Model", "ModelError",
+    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "HelperEvent", "Loop", "Meter", "Model", "ModelError",
     "ModelRefusedError", "ModelUnavailableError", "OpenAIModel", "Output", "Paged", "Patience", "Prices",
     "Progress", "PromptTooLongError", "Replied", "RunLimits", "Sourced", "StopReason", "Stopped", "StreamLost",
     "Task", "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished",

@@ -1,5 +1,7 @@
 """The events of a turn, in the order in which they happen. The loop yields them, and the terminal prints them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -107,4 +109,15 @@ def calls_at_provider(content: Sequence[Mapping[str, Any]]) -> Iterator[ToolStar
             yield ToolFinished(call_id, name, str(text), is_error=bool(error))
 
 
-Event = Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | ApprovalNeeded | Stopped
+@dataclass(frozen=True, slots=True)
+class HelperEvent:
+    """Something that happened in a helper, an agent of this `name` which answers the call."""
+
+    call_id: str
+    name: str
+    inner: Event
+
+
+Event = (
+    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | ApprovalNeeded | HelperEvent | Stopped
+)

@@ -5,7 +5,7 @@ its process.
 """
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -48,6 +48,7 @@ class Task:
 
     text: str
     step: str = ""  # where it was asked for
+    sources: tuple[str, ...] = ()  # the untrusted ones of its text
     state: Literal["open", "done", "dropped"] = "open"
     summary: str = ""
     steps: int = 0
@@ -119,8 +120,9 @@ class TaskRunner:
         self._meter = meter
         self._hold = hold
 
-    def start(self, text: str) -> Generator[Event]:
-        """Start a task and yield what happens. Raise RejectedError if another one is still open."""
+    def start(self, text: str, *, sources: Collection[str] = ()) -> Generator[Event]:
+        """Start a task and yield what happens. Raise RejectedError if another one is still open. Untrusted `sources`
+        of the text label what the agent writes."""
         with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
@@ -129,7 +131,8 @@ class TaskRunner:
             if not (yield from self._loop.make_room()):
                 return
             with self._memory.transaction():
-                store(self._memory, Task(text, step=self._memory.append_user(text)))
+                step = self._memory.append_user(text, source=sources)
+                store(self._memory, Task(text, step=step, sources=tuple(sources)))
             yield from self._go_on()
 
     def resume(self) -> Generator[Event]:
@@ -181,7 +184,7 @@ class TaskRunner:
                 self._store(over.reason)
                 yield over
                 return
-            self._memory.append_user(task.nudge(nudges))
+            self._memory.append_user(task.nudge(nudges), source=task.sources)
             nudges += 1
 
     def _is_done(self) -> bool:
