@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 from pager.types import Movement, Usage
 
 StopReason = Literal[
-    "answered", "done", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
+    "answered", "done", "failed", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
 ]
 
 
@@ -71,6 +71,15 @@ class Paged:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan of a task has changed: so many of its items are done, and `current` is the first that is not."""
+
+    done: int
+    total: int
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
     """A call waits for a person; it was not run."""
 
@@ -85,6 +94,7 @@ class Stopped:
 
     reason: StopReason
     text: str = ""
+    result: Any = None  # of a task that is done, as JSON
 
 
 def calls_at_provider(message: Mapping[str, Any]) -> Iterator["ToolStarted | ToolFinished"]:
@@ -104,4 +114,6 @@ def calls_at_provider(message: Mapping[str, Any]) -> Iterator["ToolStarted | Too
             yield ToolFinished(call_id, name, str(text), is_error=bool(error))
 
 
-Event = Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | ApprovalNeeded | Stopped
+Event = (
+    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | Stopped
+)

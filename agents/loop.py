@@ -36,7 +36,7 @@ from agents.models.model import (
     PromptTooLongError,
     UnreadableReplyError,
 )
-from agents.tools.functions import Output, Tool, ToolCallError, describe_error
+from agents.tools.functions import ErrorText, Output, Tool, ToolCallError, describe_error
 from pager.errors import NeedsApprovalError, RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
 from pager.types import Call, Usage
@@ -117,10 +117,10 @@ class Loop:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
     def run(
-        self, on_reply: Callable[[], object] = lambda: None, is_done: Callable[[], bool] = lambda: False
+        self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True
     ) -> Generator[Event]:
-        """Answer the open turn. `on_reply` is called in the transaction that commits a reply. A turn that `is_done`
-        ends without another request."""
+        """Answer the open turn. `on_reply` is called in the transaction that commits a reply, `before_request` behind
+        the results of each: where it returns False, the turn ends without another request."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
@@ -132,7 +132,7 @@ class Loop:
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
-            if is_done() and self._memory.end_turn():
+            if not (before_request() or not self._memory.end_turn()):
                 break
             if stopped := self._reason_to_stop():
                 if stopped.reason in LAST_WORD_AT:
@@ -221,13 +221,14 @@ class Loop:
             if memory_tool:
                 with self._memory.transaction(approved=approved):  # its effect and its result
                     output = tool.run(call.input)
-                    self._memory.append_result(call.id, output, memory_tool=True)
+                    is_error = isinstance(output, ErrorText)
+                    self._memory.append_result(call.id, output, is_error=is_error, memory_tool=True)
             else:
                 self._memory.begin_call(call.id)
                 output, sources = tool.run_limited(call.input)
                 self._memory.append_result(call.id, output, source=sources)
             self._failures.clear()
-            return output, False
+            return output, isinstance(output, ErrorText)
         except NeedsApprovalError as error:
             return error.why
         except (RejectedError, ToolCallError) as error:

@@ -9,6 +9,7 @@ from pager.clock import Clock
 from pager.types import Usage
 
 TOKENS_PER_PRICE = 1_000_000
+TURN_STEPS = 200  # after which a turn stops if nothing else is configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,15 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits at which a run stops. None is no limit."""
+    """The limits at which a run stops. None is no limit; a turn stops after `TURN_STEPS` all the same."""
 
     max_steps: int | None = None
     max_usd: float | None = None
     max_minutes: float | None = None
+
+    def __str__(self) -> str:
+        named = {"max_steps": self.max_steps, "max_usd": self.max_usd, "max_minutes": self.max_minutes}
+        return ", ".join(f"{name} {value:g}" for name, value in named.items() if value is not None)
 
 
 class Meter:
@@ -41,7 +46,8 @@ class Meter:
 
     def __init__(self, clock: Clock, limits: RunLimits, prices: Prices | None) -> None:
         self._clock = clock
-        self._limits = limits
+        self.limits = limits
+        self._max_steps: int | None = limits.max_steps
         self._prices = prices
         self.steps = 0
         self.usd = 0.0
@@ -49,8 +55,9 @@ class Meter:
         self._spent_seconds = 0.0
         self._since = clock.now()
 
-    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0) -> None:
-        """Begin a run that has spent this much before."""
+    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0, is_task: bool = False) -> None:
+        """Begin a turn or a task that has spent this much before. No default stops a task of days."""
+        self._max_steps = self.limits.max_steps or (None if is_task else TURN_STEPS)
         self.steps, self.usd, self._spent_seconds = steps, usd, seconds
         self._since = self._clock.now()
 
@@ -83,11 +90,9 @@ class Meter:
 
     def over(self) -> Stopped | None:
         """Return why the run has to stop before its next request, or None if no limit is reached."""
-        limits = self._limits
-        if limits.max_steps is not None and self.steps >= limits.max_steps:
-            return Stopped(
-                "steps", f"max_steps {limits.max_steps} is reached; say how to go on, or raise it and resume."
-            )
+        limits, most = self.limits, self._max_steps
+        if most is not None and self.steps >= most:
+            return Stopped("steps", f"max_steps {most} is reached; say how to go on, or raise it and resume.")
         if limits.max_usd is not None and self.usd >= limits.max_usd:
             spent = f"${self.usd:.4g} of max_usd ${limits.max_usd:g} is spent after {self.steps} steps"
             return Stopped("usd", f"{spent}; raise it and resume.")

@@ -1,6 +1,6 @@
 """The public types: what the memory hands out. Plain, frozen where they can be, and picklable.
 
-Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part.
+Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part, `k3` a skill.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from pager.safety.sources import Source
 Json = dict[str, Any]
 UntrustedWrites = Literal["label", "ask", "refuse"]  # what a block does with text that has untrusted sources
 FOREVER = 1 << 60
+PAGE_KINDS = ("f", "s", "x", "k")
 
 
 class PageId(NamedTuple):
     """A page id, taken apart."""
 
-    kind: Literal["f", "s", "x"]
+    kind: Literal["f", "s", "x", "k"]
     number: int
 
     def __str__(self) -> str:
@@ -33,8 +34,9 @@ def read_page_id(text: str) -> PageId:
     """Parse a page id. Raises NotFoundError that lists the forms of page ids."""
     text = text if isinstance(text, str) else repr(text)  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
     kind, digits = text.strip()[:1], text.strip()[1:]
-    if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise NotFoundError(f"{text!r} is not a page id: a letter (f fact, s step, x spilled part) and a number.")
+    if kind not in PAGE_KINDS or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        kinds = "f fact, s step, x spilled part, k skill"
+        raise NotFoundError(f"{text!r} is not a page id: a letter ({kinds}) and a number.")
     return PageId(kind, int(digits))
 
 
@@ -166,6 +168,24 @@ class BlockSpec:
     read_only: bool = False
     file: str | None = None
     untrusted_writes: UntrustedWrites = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSpec:
+    """The configuration of a skill: instructions for one kind of work, which are read when they are needed."""
+
+    name: str
+    description: str  # one line in every prompt: what it is for, and when
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill of an agent, without its text, which is the page `id`. A name keeps its id."""
+
+    id: str
+    name: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
-from pager import markup, tokens
+from pager import checklist, markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
+from pager.errors import RejectedError
 from pager.prompt.digest import read, write
 from pager.safety import foreign_files
 from pager.search.words import index_text
 from pager.store import Store
+from pager.tiers.core import MOVED_FROM
 from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
@@ -29,16 +31,14 @@ from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
 
-MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
-
 
 def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *, inbox: Path, since: float) -> int:
     """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places."""
-    page = read_page_id(page_id)
-    pages.text(str(page))  # raises if it does not exist or is purged already
+    page = _page_to_purge(pages, page_id)
     said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
     texts = [pages.text(str(page))] if page.kind == "f" else [text for block in said if (text := text_of(block))]
+    texts += [text.removeprefix(checklist.FINISHED) for text in texts if text.startswith(checklist.FINISHED)]
     eraser = Eraser(texts, media)
     files = _clean_files(inbox, eraser, since)
     with store.transaction():
@@ -77,6 +77,14 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *,
         for each in equal:
             store.ledger.write("purge", str(each), reason=reason, actor=actor, places=1)
     return places
+
+
+def _page_to_purge(pages: Pages, page_id: str) -> PageId:
+    page = read_page_id(page_id)
+    if page.kind == "k":
+        raise RejectedError(f"{page} is a skill, which is read from a file: remove it there, then open the agent anew.")
+    pages.text(str(page))  # raises if it does not exist or is purged already
+    return page
 
 
 def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
