@@ -114,6 +114,4 @@ def calls_at_provider(message: Mapping[str, Any]) -> Iterator["ToolStarted | Too
             yield ToolFinished(call_id, name, str(text), is_error=bool(error))
 
 
-Event = (
-    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | Stopped
-)
+Event = Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | Stopped

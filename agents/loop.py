@@ -132,7 +132,7 @@ class Loop:
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
-            if not (before_request() or not self._memory.end_turn()):
+            if not before_request() and self._memory.end_turn():
                 break
             if stopped := self._reason_to_stop():
                 if stopped.reason in LAST_WORD_AT:

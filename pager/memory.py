@@ -218,13 +218,15 @@ class Memory:
             self._enter_recalled(fresh, step.id)
 
     @locked
-    def recall(self, text: str) -> list[str]:
+    def recall(self, text: str) -> list[str] | None:
         """Put what the memory has for a text behind the newest step, as behind a message. Return the ids of the pages.
 
-        None are put where the model has seen that step already, or while a call of it waits for its result.
+        Returns None if nothing can be put there now: the model has seen that step, or a call of it is open.
         """
         require_text(text, "the text")
-        if self._chooser is None or not self._prompt.takes_aside:
+        if not self._prompt.takes_aside:
+            return None
+        if self._chooser is None:
             return []
         recalled = self._choose(text)
         if recalled:
@@ -739,7 +741,8 @@ def _check_options(
     check_tools(tools)
     if core is not None and not isinstance(core, Mapping):
         raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
-    if skills is not None and not (isinstance(skills, list | tuple) and all(isinstance(x, SkillSpec) for x in skills)):
+    specs = cast("Sequence[Any]", skills or ())
+    if not isinstance(specs, list | tuple) or not all(isinstance(spec, SkillSpec) for spec in specs):
         raise RejectedError(f"skills is {skills!r:.100}; give a list of SkillSpec.")
     if cache_ttl not in (None, "5m", "1h"):
         raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")

@@ -1,5 +1,6 @@
 """`selfpager run AGENT.yaml "task"`: a long task with a progress line, which can be resumed after any end."""
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 
@@ -54,6 +55,10 @@ def run_command(
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
         begin(agent, printer, conversations)
+        held = str(agent.meter.limits)
+        printer.print_dimmed(
+            f"limits: {held}" if held else "no limits: it works until it is done ('limits:' in its YAML)"
+        )
         waiting += [call.id for call in agent.memory.open_calls if call.awaits_approval][:1]
         if approval is not None and not waiting:
             raise RejectedError("no call waits for approval; resume without --approve and --deny.")
@@ -91,6 +96,10 @@ def _report(stopped: Stopped, agent: Agent) -> None:
     task = tasks.current(agent.memory)
     if stopped.reason == "done" and task:
         say(f"done after {task.steps} steps: {task.summary}")
+        if task.result is not None:
+            say(json.dumps(task.result, ensure_ascii=False, indent=2))
+    elif stopped.reason == "failed" and task:
+        say(f"failed after {task.steps} steps, its result does not fit what is asked for: {task.summary}", err=True)
     elif stopped.reason == "approval":
         say(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
     else:

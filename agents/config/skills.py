@@ -13,7 +13,6 @@ from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.tool_sections import FilesTool, ShellTool
 from agents.config.yaml_file import Document, read_front_matter
 from pager import SkillSpec
-from pager.tiers.skills import fault_of
 
 FILE = "SKILL.md"
 
@@ -46,8 +45,9 @@ def load(config: AgentConfig) -> list[SkillSpec]:
 
 def _read(folder: Path, roots: Sequence[Path]) -> SkillSpec:
     document, text = read_front_matter(folder / FILE)
-    spec = SkillSpec(_text_of(document, "name"), _text_of(document, "description"), text.strip() + _beside(folder, roots))
-    if fault := fault_of(spec):
+    name, description = _text_of(document, "name"), _text_of(document, "description")
+    spec = SkillSpec(name, description, text.strip() and text.strip() + _beside(folder, roots))
+    if fault := spec.fault:
         part, mistake = fault
         place = document.at(part).value if part in document.data else ConfigPlace(folder / FILE)
         raise ConfigError([ConfigProblem(place, mistake)])

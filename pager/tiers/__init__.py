@@ -3,9 +3,9 @@
 Promises that a move is one transaction and is in the ledger.
 
 `core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts, `skills` the
-instructions that are pages; `pages` reads any of them by id and pins it, `prefetch` puts facts and steps into the prompt
-unasked, `joint` asks both, `trust` takes back what came from a source. `Tiers` joins them for one agent. The facades
-and the rooms `prompt`, `inspect` and `upkeep` may call this room.
+instructions that are pages; `pages` reads any of them by id and pins it, `prefetch` puts facts and steps into the
+prompt unasked, `joint` asks both, `trust` takes back what came from a source. `Tiers` joins them for one agent. The
+facades and the rooms `prompt`, `inspect` and `upkeep` may call this room.
 """
 
 from dataclasses import dataclass
