@@ -62,6 +62,6 @@ __all__ = [
 ]  # fmt: skip
 __getattr__ = lazy_names(
     __name__, __all__,
-    ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "tools.functions", "tools.results",
-     "config.agent_config", "loop", "tasks", "agent"),
+    ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "tools.functions",
+     "tools.results", "config.agent_config", "loop", "tasks", "agent"),
 )  # fmt: skip
