@@ -57,7 +57,7 @@ def run_command(
         begin(agent, printer, conversations)
         held = str(agent.meter.limits)
         printer.print_dimmed(
-            f"limits: {held}" if held else "no limits: it works until it is done, see 'limits' in YAML"
+            f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)"
         )
         waiting += [call.id for call in agent.memory.open_calls if call.awaits_approval][:1]
         if approval is not None and not waiting:
