@@ -56,9 +56,7 @@ def run_command(
     ) as agent:  # fmt: skip
         begin(agent, printer, conversations)
         held = str(agent.meter.limits)
-        printer.print_dimmed(
-            f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)"
-        )
+        printer.print_dimmed(f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)")
         waiting += [call.id for call in agent.memory.open_calls if call.awaits_approval][:1]
         if approval is not None and not waiting:
             raise RejectedError("no call waits for approval; resume without --approve and --deny.")
