@@ -11,7 +11,7 @@ from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import say
-from agents.events import Event, Replied, Stopped, ToolStarted
+from agents.events import Event, Planned, Replied, Stopped, ToolStarted
 from agents.loop import Patience
 from pager.errors import RejectedError
 from pager.types import Call
@@ -81,6 +81,9 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
         if isinstance(event, ToolStarted):
             doing = event.name
         yield event
+        if isinstance(event, Planned) and not printer.json_lines:
+            item = f", next: {event.current}" if event.current else ""
+            printer.print_dimmed(f"plan: {event.done} of {event.total} done{item}")
         if isinstance(event, Replied) and not printer.json_lines:
             fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
             money = f" · ${agent.meter.usd:.4f}" if event.usd is not None else ""

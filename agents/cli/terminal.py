@@ -146,8 +146,6 @@ class Printer:
             case Paged(movement):
                 if text := MOVEMENTS.get(movement.event):
                     self.print_dimmed(f"{text} {movement.page_id or movement.reason}".strip())
-            case Planned(done, total, item):
-                self.print_dimmed(f"plan: {done} of {total} done" + (f", next: {item}" if item else ""))
             case ApprovalNeeded(_, name, _):
                 self.print_dimmed(f"{name} waits for approval")
             case _:
