@@ -130,10 +130,9 @@ def test_skills_of_an_agent_without_yaml(stage: Stage, tmp_path: Path) -> None:
     agent: Agent = stage.says(*reads, "Done.").agent(task=True, skills=tmp_path / "skills", core={})
     assert agent.turn("go").text == "Done."
     told = [block["content"][0]["text"] for block in results(stage)]
-    assert told == [
-        "plan is a core block, which is always in view; use core_replace to change it. The skill of that name is k1.",
-        "k1, characters 0 to 5 of 5:\nDo A.",
-    ]
+    assert "plan is a core block, which is always in view" in told[0]
+    assert "The skill of that name is k1." in told[0]
+    assert told[1] == "k1, characters 0 to 5 of 5:\nDo A."
 
 
 @pytest.mark.parametrize("kind", ["few", "none", "anthropic"])
@@ -147,6 +146,7 @@ def test_a_skill_is_read_by_name_where_no_tool_reads_pages(stage: Stage, tmp_pat
     agent.turn("go")
     assert "with read_skill" in stage.requests[0]["system"][0]["text"]
     told = [block["content"][0]["text"] for block in results(stage)]
-    assert told == ["k1, characters 0 to 5 of 5:\nDo A.", "there is no skill 'k1'; there are trips."]
+    assert told[0] == "k1, characters 0 to 5 of 5:\nDo A."
+    assert told[1].startswith("there is no skill 'k1'; there are trips.")
     [row] = agent.memory.ledger(events=["page_in"])
     assert (row.page_id, row.actor) == ("k1", "agent")
